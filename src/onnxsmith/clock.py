@@ -1,0 +1,78 @@
+"""Where time goes, and who is told about it while it goes.
+
+A command runs inside `with Clock() as clock`; whatever it calls marks its stages with `stage("verify")`. The clock adds
+up the seconds for the report; a listener, set by the command line, shows progress. A library caller sees neither.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Self
+
+Listener = Callable[[str, int, int], None]
+"""Called with the stage, and how much of it is done out of how much; 0 of 0 where that is not known."""
+
+_clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+class Clock:
+    """Seconds by stage, in the order in which the stages began. Stages inside stages count for themselves only."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._open: list[float] = []
+
+    def __enter__(self) -> Self:
+        self._token = _clock.set(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        _clock.reset(self._token)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Counts the block's time, less that of stages inside it, under `name`."""
+        self.seconds.setdefault(name, 0.0)
+        begin = time.perf_counter()
+        self._open.append(0.0)
+        try:
+            yield
+        finally:
+            elapsed = time.perf_counter() - begin
+            self.seconds[name] += elapsed - self._open.pop()
+            if self._open:
+                self._open[-1] += elapsed
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Marks a stage on the running clock, if there is one, and tells the listener that it began."""
+    advance(name, 0, 0)
+    clock = _clock.get()
+    if clock is None:
+        yield
+        return
+    with clock.stage(name):
+        yield
+
+
+def advance(name: str, done: int, total: int) -> None:
+    """Tells the listener how far a stage is."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(name, done, total)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Sends progress to `listener` while the block runs."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

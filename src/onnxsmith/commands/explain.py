@@ -1,0 +1,22 @@
+"""`onnxsmith explain ID`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command, argument
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Explain(Command):
+    """Print the page of a rule or of a problem: what it is, why it happens, what helps."""
+
+    name = "explain"
+
+    id: str = argument("a problem's id (model/truncated) or a rule's (fuse/conv-batchnorm); 'all' lists them", metavar="ID")
+
+    def run(self) -> Report:
+        from onnxsmith.inspection.explain import explain
+
+        return explain(self.id)

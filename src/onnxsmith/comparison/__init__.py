@@ -1,0 +1,1 @@
+"""Holding one model to another: which inputs, which tolerance, how far apart."""

@@ -1,0 +1,1 @@
+"""Inputs for a check: of sizes and values that the graph allows, the same for the same seed, or read from files."""

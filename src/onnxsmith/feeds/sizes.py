@@ -1,0 +1,79 @@
+"""Which sizes to try for symbolic dimensions.
+
+Nothing in a file says that a height must be a multiple of 32 or that two unnamed dimensions have to agree, so sizes are
+proposals: the reference side of a comparison takes or refuses them. They start where models usually live (a small batch,
+different sizes for different dimensions, so that a swap is seen) and go on to round sizes and equal ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from onnxsmith.model.signature import Port, Signature
+
+Sizes = dict[str, int]
+
+_LADDER = (64, 32, 96, 128, 16, 224, 256, 512, 48, 640, 320, 1024, 8, 576, 4, 2, 1)
+_BATCHES = (2, 1)
+_OTHER_BATCHES = (1, 3, 7, 2, 4, 8)
+_MOST_BASES = 160
+
+
+def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
+    """Proposals for one size of every symbol, the likeliest first; `known` sizes stay as they are."""
+    symbols = [symbol for symbol in signature.symbols() if symbol not in known]
+    if not symbols:
+        yield dict(known)
+        return
+    yield from itertools.islice(_unique(_proposals(symbols, _batch_like(signature), known)), _MOST_BASES)
+
+
+def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterator[int]:
+    """Other sizes for one symbol, the others staying as in `base`."""
+    now = base[symbol]
+    if symbol in _batch_like(signature):
+        ladder: tuple[int, ...] = _OTHER_BATCHES
+    else:
+        step = next((step for step in (64, 32, 16, 8, 4, 2) if now % step == 0 and now > step), 1)
+        ladder = (now + 1, now - 1, now + step, now - step, now * 2, now // 2, 1, *_LADDER)
+    yield from (size for size in dict.fromkeys(ladder) if size > 0 and size != now)
+
+
+def _batch_like(signature: Signature) -> set[str]:
+    """Symbols that stand first in an input of two or more dimensions, or are called a batch."""
+    found: set[str] = set()
+    for port in signature.required():
+        for axis, dim in enumerate(port.shape or ()):
+            if isinstance(dim, str) and ((axis == 0 and _ranked(port)) or "batch" in dim.lower()):
+                found.add(dim)
+    return found
+
+
+def _ranked(port: Port) -> bool:
+    return port.shape is not None and len(port.shape) >= 2
+
+
+def _proposals(symbols: list[str], batch_like: set[str], known: Mapping[str, int]) -> Iterator[Sizes]:
+    free = [symbol for symbol in symbols if symbol not in batch_like]
+    batches = [symbol for symbol in symbols if symbol in batch_like]
+    ties = sorted(itertools.product((False, True), repeat=min(len(free), 4)), key=sum)
+    for batch in _BATCHES:
+        fixed = {**known, **dict.fromkeys(batches, batch)}
+        for tie in ties:
+            tied = {symbol for symbol, is_tied in itertools.zip_longest(free, tie, fillvalue=False) if is_tied}
+            loose = [symbol for symbol in free if symbol not in tied]
+            for index, size in enumerate(_LADDER):
+                if len(loose) > 1:
+                    spread = [_LADDER[(index + step) % len(_LADDER)] for step in range(len(loose))]
+                    yield {**fixed, **dict.fromkeys(tied, batch), **dict(zip(loose, spread, strict=True))}
+                yield {**fixed, **dict.fromkeys(tied, batch), **dict.fromkeys(loose, size)}
+
+
+def _unique(proposals: Iterator[Sizes]) -> Iterator[Sizes]:
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for proposal in proposals:
+        key = tuple(sorted(proposal.items()))
+        if key not in seen:
+            seen.add(key)
+            yield proposal

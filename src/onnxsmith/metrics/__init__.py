@@ -1,0 +1,1 @@
+"""How far apart two arrays are, one measure a file."""

@@ -1,0 +1,48 @@
+"""Holds a model to the ONNX specification, and its declared shapes to what its operators give."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import CheckerPass
+
+from onnxsmith.problem import Problem, problem
+
+
+def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
+    """Raises when the model is invalid; returns what is doubtful: shapes that contradict each other.
+
+    The checks are onnx's own (`onnx.checker`, strict shape inference), run on a copy without the large weights.
+
+    Raises:
+        OnnxsmithError: `model/invalid` with the checker's reason.
+    """
+    try:
+        CheckerPass(full_check=False)(model.clone())
+    except onnx.checker.ValidationError as error:
+        raise problem(
+            "model/invalid",
+            "the model breaks the ONNX specification",
+            where=where,
+            why=_first_lines(str(error)),
+            fix="export it again, or undo the edit that did this",
+        ) from error
+    except Exception as error:  # noqa: BLE001 — the native checker raises several unrelated kinds
+        raise problem("model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))) from error
+    try:
+        CheckerPass(full_check=True)(model.clone())
+    except Exception as error:  # noqa: BLE001 — the first pass was clean, so this is shape inference speaking
+        doubt = Problem(
+            "model/shape-conflict",
+            "a shape or type that the file declares contradicts what its operators give",
+            where=where,
+            why=_first_lines(str(error)),
+            fix="runtimes differ in what they make of it; check the named node",
+        )
+        return (doubt,)
+    return ()
+
+
+def _first_lines(text: str, count: int = 3) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip() and not line.startswith("==>")]
+    return " ".join(lines[:count])

@@ -1,0 +1,77 @@
+"""Where a node came from: the torch module and the line of source that made it.
+
+The exporter of torch writes this into each node's metadata (`pkg.torch.onnx.*`). It is read here, and written back by
+whoever replaces nodes, so that a report can name the user's own line after any number of rewrites.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_CLASSES = "pkg.torch.onnx.class_hierarchy"
+_TRACE = "pkg.torch.onnx.stack_trace"
+_PREFIX = "pkg.torch.onnx."
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """`module` is the path of the torch module (`layers.0.conv`), `source` is `file:line`, `op` the aten operator."""
+
+    module: str = ""
+    source: str = ""
+    op: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(text for text in (self.module, f"({self.source})" if self.source else "") if text)
+
+
+def of(node: ir.Node) -> Provenance:
+    """What is known of a node's origin; empty when the file does not say."""
+    props = node.metadata_props
+    scopes = _strings(props.get(_SCOPES, ""))
+    classes = _strings(props.get(_CLASSES, ""))
+    modules = [scope for scope in scopes[:-1] if scope] if len(scopes) > 1 else []
+    return Provenance(
+        module=modules[-1] if modules else "",
+        source=_user_line(props.get(_TRACE, "")),
+        op=classes[-1] if classes else "",
+    )
+
+
+def _strings(text: str) -> list[str]:
+    try:
+        value = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError):
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def _user_line(trace: str) -> str:
+    """The innermost frame outside torch itself: the line that its author can change."""
+    frames = _FRAME.findall(trace)
+    own = [frame for frame in frames if "/torch/" not in frame[0].replace("\\", "/")]
+    if not own:
+        return ""
+    file, line, _ = own[-1]
+    return f"{file}:{line}"
+
+
+def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:
+    """Gives `new` nodes the origin of the `old` ones they replace: the first old node that has one, the rest listed."""
+    sources = [node for node in old if any(key.startswith(_PREFIX) for key in node.metadata_props)]
+    if not sources:
+        return
+    first = sources[0].metadata_props
+    others = [scope for node in sources[1:] for scope in _strings(node.metadata_props.get(_SCOPES, ""))[-1:]]
+    for node in new:
+        for key, value in first.items():
+            node.metadata_props.setdefault(key, value)
+        if others:
+            node.metadata_props.setdefault("onnxsmith.merged", repr(others))

@@ -1,0 +1,51 @@
+"""Shapes with symbols: every value's shape as far as it follows from the inputs.
+
+The engine is onnx-shape-inference, which is alpha, so it is pinned and held to a contract test; a failure of the engine
+is a note, never a failure of the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import onnx_ir as ir
+
+from onnxsmith.model.signature import names_something
+
+_ENGINE_LOG = logging.getLogger("onnx_shape_inference")
+
+
+def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
+    """A copy of `model` (weights shared) with the shapes that follow from its inputs, and what went wrong, if anything.
+
+    Declared dimensions that name nothing (`?`, -1) are unknown in the copy; `model` itself keeps them.
+    """
+    from onnx_shape_inference import infer_symbolic_shapes
+
+    copy = model.clone()
+    _forget_nameless(copy)
+    level = _ENGINE_LOG.level
+    _ENGINE_LOG.setLevel(logging.CRITICAL)
+    try:
+        infer_symbolic_shapes(copy, warn_on_missing=False)
+    except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; shapes are then as declared
+        return copy, f"shapes are as the file declares them: {type(error).__name__}: {error}"
+    finally:
+        _ENGINE_LOG.setLevel(level)
+    return copy, None
+
+
+def _forget_nameless(model: ir.Model) -> None:
+    for graph in model.graphs():
+        values = [*graph.inputs, *(output for node in graph for output in node.outputs)]
+        for value in values:
+            shape = value.shape
+            if shape is None or all(_is_sound(dim) for dim in shape):
+                continue
+            value.shape = ir.Shape([dim if _is_sound(dim) else None for dim in shape])
+
+
+def _is_sound(dim: int | ir.SymbolicDim) -> bool:
+    if isinstance(dim, int):
+        return dim >= 0
+    return dim.value is None or names_something(dim.value)

@@ -1,0 +1,92 @@
+"""What a model takes and gives: names, dtypes, dimensions, as plain data that every room above shares."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+Dim = int | str
+"""A size, or a symbolic dimension: a name (`batch`) or an expression over names (`3*height`)."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One graph input or output.
+
+    `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`); `kind` is `tensor`, `sequence`, `optional` or
+    `sparse`. `shape` is None when the rank is unknown; a dimension that the file leaves without a name is called
+    `<port>.<axis>`. `default` says that an initializer stands in when the caller gives nothing.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...] | None
+    kind: str = "tensor"
+    default: bool = False
+
+    def __str__(self) -> str:
+        dims = "?" if self.shape is None else ",".join(str(dim) for dim in self.shape)
+        text = f"{self.dtype}[{dims}]"
+        return text if self.kind == "tensor" else f"{self.kind}({text})"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The inputs that a caller gives and the outputs that come back, in the file's order."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def symbols(self) -> tuple[str, ...]:
+        """The free symbolic dimensions of the required inputs, in the order in which they first appear."""
+        dims = (dim for port in self.required() for dim in port.shape or ())
+        return tuple(dict.fromkeys(dim for dim in dims if isinstance(dim, str) and is_symbol(dim)))
+
+    def required(self) -> tuple[Port, ...]:
+        """The inputs without a default."""
+        return tuple(port for port in self.inputs if not port.default)
+
+
+_EXPRESSION = re.compile(r"[-+*/%()]|\b(floor|ceil|max|min|Mod|Max|Min)\b")
+
+
+def is_symbol(dim: str) -> bool:
+    """Whether a dimension is one free symbol rather than an expression: `N` and `x.0` are, `2*N` is not."""
+    return _EXPRESSION.search(dim) is None
+
+
+def names_something(dim: str) -> bool:
+    """Whether the text of a dimension is a name or an expression; `?`, `-1`, `` name nothing."""
+    return any(character.isalpha() for character in dim)
+
+
+def signature(model: ir.Model) -> Signature:
+    """The signature of a model."""
+    graph = model.graph
+    names = set(graph.initializers)
+    return Signature(
+        inputs=tuple(_port(value, default=value.name in names) for value in graph.inputs),
+        outputs=tuple(_port(value) for value in graph.outputs),
+    )
+
+
+def _port(value: ir.Value, *, default: bool = False) -> Port:
+    type_, kind = value.type, "tensor"
+    if isinstance(type_, ir.OptionalType):
+        kind = "optional"
+    elif isinstance(type_, ir.SequenceType):
+        kind = "sequence"
+    elif isinstance(type_, ir.SparseTensorType):
+        kind = "sparse"
+    dtype = value.dtype.name.lower() if value.dtype is not None else "undefined"
+    name = value.name or ""
+    shape = None if value.shape is None else tuple(_dim(dim, name, axis) for axis, dim in enumerate(value.shape))
+    return Port(name, dtype, shape, kind, default)
+
+
+def _dim(dim: int | ir.SymbolicDim, name: str, axis: int) -> Dim:
+    if isinstance(dim, int):
+        return dim if dim >= 0 else f"{name}.{axis}"
+    return dim.value if dim.value is not None and names_something(dim.value) else f"{name}.{axis}"

@@ -1,0 +1,54 @@
+"""Walks over all of a model: subgraphs and functions included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Every node: of the graph, of branches and loop bodies, of model-local functions."""
+    yield from model.graph.all_nodes()
+    for function in model.functions.values():
+        yield from function.all_nodes()
+
+
+def count_nodes(model: ir.Model) -> int:
+    """Nodes of the model without `Constant`, which hold a value and compute nothing."""
+    return sum(node.op_type != "Constant" or node.domain != "" for node in all_nodes(model))
+
+
+def histogram(model: ir.Model) -> dict[str, int]:
+    """How often each operator stands in the model, the most frequent first; domains other than ONNX's prefixed."""
+    counts = Counter(op_name(node) for node in all_nodes(model))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def op_name(node: ir.Node) -> str:
+    """`Conv`, or `com.microsoft::Gelu` for an operator of another domain."""
+    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+
+
+def node_label(node: ir.Node) -> str:
+    """A node by its name, or by what it makes when it has none."""
+    if node.name:
+        return node.name
+    return next((f"-> {value.name}" for value in node.outputs if value.name), f"an unnamed {node.op_type}")
+
+
+def initializers(model: ir.Model) -> Iterator[ir.Value]:
+    """Every initializer of the graph and its subgraphs that has a value."""
+    for graph in model.graphs():
+        yield from (value for value in graph.initializers.values() if value.const_value is not None)
+
+
+def parameter_count(model: ir.Model) -> int:
+    """Elements in all initializers."""
+    return sum(value.const_value.size for value in initializers(model) if value.const_value is not None)
+
+
+def weight_bytes(model: ir.Model) -> int:
+    """Bytes in all initializers."""
+    return sum(value.const_value.nbytes for value in initializers(model) if value.const_value is not None)

@@ -1,0 +1,1 @@
+"""Changes to a whole model, one a file."""

@@ -1,0 +1,1 @@
+"""Reports as terminal text, JSON and HTML."""

@@ -1,0 +1,1 @@
+"""Reports: what a command did, as frozen dataclasses that renderers and JSON readers share."""

@@ -1,0 +1,194 @@
+"""A report and its parts.
+
+A command answers with a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data (its fields are
+what `--json` prints) which also says how it wants to be shown, as blocks. Renderers know blocks only, so that a new kind
+of part is one new file and no renderer changes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from onnxsmith import rooms
+from onnxsmith._version import __version__
+from onnxsmith.problem import Problem, problem
+
+SCHEMA_VERSION = 1
+
+
+class Verdict(StrEnum):
+    """How a command ended; its `exit_code` is the process's."""
+
+    DONE = "done"
+    DIFFERENT = "different"
+    FAILED = "failed"
+
+    @property
+    def exit_code(self) -> int:
+        """0 done (and verified where the command verifies), 1 done but not equal, 2 could not."""
+        return {Verdict.DONE: 0, Verdict.DIFFERENT: 1, Verdict.FAILED: 2}[self]
+
+
+class Tone(StrEnum):
+    """What a line means to its reader; a renderer picks the colour."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Labelled values, one a line."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; `right` names the columns (by index) that hold numbers."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, or verbatim text where `verbatim` is set."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+    verbatim: bool = False
+
+
+Block = Facts | Table | Text
+
+
+class Part(ABC):
+    """One subject of a report. Subclasses are frozen dataclasses; each lives in `report/parts/` in a file of its own."""
+
+    title: ClassVar[str]
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """How the part shows itself."""
+
+    @classmethod
+    def kind(cls) -> str:
+        """The part's name in JSON: its module's."""
+        return cls.__module__.rpartition(".")[2]
+
+
+_P = TypeVar("_P", bound=Part)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command did."""
+
+    command: str
+    verdict: Verdict
+    parts: tuple[Part, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    headline: str = ""
+    version: str = field(default=__version__)
+    schema: int = field(default=SCHEMA_VERSION)
+
+    def part(self, kind: type[_P]) -> _P:
+        """The part of that class. Raises LookupError when the report has none."""
+        for part in self.parts:
+            if isinstance(part, kind):
+                return part
+        raise LookupError(f"the report has no {kind.__name__}")
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The whole report as JSON; `from_json` reads it back equal."""
+        return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "schema": self.schema,
+            "version": self.version,
+            "command": self.command,
+            "verdict": self.verdict.value,
+            "headline": self.headline,
+            "notes": list(self.notes),
+            "problems": [_adapter(Problem).dump_python(p, mode="json") for p in self.problems],
+            "parts": [
+                {"kind": part.kind(), **_adapter(type(part)).dump_python(part, mode="json")}
+                for part in self.parts
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            OnnxsmithError: `report/unreadable` when the text is not such a report or its schema is another one.
+        """
+        try:
+            data = json.loads(text)
+            if data["schema"] != SCHEMA_VERSION:
+                raise ValueError(f"schema {data['schema']}, this version reads {SCHEMA_VERSION}")
+            kinds = _part_kinds()
+            parts = []
+            for item in data["parts"]:
+                kind = item.pop("kind")
+                parts.append(_adapter(kinds[kind]).validate_python(item))
+            return cls(
+                command=data["command"],
+                verdict=Verdict(data["verdict"]),
+                parts=tuple(parts),
+                problems=tuple(_adapter(Problem).validate_python(p) for p in data["problems"]),
+                notes=tuple(data["notes"]),
+                headline=data["headline"],
+                version=data["version"],
+                schema=data["schema"],
+            )
+        except (ValueError, KeyError, TypeError, ValidationError) as error:
+            raise problem(
+                "report/unreadable",
+                "this is not a report that this version can read",
+                why=str(error),
+                fix="write the report again with --json and this version of onnxsmith",
+            ) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _finite(data: Any) -> Any:
+    """JSON knows no NaN or infinity: they are written as the strings that reading turns back."""
+    if isinstance(data, float) and not math.isfinite(data):
+        return str(data)
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_finite(value) for value in data]
+    return data
+
+
+@cache
+def _part_kinds() -> dict[str, type[Part]]:
+    return {kind.kind(): kind for kind in rooms.classes("onnxsmith.report.parts", Part).values()}
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Facts:
+    """Facts from values of any kind; rows whose value is None or "" are left out."""
+    return Facts(tuple((label, str(value)) for label, value in rows if value is not None and value != ""))

@@ -1,0 +1,1 @@
+"""The kinds of parts that reports have, one a file."""

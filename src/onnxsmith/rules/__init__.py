@@ -1,0 +1,1 @@
+"""Local rewrites, one a file."""

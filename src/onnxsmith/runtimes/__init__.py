@@ -1,0 +1,1 @@
+"""Ways to run a model. One file each: `prepare` gives a session, a session runs feeds."""

@@ -1,0 +1,120 @@
+"""Holds feeds to a signature before a runtime sees them, because runtimes answer in their own tongues."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.signature import Port, Signature
+from onnxsmith.problem import problem
+from onnxsmith.runtimes.base import Feeds, Value
+
+
+def check(feeds: Feeds, signature: Signature) -> None:
+    """Raises the first thing that is wrong with the feeds.
+
+    Raises:
+        OnnxsmithError: `run/missing-input`, `run/unknown-input`, `run/not-an-array`, `run/wrong-dtype`,
+            `run/wrong-shape`, or `run/dimension-conflict` when one symbol has two sizes.
+    """
+    ports = {port.name: port for port in signature.inputs}
+    unknown = [name for name in feeds if name not in ports]
+    if unknown:
+        raise problem(
+            "run/unknown-input",
+            f"the model has no input {unknown[0]!r}",
+            fix=f"its inputs are: {_listing(signature)}",
+        )
+    missing = [port for port in signature.required() if port.name not in feeds and port.kind != "optional"]
+    if missing:
+        raise problem(
+            "run/missing-input",
+            f"no value was given for input {missing[0].name!r}",
+            where=f"{missing[0].name}: {missing[0]}",
+            fix=f"give all of: {_listing(signature)}",
+        )
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, value in feeds.items():
+        port = ports[name]
+        if port.kind == "tensor":
+            _check_tensor(port, value, sizes)
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """The numpy dtype of an ONNX dtype name; ml_dtypes' for bfloat16, float8 and int4, object for strings."""
+    if name == "string":
+        return np.dtype(object)
+    return np.dtype(ir.DataType[name.upper()].numpy())
+
+
+def _check_tensor(port: Port, value: Value, sizes: dict[str, tuple[int, str]]) -> None:
+    where = f"input {port.name!r}, which is {port}"
+    if not isinstance(value, np.ndarray):
+        kind = type(value)
+        tensor = kind.__module__.split(".")[0] == "torch"
+        raise problem(
+            "run/not-an-array",
+            f"{kind.__module__}.{kind.__qualname__} was given where a numpy array is needed",
+            where=where,
+            fix="pass tensor.detach().cpu().numpy()" if tensor else "pass numpy.asarray(value, dtype=…)",
+        )
+    if port.dtype != "undefined" and not _same_dtype(value, port.dtype):
+        wanted = numpy_dtype(port.dtype)
+        raise problem(
+            "run/wrong-dtype",
+            f"the array is {value.dtype}, the model takes {port.dtype}",
+            where=where,
+            why="numpy makes float64 by default" if value.dtype == np.float64 else "",
+            fix=f"array.astype({wanted.name!r})",
+        )
+    if port.shape is None:
+        return
+    if value.ndim != len(port.shape):
+        raise problem(
+            "run/wrong-shape",
+            f"the array has {value.ndim} dimensions, the model takes {len(port.shape)}",
+            where=f"{where}; given {list(value.shape)}",
+            fix="add the missing axes (array[None] puts a batch in front), or remove the ones too many",
+        )
+    for axis, (size, dim) in enumerate(zip(value.shape, port.shape, strict=True)):
+        if isinstance(dim, int):
+            if dim != size:
+                raise problem(
+                    "run/wrong-shape",
+                    f"axis {axis} is {size}, the model is fixed to {dim}",
+                    where=f"{where}; given {list(value.shape)}",
+                    fix=f"give size {dim}, or export the model again with a dynamic axis {axis}",
+                )
+        elif dim in sizes and sizes[dim][0] != size:
+            raise problem(
+                "run/dimension-conflict",
+                f"dimension {dim!r} is {size} here and {sizes[dim][0]} in {sizes[dim][1]!r}",
+                where=where,
+                fix="give both inputs the same size along it",
+            )
+        else:
+            sizes[dim] = (size, port.name)
+
+
+def _same_dtype(value: np.ndarray, dtype: str) -> bool:  # type: ignore[type-arg]
+    if dtype == "string":
+        return value.dtype.kind in "OUS"
+    return value.dtype == numpy_dtype(dtype)
+
+
+def _listing(signature: Signature) -> str:
+    return ", ".join(f"{port.name} {port}" for port in signature.required()) or "none"
+
+
+def packed_nbytes(dtype: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor as ONNX stores it, sub-byte dtypes packed."""
+    return math.ceil(ir.DataType[dtype.upper()].bitwidth * math.prod(shape) / 8)
+
+
+def onnx_name(tensor_type: str) -> str:
+    """`float` from onnxruntime's `tensor(float)`; onnxruntime says `float16` and `double` as ONNX does."""
+    match = re.fullmatch(r"tensor\((\w+)\)", tensor_type)
+    return match.group(1) if match else tensor_type

@@ -1,0 +1,205 @@
+"""Runs in the child process of `onnxruntime.py`: the only module that imports onnxruntime."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes._child import serve
+from onnxsmith.runtimes._feeds import numpy_dtype, onnx_name, packed_nbytes
+from onnxsmith.runtimes.base import Array, Outputs, Value
+
+_PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+}
+_LEVELS = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+_NATIVE = set("?bBhHiIlLqQefd")
+"""Characters of the numpy dtypes that onnxruntime takes and gives as arrays; the others go as raw values."""
+
+
+class Host:
+    """Holds one session."""
+
+    def __init__(self) -> None:
+        self._session: Any = None
+
+    def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
+        """Answers one request."""
+        match request["do"]:
+            case "about":
+                return _about(), {}
+            case "prepare":
+                return self._prepare(request), {}
+            case "run":
+                return {}, self._run(values)
+            case other:
+                raise ValueError(f"unknown request {other!r}")
+
+    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        import onnxruntime as ort
+
+        ort.set_default_logger_severity(4)
+        wanted = _PROVIDERS.get(request["provider"], request["provider"])
+        if wanted not in ort.get_available_providers():
+            raise problem(
+                "runtime/provider-missing",
+                f"the installed onnxruntime has no {wanted}",
+                why=f"it has {', '.join(ort.get_available_providers())}",
+                fix="install the build that has it (onnxruntime-gpu for CUDA), or use --provider cpu",
+            )
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[request["optimization"]])
+        options.intra_op_num_threads = request["threads"]
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
+        session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
+        session.disable_fallback()
+        used = session.get_providers()[0]
+        if used != wanted:
+            raise problem(
+                "runtime/provider-fallback",
+                f"{wanted} was asked for, {used} would have run",
+                why="onnxruntime falls back when a provider cannot start: a driver, a library or a device is missing",
+                fix="run `onnxsmith doctor`, or use --provider cpu",
+            )
+        self._session = session
+        nodes = {info.ep_name: len(info.get_nodes()) for info in session.get_provider_graph_assignment_info()}
+        return {"provider": used, "nodes": nodes}
+
+    def _run(self, values: dict[str, Value]) -> Outputs:
+        types = {port.name: port.type for port in self._session.get_outputs()}
+        plain = all(t.startswith("tensor(") and _is_native(t) for t in types.values())
+        if plain and all(_plain(value) for value in values.values()):
+            return dict(zip(types, self._session.run(list(types), values), strict=True))
+        if any(isinstance(value, list) for value in values.values()) or any(not t.startswith("tensor(") for t in types.values()):
+            return dict(zip(types, map(_from_ort, self._session.run(list(types), values)), strict=True))
+        feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
+        outputs = self._session.run_with_ort_values(list(types), feeds)
+        return {name: _from_ort_value(value) for name, value in zip(types, outputs, strict=True)}
+
+
+def _about() -> dict[str, Any]:
+    import onnxruntime as ort
+
+    return {"version": ort.__version__, "providers": ort.get_available_providers()}
+
+
+def _is_native(tensor_type: str) -> bool:
+    name = onnx_name(tensor_type)
+    return name == "string" or numpy_dtype(name).char in _NATIVE
+
+
+def _plain(value: Value) -> bool:
+    return isinstance(value, np.ndarray) and (value.dtype.char in _NATIVE or value.dtype.kind in "OUS")
+
+
+def _from_ort(value: object) -> Value:
+    if isinstance(value, list):
+        return [_from_ort(item) for item in value]
+    if isinstance(value, dict):
+        raise problem(
+            "runtime/map-output",
+            "an output is a map, which cannot be compared as a tensor",
+            fix="remove the ZipMap node at the end of the model",
+        )
+    return value  # type: ignore[return-value]
+
+
+def _to_ort(value: Value) -> Any:
+    import onnxruntime as ort
+
+    assert isinstance(value, np.ndarray)
+    if _plain(value):
+        return ort.OrtValue.ortvalue_from_numpy(value)
+    raw = np.ascontiguousarray(value).view(np.uint16 if value.itemsize == 2 else np.uint8)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, ir.DataType.from_numpy(value.dtype).value)
+
+
+def _from_ort_value(value: Any) -> Array:
+    name = onnx_name(value.data_type())
+    if _is_native(value.data_type()):
+        array: Array = value.numpy()
+        return array
+    shape = tuple(value.shape())
+    data = ctypes.string_at(value.data_ptr(), packed_nbytes(name, shape))
+    return np.frombuffer(data, dtype=numpy_dtype(name)).reshape(shape)
+
+
+def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/ir-unsupported",
+        f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
+        fix="pip install --upgrade onnxruntime, or write the file with an older IR version",
+    )
+
+
+def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/opset-unsupported",
+        f"the model uses opset {match[1]}, the installed onnxruntime supports up to {match[2]}",
+        fix="pip install --upgrade onnxruntime, or export at an older opset",
+    )
+
+
+def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/no-kernel",
+        f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
+        where=f"node {match[3]!r}" if match[3] else "",
+        why="the operator is known, but not for this dtype on this execution provider; bfloat16 and float8 often lack one",
+        fix="cast to float around the node, use another provider, or --runtime reference to check the model",
+    )
+
+
+def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/unknown-operator",
+        f"onnxruntime does not know the operator {match[1]}",
+        why="it belongs to a domain that needs a library of its own, or to a newer opset",
+        fix="register the operator's library, replace the node, or use a runtime that has it",
+    )
+
+
+_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
+    (r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", _unsupported_version),
+    (r"Opset (\d+) is under development.*is till opset (\d+)", _unsupported_opset),
+    (r"Could not find an implementation for (\S+?)\((\d+)\) node with name '([^']*)'", _no_kernel),
+    (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _unknown_operator),
+    (r"No Op registered for (\S+) with domain_version", _unknown_operator),
+)
+
+
+def translate(error: Exception) -> OnnxsmithError:
+    """onnxruntime's message as a problem that says what to do."""
+    text = str(error)
+    for pattern, make in _MESSAGES:
+        if match := re.search(pattern, text, re.DOTALL):
+            return make(match)
+    node = re.search(r"[Nn]ame:'([^']*)'", text) or re.search(r"Node \(([^)]*)\)", text)
+    return problem(
+        "runtime/failed",
+        "onnxruntime refused or failed",
+        where=f"node {node[1]!r}" if node else "",
+        why=re.sub(r"\s+", " ", text).strip()[:600],
+        fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
+    )
+
+
+def main() -> None:
+    """The child's entry."""
+    serve(Host(), translate)

@@ -1,0 +1,69 @@
+"""Values between two processes: a JSON head and raw bytes. Nothing is pickled, so nothing can be run by reading."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, BinaryIO
+
+import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
+import numpy as np
+
+from onnxsmith.runtimes.base import Value
+
+
+def send(stream: BinaryIO, head: dict[str, Any], values: dict[str, Value] | None = None) -> None:
+    """Writes one message."""
+    buffers: list[memoryview | bytes] = []
+    packed = {name: _pack(value, buffers) for name, value in (values or {}).items()}
+    text = json.dumps({"head": head, "values": packed, "sizes": [len(b) for b in buffers]}).encode()
+    stream.write(struct.pack("<Q", len(text)))
+    stream.write(text)
+    for buffer in buffers:
+        stream.write(buffer)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Value]]:
+    """Reads one message. Raises EOFError when the other side is gone."""
+    (length,) = struct.unpack("<Q", _exactly(stream, 8))
+    message = json.loads(_exactly(stream, length))
+    buffers = [_exactly(stream, size) for size in message["sizes"]]
+    return message["head"], {name: _unpack(item, buffers) for name, item in message["values"].items()}
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytearray:
+    data = bytearray(size)
+    view, read = memoryview(data), 0
+    while read < size:
+        count = stream.readinto(view[read:])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        read += count
+    return data
+
+
+def _pack(value: Value, buffers: list[memoryview | bytes]) -> dict[str, Any]:
+    if value is None:
+        return {"none": True}
+    if isinstance(value, list):
+        return {"list": [_pack(item, buffers) for item in value]}
+    if value.dtype.kind in "OUS":
+        texts = [item if isinstance(item, str) else bytes(item).decode("utf-8", "surrogateescape") for item in value.ravel()]
+        return {"text": texts, "shape": value.shape}
+    array = np.ascontiguousarray(value)
+    buffers.append(memoryview(array.reshape(-1).view(np.uint8)) if array.size else b"")
+    return {"dtype": array.dtype.name, "shape": value.shape, "buffer": len(buffers) - 1}
+
+
+def _unpack(item: dict[str, Any], buffers: list[bytearray]) -> Value:
+    if "none" in item:
+        return None
+    if "list" in item:
+        return [_unpack(inner, buffers) for inner in item["list"]]
+    if "text" in item:
+        array = np.empty(len(item["text"]), dtype=object)
+        array[:] = item["text"]
+        return array.reshape(item["shape"])
+    dtype = np.dtype(item["dtype"])
+    return np.frombuffer(buffers[item["buffer"]], dtype=dtype).reshape(item["shape"])

@@ -1,0 +1,56 @@
+"""A runtime that answers from a function: for tests, and for trying out what is built on runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from onnxsmith.model.load import load
+from onnxsmith.model.signature import Signature, signature
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, onnx_source
+
+Answer = Callable[[Feeds], Outputs]
+
+
+class Fake(Runtime):
+    """Checks feeds like every runtime, then asks `answer`; without one, gives zeros of the declared shapes."""
+
+    title = "a fake, for tests"
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        self._answer = answer
+
+    def missing(self) -> Problem | None:
+        return None
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        return FakeSession(signature(load(onnx_source(source))), self._answer)
+
+
+class FakeSession(Session):
+    """A session of the fake runtime; made directly where there is no model at all."""
+
+    provider = "fake"
+
+    def __init__(self, signature: Signature, answer: Answer | None = None) -> None:
+        self.signature = signature
+        self._answer = answer
+
+    def run(self, feeds: Feeds) -> Outputs:
+        _feeds.check(feeds, self.signature)
+        return self._answer(feeds) if self._answer else self._zeros(feeds)
+
+    def _zeros(self, feeds: Feeds) -> Outputs:
+        sizes = {
+            dim: size
+            for port in self.signature.inputs
+            if isinstance(array := feeds.get(port.name), np.ndarray)
+            for dim, size in zip(port.shape or (), array.shape, strict=False)
+        }
+        return {
+            port.name: np.zeros([sizes.get(dim, dim if isinstance(dim, int) else 1) for dim in port.shape or ()], _feeds.numpy_dtype(port.dtype))
+            for port in self.signature.outputs
+        }

@@ -1,0 +1,85 @@
+"""ONNX Runtime, in a process of its own, because native kernels crash on graphs that are not their usual ones."""
+
+from __future__ import annotations
+
+import contextlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.model.load import load
+from onnxsmith.model.signature import signature
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes._child import Child
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, on_disk, onnx_source
+
+_HOST = "onnxsmith.runtimes._onnxruntime_host"
+
+
+class OnnxRuntime(Runtime):
+    """onnxruntime with the CPU, CUDA or TensorRT execution provider."""
+
+    title = "ONNX Runtime"
+    package = "onnxruntime"
+    extra = "cpu"
+
+    def missing(self) -> Problem | None:
+        if find_spec("onnxruntime") is not None:
+            return None
+        return Problem(
+            "runtime/not-installed",
+            "onnxruntime is not installed",
+            fix="pip install 'onnxsmith[cpu]', or 'onnxsmith[gpu]' for CUDA; or use --runtime reference",
+        )
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        return _Session(onnx_source(source), options or Options())
+
+
+class _Session(Session):
+    def __init__(self, source: Path | ir.Model, options: Options) -> None:
+        self._options = options
+        self.signature = signature(load(source))
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            path = stack.enter_context(on_disk(source))
+            self._child = Child(_HOST, "main", what="onnxruntime")
+            stack.callback(self._child.close)
+            head, _ = self._child.ask(_request(path, options), time_limit=options.time_limit)
+            self._stack = stack.pop_all()
+        self.provider = head["provider"]
+        self.nodes_by_provider: dict[str, int] = head["nodes"]
+
+    def run(self, feeds: Feeds) -> Outputs:
+        _feeds.check(feeds, self.signature)
+        _, outputs = self._child.ask({"do": "run"}, dict(feeds), time_limit=self._options.time_limit)
+        return outputs
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def _request(path: Path, options: Options) -> dict[str, Any]:
+    return {
+        "do": "prepare",
+        "path": str(path.absolute()),
+        "provider": options.provider,
+        "optimization": options.optimization,
+        "threads": options.threads,
+    }
+
+
+def available_providers() -> dict[str, Any]:
+    """What the installed onnxruntime says of itself: its `version` and its execution `providers`.
+
+    Asked in a child process: the GPU wheel can crash on a machine without CUDA.
+    """
+    child = Child(_HOST, "main", what="onnxruntime")
+    try:
+        head, _ = child.ask({"do": "about"}, time_limit=60)
+        return head
+    finally:
+        child.close()

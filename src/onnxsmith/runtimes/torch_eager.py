@@ -1,0 +1,141 @@
+"""Eager PyTorch: the module itself, called with named arrays. The reference that an export is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from onnxsmith.model.signature import Signature
+from onnxsmith.problem import Problem, problem
+from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes.base import Array, Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass
+class TorchProgram(Program):
+    """A module and how named arrays become its arguments.
+
+    `leaves` are the flattened example arguments; `names[i]` is the name of leaf i where it is a tensor, None where it
+    is a constant; `rebuild` turns leaves into `(args, kwargs)`.
+    """
+
+    module: torch.nn.Module
+    signature: Signature
+    leaves: Sequence[Any]
+    names: Sequence[str | None]
+    rebuild: Any = field(repr=False)
+
+    def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input harms nobody."""
+        leaves = [
+            to_tensor(feeds[name]) if name is not None else leaf
+            for name, leaf in zip(self.names, self.leaves, strict=True)
+        ]
+        args, kwargs = self.rebuild(leaves)
+        return args, kwargs
+
+
+class TorchEager(Runtime):
+    """The torch module itself, without tracing, compiling or gradients."""
+
+    title = "PyTorch, eager"
+    package = "torch"
+    extra = "torch"
+
+    def missing(self) -> Problem | None:
+        if find_spec("torch") is not None:
+            return None
+        return Problem("runtime/not-installed", "torch is not installed", fix="pip install 'onnxsmith[torch]'")
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        if not isinstance(source, TorchProgram):
+            raise problem(
+                "runtime/wrong-source",
+                "eager PyTorch runs a torch module, not an ONNX file",
+                fix="use --runtime onnxruntime or --runtime reference for a file",
+            )
+        return _Session(source)
+
+
+class _Session(Session):
+    provider = "torch eager, cpu"
+
+    def __init__(self, program: TorchProgram) -> None:
+        self._program = program
+        self.signature = program.signature
+
+    def run(self, feeds: Feeds) -> Outputs:
+        import torch
+        from torch.utils import _pytree as pytree
+
+        _feeds.check(feeds, self.signature)
+        args, kwargs = self._program.arguments(feeds)
+        before = {name: (buffer, buffer.clone()) for name, buffer in self._program.module.named_buffers()}
+        try:
+            with torch.no_grad():
+                result = self._program.module(*args, **kwargs)
+        except Exception as error:
+            raise problem(
+                "runtime/failed",
+                "the torch module does not take these inputs",
+                where=", ".join(f"{name} {list(np.shape(value))}" for name, value in feeds.items()),  # type: ignore[arg-type]
+                why=f"{type(error).__name__}: {error}"[:600],
+            ) from error
+        finally:
+            for buffer, saved in before.values():
+                buffer.copy_(saved)
+        leaves = [leaf for leaf in pytree.tree_leaves(result) if leaf is not None]
+        outputs = self.signature.outputs
+        if len(leaves) != len(outputs):
+            raise problem(
+                "runtime/failed",
+                f"the torch module gave {len(leaves)} outputs, it gave {len(outputs)} when it was captured",
+                why="the number of outputs depends on the input",
+            )
+        return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
+
+
+def to_tensor(value: Value) -> torch.Tensor:
+    """A tensor of its own with the array's values, any dtype that both sides have."""
+    import torch
+
+    array = np.ascontiguousarray(value)  # type: ignore[arg-type]
+    raw = _RAW.get(array.dtype.name)
+    if raw is None:
+        return torch.from_numpy(array.reshape(np.shape(value)).copy())  # type: ignore[arg-type]
+    return torch.from_numpy(array.view(raw).copy()).view(getattr(torch, _TORCH[array.dtype.name])).reshape(np.shape(value))  # type: ignore[arg-type]
+
+
+def to_array(value: Any) -> Array:
+    """The array of a tensor or a Python number; bfloat16 and float8 become ml_dtypes' arrays."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return np.asarray(value)
+    tensor = value.detach().cpu().contiguous()
+    name = str(tensor.dtype).removeprefix("torch.")
+    names = {torch_name: name for name, torch_name in _TORCH.items()}
+    if name not in names:
+        return np.array(tensor.resolve_conj().resolve_neg().numpy())
+    dtype = np.dtype(getattr(ml_dtypes, names[name]))
+    raw = tensor.view(torch.int16 if dtype.itemsize == 2 else torch.uint8)
+    return np.array(raw.numpy()).view(dtype).reshape(tensor.shape)
+
+
+_TORCH = {
+    "bfloat16": "bfloat16",
+    "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e4m3fnuz": "float8_e4m3fnuz",
+    "float8_e5m2": "float8_e5m2",
+    "float8_e5m2fnuz": "float8_e5m2fnuz",
+}
+"""ml_dtypes name → torch name of the dtypes that numpy itself does not have."""
+_RAW = {name: np.int16 if name == "bfloat16" else np.uint8 for name in _TORCH}
