@@ -31,7 +31,9 @@ class Clock:
         self._token = _clock.set(self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _clock.reset(self._token)
 
     @contextmanager

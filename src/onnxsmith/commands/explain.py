@@ -14,7 +14,9 @@ class Explain(Command):
 
     name = "explain"
 
-    id: str = argument("a problem's id (model/truncated) or a rule's (fuse/conv-batchnorm); 'all' lists them", metavar="ID")
+    id: str = argument(
+        "a problem's id (model/truncated) or a rule's (fuse/conv-batchnorm); 'all' lists them", metavar="ID"
+    )
 
     def run(self) -> Report:
         from onnxsmith.inspection.explain import explain

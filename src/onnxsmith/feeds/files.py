@@ -49,8 +49,15 @@ def read_image(path: Path, port: Port) -> Array:
     from PIL import Image, UnidentifiedImageError
 
     shape = port.shape
-    channel = next((axis for axis, dim in enumerate(shape or ()) if dim in (1, 3) and axis >= len(shape or ()) - 3), None)
-    if shape is None or len(shape) not in (3, 4) or channel is None or port.dtype not in ("float", "float16", "double", "uint8"):
+    channel = next(
+        (axis for axis, dim in enumerate(shape or ()) if dim in (1, 3) and axis >= len(shape or ()) - 3), None
+    )
+    if (
+        shape is None
+        or len(shape) not in (3, 4)
+        or channel is None
+        or port.dtype not in ("float", "float16", "double", "uint8")
+    ):
         raise problem(
             "input/not-an-image-port",
             f"a picture cannot be given to {port.name!r}",
@@ -60,7 +67,9 @@ def read_image(path: Path, port: Port) -> Array:
         )
     try:
         with Image.open(path) as picture:
-            pixels = np.asarray(picture.convert("YCbCr").getchannel(0) if shape[channel] == 1 else picture.convert("RGB"))
+            pixels = np.asarray(
+                picture.convert("YCbCr").getchannel(0) if shape[channel] == 1 else picture.convert("RGB")
+            )
     except (UnidentifiedImageError, OSError) as error:
         raise problem("input/unreadable", "the picture cannot be read", where=str(path), why=str(error)) from error
     planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
@@ -89,5 +98,7 @@ def write_image(array: Array, path: Path) -> None:
             f"an output of shape {list(array.shape)} is not one picture",
             fix="write it as .npz, or take one picture of it",
         )
-    pixels = planes if planes.dtype == np.uint8 else np.rint(np.clip(planes.astype(np.float64), 0, 1) * 255).astype(np.uint8)
+    pixels = (
+        planes if planes.dtype == np.uint8 else np.rint(np.clip(planes.astype(np.float64), 0, 1) * 255).astype(np.uint8)
+    )
     Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.moveaxis(pixels, 0, 2)).save(path)

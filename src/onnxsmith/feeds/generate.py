@@ -57,7 +57,9 @@ class Generator:
         """Integer inputs that the graph compares with constants: each of these values takes it another way."""
         return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
 
-    def feed(self, sizes: Sizes, *, seed: int = 0, spread: str = "normal", chosen: Mapping[str, int] | None = None) -> Feed:
+    def feed(
+        self, sizes: Sizes, *, seed: int = 0, spread: str = "normal", chosen: Mapping[str, int] | None = None
+    ) -> Feed:
         """One feed. The same arguments give the same values to the bit."""
         chosen = chosen or {}
         values: Values = {}

@@ -147,7 +147,13 @@ def _int(node: ir.Node, name: str, default: int) -> int:
 def strings(value: ir.Value) -> tuple[str, ...]:
     """Strings that a label encoder or vectoriser downstream of the input knows; a few ordinary ones when there is none."""
     for node, _ in value.uses():
-        for name in ("keys_strings", "classlist_strings", "cats_strings", "string_vocabulary", "pool_strings"):
+        for name in (
+            "keys_strings",
+            "classlist_strings",
+            "cats_strings",
+            "string_vocabulary",
+            "pool_strings",
+        ):
             attribute = node.attributes.get(name)
             if attribute is not None and not attribute.is_ref():
                 return tuple(dict.fromkeys(attribute.as_strings()))[:64]

@@ -9,10 +9,17 @@ from pathlib import Path
 from onnxsmith.problem import problem
 
 _SHAPED = re.compile(r"(?P<dtype>[a-z][a-z0-9_]*)\[(?P<dims>[^\]]*)\]")
-_SHORT = {"float32": "float", "float64": "double", "half": "float16", "fp16": "float16", "fp32": "float", "bf16": "bfloat16", "long": "int64", "int": "int32"}
-_DTYPES = (
-    "float double float16 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string complex64 complex128".split()
-)
+_SHORT = {
+    "float32": "float",
+    "float64": "double",
+    "half": "float16",
+    "fp16": "float16",
+    "fp32": "float",
+    "bf16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+}
+_DTYPES = ["float", "double", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "string", "complex64", "complex128"]
 
 
 @dataclass(frozen=True)

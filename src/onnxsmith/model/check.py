@@ -27,8 +27,10 @@ def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
             why=_first_lines(str(error)),
             fix="export it again, or undo the edit that did this",
         ) from error
-    except Exception as error:  # noqa: BLE001 — the native checker raises several unrelated kinds
-        raise problem("model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))) from error
+    except Exception as error:
+        raise problem(
+            "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
+        ) from error
     try:
         CheckerPass(full_check=True)(model.clone())
     except Exception as error:  # noqa: BLE001 — the first pass was clean, so this is shape inference speaking

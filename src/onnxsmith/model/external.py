@@ -61,7 +61,12 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path, sizes: dict[str, int],
         expected = _nbytes(tensor)
         length = int(entries["length"]) if entries.get("length") else expected
     except ValueError as error:
-        raise problem("model/external-damaged", "the reference to external data makes no sense", where=where, why=str(error)) from error
+        raise problem(
+            "model/external-damaged",
+            "the reference to external data makes no sense",
+            where=where,
+            why=str(error),
+        ) from error
     if offset < 0 or length != expected or offset + length > sizes[location]:
         raise problem(
             "model/external-damaged",
@@ -81,7 +86,12 @@ def _nbytes(tensor: onnx.TensorProto) -> int:
 
 def _size(location: str, folder: Path, where: str) -> int:
     if not location:
-        raise problem("model/external-damaged", "external data without a location", where=where, fix="export the model again")
+        raise problem(
+            "model/external-damaged",
+            "external data without a location",
+            where=where,
+            fix="export the model again",
+        )
     posix = PurePosixPath(location.replace("\\", "/"))
     if posix.is_absolute() or Path(location).is_absolute() or ".." in posix.parts or ":" in posix.parts[0]:
         raise _outside(where, "the location is absolute or climbs out of the folder")

@@ -8,8 +8,16 @@ from onnxsmith.problem import OnnxsmithError, problem
 
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"version https://git-lfs", "a Git LFS pointer, not the model itself", "run `git lfs pull`"),
-    (b"PK\x03\x04", "a zip archive, as torch.save writes", "export it first: `onnxsmith export file.py:factory -o model.onnx`"),
-    (b"\x80\x02", "a pickle, as old torch.save wrote", "export it first: `onnxsmith export file.py:factory -o model.onnx`"),
+    (
+        b"PK\x03\x04",
+        "a zip archive, as torch.save writes",
+        "export it first: `onnxsmith export file.py:factory -o model.onnx`",
+    ),
+    (
+        b"\x80\x02",
+        "a pickle, as old torch.save wrote",
+        "export it first: `onnxsmith export file.py:factory -o model.onnx`",
+    ),
     (b"ORTM", "an onnxruntime .ort file", "use the .onnx file that it was made from"),
     (b"<!DOCTYPE", "a web page", "download the file itself, not the page about it"),
     (b"<html", "a web page", "download the file itself, not the page about it"),

@@ -50,7 +50,7 @@ def from_proto(proto: onnx.ModelProto, *, where: str) -> ir.Model:
     structure.check(proto, where)
     try:
         return ir.from_proto(proto)
-    except Exception as error:  # noqa: BLE001 — the reader raises whatever the malformed field provokes
+    except Exception as error:
         raise problem(
             "model/invalid",
             "the model could not be read into a graph",

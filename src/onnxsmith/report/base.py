@@ -128,8 +128,7 @@ class Report:
             "notes": list(self.notes),
             "problems": [_adapter(Problem).dump_python(p, mode="json") for p in self.problems],
             "parts": [
-                {"kind": part.kind(), **_adapter(type(part)).dump_python(part, mode="json")}
-                for part in self.parts
+                {"kind": part.kind(), **_adapter(type(part)).dump_python(part, mode="json")} for part in self.parts
             ],
         }
 

@@ -22,7 +22,9 @@ from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes import _wire
 from onnxsmith.runtimes.base import Outputs, Value
 
-_BOOT = "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
+_BOOT = (
+    "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
+)
 _TAIL = 2000
 
 
@@ -48,7 +50,11 @@ class Child:
         )
 
     def ask(
-        self, request: dict[str, Any], values: dict[str, Value] | None = None, *, time_limit: float | None = None
+        self,
+        request: dict[str, Any],
+        values: dict[str, Value] | None = None,
+        *,
+        time_limit: float | None = None,
     ) -> tuple[dict[str, Any], Outputs]:
         """The child's answer.
 

@@ -86,7 +86,9 @@ class Host:
         plain = all(t.startswith("tensor(") and _is_native(t) for t in types.values())
         if plain and all(_plain(value) for value in values.values()):
             return dict(zip(types, self._session.run(list(types), values), strict=True))
-        if any(isinstance(value, list) for value in values.values()) or any(not t.startswith("tensor(") for t in types.values()):
+        if any(isinstance(value, list) for value in values.values()) or any(
+            not t.startswith("tensor(") for t in types.values()
+        ):
             return dict(zip(types, map(_from_ort, self._session.run(list(types), values)), strict=True))
         feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
         outputs = self._session.run_with_ort_values(list(types), feeds)

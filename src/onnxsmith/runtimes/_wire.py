@@ -49,7 +49,9 @@ def _pack(value: Value, buffers: list[memoryview | bytes]) -> dict[str, Any]:
     if isinstance(value, list):
         return {"list": [_pack(item, buffers) for item in value]}
     if value.dtype.kind in "OUS":
-        texts = [item if isinstance(item, str) else bytes(item).decode("utf-8", "surrogateescape") for item in value.ravel()]
+        texts = [
+            item if isinstance(item, str) else bytes(item).decode("utf-8", "surrogateescape") for item in value.ravel()
+        ]
         return {"text": texts, "shape": value.shape}
     array = np.ascontiguousarray(value)
     buffers.append(memoryview(array.reshape(-1).view(np.uint8)) if array.size else b"")

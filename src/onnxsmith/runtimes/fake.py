@@ -51,6 +51,9 @@ class FakeSession(Session):
             for dim, size in zip(port.shape or (), array.shape, strict=False)
         }
         return {
-            port.name: np.zeros([sizes.get(dim, dim if isinstance(dim, int) else 1) for dim in port.shape or ()], _feeds.numpy_dtype(port.dtype))
+            port.name: np.zeros(
+                [sizes.get(dim, dim if isinstance(dim, int) else 1) for dim in port.shape or ()],
+                _feeds.numpy_dtype(port.dtype),
+            )
             for port in self.signature.outputs
         }

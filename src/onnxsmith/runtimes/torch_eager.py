@@ -111,7 +111,9 @@ def to_tensor(value: Value) -> torch.Tensor:
     raw = _RAW.get(array.dtype.name)
     if raw is None:
         return torch.from_numpy(array.reshape(np.shape(value)).copy())  # type: ignore[arg-type]
-    return torch.from_numpy(array.view(raw).copy()).view(getattr(torch, _TORCH[array.dtype.name])).reshape(np.shape(value))  # type: ignore[arg-type]
+    return (
+        torch.from_numpy(array.view(raw).copy()).view(getattr(torch, _TORCH[array.dtype.name])).reshape(np.shape(value))
+    )  # type: ignore[arg-type]
 
 
 def to_array(value: Any) -> Array:

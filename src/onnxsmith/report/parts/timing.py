@@ -18,5 +18,7 @@ class Timing(Part):
 
     def blocks(self) -> Iterator[Block]:
         total = sum(self.seconds.values())
-        rows = [(name, f"{value:.2f} s", f"{value / total:.0%}" if total else "") for name, value in self.seconds.items()]
+        rows = [
+            (name, f"{value:.2f} s", f"{value / total:.0%}" if total else "") for name, value in self.seconds.items()
+        ]
         yield Table(("stage", "time", "share"), (*rows, ("all", f"{total:.2f} s", "")), right=(1, 2))
