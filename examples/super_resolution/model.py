@@ -36,7 +36,8 @@ class SuperResolution(nn.Module):
         x = self.relu(self.conv1(x))
         x = self.relu(self.conv2(x))
         x = self.relu(self.conv3(x))
-        return self.shuffle(self.conv4(x))
+        y: torch.Tensor = self.shuffle(self.conv4(x))
+        return y
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

@@ -19,11 +19,10 @@ from torch import nn
 from upscale import crop, luma, shrink
 
 PHOTOGRAPHS = ("astronaut", "brick", "camera", "chelsea", "coins", "grass", "gravel", "rocket")
-SIZES = (1.0, 0.8, 0.6)  # each photograph is also used reduced, for detail at other scales
 PATCH = 32  # side of a low-resolution patch, pixels
-BATCH = 16
-STEPS = 1500
-PEAK_RATE = 2e-3
+BATCH = 8
+STEPS = 3000
+PEAK_RATE = 3e-3
 SEED = 0
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -38,11 +37,8 @@ def load_pairs() -> list[Pair]:
     """Return (low, high) luminance pairs: float32 [height, width] and [3 * height, 3 * width]."""
     pairs = []
     for name in PHOTOGRAPHS:
-        photograph = Image.fromarray(getattr(data, name)())
-        for size in SIZES:
-            sides = (round(photograph.width * size), round(photograph.height * size))
-            high = crop(photograph.resize(sides, Image.Resampling.LANCZOS))
-            pairs.append((to_tensor(luma(shrink(high))), to_tensor(luma(high))))
+        high = crop(Image.fromarray(getattr(data, name)()))
+        pairs.append((to_tensor(luma(shrink(high))), to_tensor(luma(high))))
     return pairs
 
 
@@ -56,7 +52,8 @@ def sample(pairs: list[Pair], generator: torch.Generator) -> Pair:
         return int(torch.randint(end, (), generator=generator))
 
     areas = torch.tensor([float(low.numel()) for low, _ in pairs])
-    lows, highs = [], []
+    lows: list[torch.Tensor] = []
+    highs: list[torch.Tensor] = []
     for index in torch.multinomial(areas, BATCH, replacement=True, generator=generator).tolist():
         low, high = pairs[index]
         top, left = draw(low.shape[0] - PATCH + 1), draw(low.shape[1] - PATCH + 1)
@@ -92,8 +89,9 @@ def start_as_bicubic(model: SuperResolution) -> None:
     layers = (model.conv1, model.conv2, model.conv3, model.conv4)
     for layer in layers:
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-        nn.init.zeros_(layer.bias)
         layer.weight[:channels] = 0
+        if layer.bias is not None:
+            layer.bias.zero_()
     model.conv1.weight[:channels, 0] = kernels
     for layer in layers[1:]:
         for channel in range(channels):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import onnxsmith
 from PIL import Image, ImageOps
+
+import onnxsmith
 
 SCALE = 3
 LEAST_GAIN = 0.5  # dB over bicubic
@@ -69,7 +70,8 @@ def upscale_luma(model: Path, plane: Plane) -> Plane:
     expected = (1, 1, plane.shape[0] * SCALE, plane.shape[1] * SCALE)
     if y.shape != expected:
         raise ValueError(f"{model} returned shape {y.shape}, expected {expected}")
-    return np.rint(np.clip(y[0, 0].astype(np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
+    upscaled: Plane = np.rint(np.clip(y[0, 0], 0.0, 1.0) * 255.0).astype(np.uint8)
+    return upscaled
 
 
 def merge(plane: Plane, small: Image.Image) -> Image.Image:

@@ -1,0 +1,71 @@
+"""onnxsmith: from a PyTorch model to an ONNX model that can be trusted.
+
+The whole public interface. Nothing lives here and nothing is imported before it is used, so that a command that needs
+neither torch nor onnxruntime never pays for them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from onnxsmith._version import __version__
+
+if TYPE_CHECKING:
+    from onnxsmith.comparison.run import run
+    from onnxsmith.exporter.compare import compare
+    from onnxsmith.exporter.export import export
+    from onnxsmith.inspection.doctor import doctor
+    from onnxsmith.inspection.explain import explain
+    from onnxsmith.inspection.inspect import inspect
+    from onnxsmith.model.load import load
+    from onnxsmith.model.save import save
+    from onnxsmith.problem import OnnxsmithError, Problem
+    from onnxsmith.report.base import Report, Verdict
+    from onnxsmith.result import Result
+    from onnxsmith.simplifier.simplify import simplify
+
+__all__ = [
+    "OnnxsmithError",
+    "Problem",
+    "Report",
+    "Result",
+    "Verdict",
+    "__version__",
+    "compare",
+    "doctor",
+    "explain",
+    "export",
+    "inspect",
+    "load",
+    "run",
+    "save",
+    "simplify",
+]
+
+_HOME = {
+    "OnnxsmithError": "problem",
+    "Problem": "problem",
+    "Report": "report.base",
+    "Result": "result",
+    "Verdict": "report.base",
+    "compare": "exporter.compare",
+    "doctor": "inspection.doctor",
+    "explain": "inspection.explain",
+    "export": "exporter.export",
+    "inspect": "inspection.inspect",
+    "load": "model.load",
+    "run": "comparison.run",
+    "save": "model.save",
+    "simplify": "simplifier.simplify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,7 +19,24 @@ _SHORT = {
     "long": "int64",
     "int": "int32",
 }
-_DTYPES = ["float", "double", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "string", "complex64", "complex128"]
+_DTYPES = [
+    "float",
+    "double",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "string",
+    "complex64",
+    "complex128",
+]
 
 
 @dataclass(frozen=True)

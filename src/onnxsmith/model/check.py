@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
+from onnxsmith.model.external import in_memory
 from onnxsmith.problem import Problem, problem
 
 
@@ -13,11 +14,13 @@ def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
     """Raises when the model is invalid; returns what is doubtful: shapes that contradict each other.
 
     The checks are onnx's own (`onnx.checker`, strict shape inference), run on a copy without the large weights.
+    External data is not looked at again: loading checked it.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason.
     """
     try:
+        model = in_memory(model)  # what is left of external data would be looked for in the current folder
         CheckerPass(full_check=False)(model.clone())
     except onnx.checker.ValidationError as error:
         raise problem(

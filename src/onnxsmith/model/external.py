@@ -6,61 +6,108 @@ of this kind), so a location is followed only to a regular file inside the folde
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterator
+import warnings
 from pathlib import Path, PurePosixPath
 
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.model.structure import subgraphs
-from onnxsmith.problem import problem
+from onnxsmith.model import tensors, walk
+from onnxsmith.problem import OnnxsmithError, problem
 
 
-def check(proto: onnx.ModelProto, path: Path) -> None:
-    """Raises the first problem of the tensors that `proto`, read from `path`, keeps in other files."""
-    folder = path.absolute().parent
+def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
+    """Raises the first problem of the tensors that `proto`, read from `path`, keeps in other files.
+
+    A message that came from no file has no folder to look in: with `path` None external data is refused.
+    """
+    folder = path.absolute().parent if path is not None else None
     sizes: dict[str, int] = {}
-    for tensor in tensors(proto):
+    for tensor in tensors.tensors(proto):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            _check_tensor(tensor, folder, sizes, path)
+            _check_tensor(tensor, folder, sizes, where)
 
 
-def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor message of a model: initializers and attributes, of subgraphs and functions too."""
-    yield from _graph_tensors(proto.graph)
-    for function in proto.functions:
-        yield from _node_tensors(function.node)
+def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
+    """The model of a message that was checked; its external tensors know the folder of `path`, wherever they are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
+        model = ir.from_proto(proto)
+    holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for holder in holders:
+        if "ai.onnx" in holder.opset_imports:  # the default domain's other name; nodes are given the short one
+            holder.opset_imports[""] = holder.opset_imports.pop("ai.onnx")
+    if path is not None:
+        for tensor in walk.tensors(model):
+            if isinstance(tensor, ir.ExternalTensor):
+                tensor.base_dir = path.absolute().parent
+    return model
 
 
-def _graph_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    yield from graph.initializer
-    yield from _node_tensors(graph.node)
+def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
+    """A copy of `model` without external data, or `model` itself when it has none. Values stay mapped until read.
+
+    With `up_to`, initializers of more bytes stay external; tensors in attributes never do, because writers move only
+    initializers to a data file.
+    """
+
+    def stays(tensor: ir.TensorProtocol) -> bool:
+        if not isinstance(tensor, ir.ExternalTensor):
+            return True
+        return up_to is not None and tensor.nbytes > up_to and Path(tensor.path).exists()
+
+    if all(map(stays, walk.initializer_tensors(model))) and not any(
+        isinstance(tensor, ir.ExternalTensor) for tensor in walk.attribute_tensors(model)
+    ):
+        return model
+    copy = model.clone()
+    for value in walk.initializers(copy):
+        if value.const_value is not None and not stays(value.const_value):
+            value.const_value = _loaded(value.const_value)
+    holders: list[ir.Node | ir.Function] = [*walk.all_nodes(copy), *copy.functions.values()]
+    for holder in holders:
+        for name, attribute in holder.attributes.items():
+            holder.attributes[name] = _without_external(attribute)
+    return copy
 
 
-def _node_tensors(nodes: object) -> Iterator[onnx.TensorProto]:
-    for node in nodes:  # type: ignore[attr-defined]
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR:
-                yield attribute.t
-            elif attribute.type == onnx.AttributeProto.TENSORS:
-                yield from attribute.tensors
-        for inner in subgraphs(node):
-            yield from _graph_tensors(inner)
+def _without_external(attribute: ir.Attr) -> ir.Attr:
+    if attribute.is_ref() or attribute.type not in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
+        return attribute
+    if attribute.type == ir.AttributeType.TENSOR:
+        return ir.AttrTensor(attribute.name, _loaded(attribute.as_tensor()), doc_string=attribute.doc_string)
+    loaded = [_loaded(tensor) for tensor in attribute.as_tensors()]
+    return ir.AttrTensors(attribute.name, loaded, doc_string=attribute.doc_string)
 
 
-def _check_tensor(tensor: onnx.TensorProto, folder: Path, sizes: dict[str, int], path: Path) -> None:
+def _loaded(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """The tensor with its values in memory; mapped, not read, where numpy has the dtype."""
+    if not isinstance(tensor, ir.ExternalTensor):
+        return tensor
+    loaded = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=tensor.name, doc_string=tensor.doc_string)
+    loaded.metadata_props.update(tensor.metadata_props)
+    return loaded
+
+
+def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str, int], where: str) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    where = f"{path}, tensor {tensor.name!r}, location {location!r}"
+    where = f"{where}, tensor {tensor.name!r}, location {location!r}"
+    if folder is None:
+        raise problem(
+            "model/external-missing",
+            "the weights are in another file, and the message does not say in which folder",
+            where=where,
+            fix="load the model from its path, or read its weights first: onnx.load_external_data_for_model",
+        )
     if location not in sizes:
         sizes[location] = _size(location, folder, where)
     try:
         offset = int(entries.get("offset") or 0)
-        expected = _nbytes(tensor)
+        expected = tensors.nbytes(tensor)
         length = int(entries["length"]) if entries.get("length") else expected
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise problem(
             "model/external-damaged",
             "the reference to external data makes no sense",
@@ -70,46 +117,41 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path, sizes: dict[str, int],
     if offset < 0 or length != expected or offset + length > sizes[location]:
         raise problem(
             "model/external-damaged",
-            f"external data does not fit: {expected:,} bytes are needed, the reference says {length:,} at offset {offset:,}, "
-            f"the file has {sizes[location]:,}",
+            f"external data does not fit: {expected:,} bytes are needed, the reference says {length:,} "
+            f"at offset {offset:,}, the file has {sizes[location]:,}",
             where=where,
             why="the data file is cut off, or belongs to another version of the model",
             fix="copy or export the model and its data file again, together",
         )
 
 
-def _nbytes(tensor: onnx.TensorProto) -> int:
-    if any(dim < 0 for dim in tensor.dims):
-        raise ValueError(f"negative dimension in {list(tensor.dims)}")
-    return math.ceil(ir.DataType(tensor.data_type).bitwidth * math.prod(tensor.dims) / 8)
-
-
 def _size(location: str, folder: Path, where: str) -> int:
-    if not location:
+    posix = PurePosixPath(location.replace("\\", "/"))
+    if not posix.parts or "\0" in location:
         raise problem(
             "model/external-damaged",
             "external data without a location",
             where=where,
             fix="export the model again",
         )
-    posix = PurePosixPath(location.replace("\\", "/"))
     if posix.is_absolute() or Path(location).is_absolute() or ".." in posix.parts or ":" in posix.parts[0]:
         raise _outside(where, "the location is absolute or climbs out of the folder")
-    target = folder / location
-    real = Path(os.path.realpath(target))
+    real = Path(os.path.realpath(folder / location))
     if not real.is_relative_to(os.path.realpath(folder)):
         raise _outside(where, f"a link leads to {real}")
-    if not real.exists():
+    try:
+        facts = real.stat()
+    except OSError as error:
         raise problem(
             "model/external-missing",
             "the file with the weights is missing",
             where=where,
-            why="the model keeps weights in a second file, which has to lie beside it",
+            why=f"the model keeps weights in a second file, which has to lie beside it ({error.strerror})",
             fix=f"copy {location!r} into {folder}",
-        )
+        ) from error
     if not real.is_file():
         raise problem("model/external-damaged", "the location of the weights is not a file", where=where)
-    if real.stat().st_nlink > 1:
+    if facts.st_nlink > 1:
         raise problem(
             "model/external-outside",
             "external data that is a hard link is refused",
@@ -117,10 +159,10 @@ def _size(location: str, folder: Path, where: str) -> int:
             why="a hard link can be the same file as one outside the model's folder",
             fix="make a copy of its own: `cp DATA DATA.copy && mv DATA.copy DATA`",
         )
-    return real.stat().st_size
+    return facts.st_size
 
 
-def _outside(where: str, why: str) -> Exception:
+def _outside(where: str, why: str) -> OnnxsmithError:
     return problem(
         "model/external-outside",
         "external data outside the model's folder is refused",

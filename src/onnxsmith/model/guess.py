@@ -6,21 +6,15 @@ from pathlib import Path
 
 from onnxsmith.problem import OnnxsmithError, problem
 
+_EXPORT = "export it first: `onnxsmith export file.py:factory -o model.onnx`"
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"version https://git-lfs", "a Git LFS pointer, not the model itself", "run `git lfs pull`"),
-    (
-        b"PK\x03\x04",
-        "a zip archive, as torch.save writes",
-        "export it first: `onnxsmith export file.py:factory -o model.onnx`",
-    ),
-    (
-        b"\x80\x02",
-        "a pickle, as old torch.save wrote",
-        "export it first: `onnxsmith export file.py:factory -o model.onnx`",
-    ),
+    (b"PK\x03\x04", "a zip archive, as torch.save writes", _EXPORT),
+    (b"\x80\x02", "a pickle, as old torch.save wrote", _EXPORT),
+    (b"\x80\x04", "a pickle", _EXPORT),
+    (b"\x80\x05", "a pickle", _EXPORT),
     (b"ORTM", "an onnxruntime .ort file", "use the .onnx file that it was made from"),
-    (b"<!DOCTYPE", "a web page", "download the file itself, not the page about it"),
-    (b"<html", "a web page", "download the file itself, not the page about it"),
+    (b"TFL3", "a TensorFlow Lite file", "convert it with tf2onnx"),
     (b"\x1f\x8b", "a gzip archive", "unpack it"),
     (b"\x89HDF", "an HDF5 file", "convert it with the tool of the framework that wrote it"),
 )
@@ -33,7 +27,11 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
     """The problem for bytes that do not parse as a model: recognised, cut off, or garbage."""
     for start, kind, fix in _SIGNATURES:
         if data[4:8] == start or data.startswith(start):
-            return problem("model/garbage", "this is not an ONNX model", where=str(path), why=f"it is {kind}", fix=fix)
+            return _is(kind, fix, path)
+    if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        return _is("a web page", "download the file itself, not the page about it", path)
+    if data[8:10] == b'{"':
+        return _is("a safetensors file: weights without a graph", "export the torch module that they belong to", path)
     known, missing = _walk(data)
     if known and missing > 0:
         return problem(
@@ -58,6 +56,10 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
         why=f"it begins with {data[:12]!r}",
         fix="check that the path is right",
     )
+
+
+def _is(kind: str, fix: str, path: Path) -> OnnxsmithError:
+    return problem("model/garbage", "this is not an ONNX model", where=str(path), why=f"it is {kind}", fix=fix)
 
 
 def _walk(data: bytes) -> tuple[int, int]:

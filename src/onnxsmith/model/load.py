@@ -7,19 +7,23 @@ a graph whose names do not add up; external data that is missing, too short, or 
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import Counter
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
-from onnxsmith.model import external, guess, structure
-from onnxsmith.problem import problem
+from onnxsmith.model import external, guess, structure, tensors
+from onnxsmith.problem import OnnxsmithError, problem
 
 PROTOBUF_LIMIT = 2**31 - 1
 """Protocol buffers address one message with 32-bit signed sizes; a larger model keeps its weights in external data."""
 
 TEXT_SUFFIXES = {".onnxtxt"}
+_DEEPEST_TEXT = 500
 
 Source = str | Path | onnx.ModelProto | ir.Model
 
@@ -35,21 +39,26 @@ def load(source: Source) -> ir.Model:
     if isinstance(source, ir.Model):
         return source
     if isinstance(source, onnx.ModelProto):
-        return from_proto(source, where="the given ModelProto")
+        own = onnx.ModelProto()
+        own.CopyFrom(source)  # the graph keeps tensors as messages, which must not be the caller's
+        return from_proto(own, where="the given ModelProto")
     path = Path(source)
-    proto = _parse(path)
-    external.check(proto, path)
-    model = from_proto(proto, where=str(path))
-    ir.external_data.set_base_dir(model.graph, path.absolute().parent)
-    return model
+    return from_proto(_parse(path), where=str(path), path=path)
 
 
-def from_proto(proto: onnx.ModelProto, *, where: str) -> ir.Model:
-    """An `ir.Model` from a parsed message, after its versions and structure were checked."""
-    _check_versions(proto, where)
-    structure.check(proto, where)
+def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
+    """An `ir.Model` from a parsed message, after all that can be told of it was checked.
+
+    The message belongs to the model from then on. `path` is the file that it came from, with external data beside it.
+    """
     try:
-        return ir.from_proto(proto)
+        _check_versions(proto, where)
+        structure.check(proto, where)
+        tensors.check(proto, where)
+        external.check(proto, path, where)
+        return external.read(proto, path)
+    except OnnxsmithError:
+        raise
     except Exception as error:
         raise problem(
             "model/invalid",
@@ -61,13 +70,33 @@ def from_proto(proto: onnx.ModelProto, *, where: str) -> ir.Model:
 
 
 def _parse(path: Path) -> onnx.ModelProto:
-    if not path.exists():
+    data = _read(path)
+    if path.suffix in TEXT_SUFFIXES:
+        try:
+            return parse_text(data.decode(), where=str(path))
+        except UnicodeDecodeError as error:
+            raise problem("model/text-syntax", "the file is not text", where=str(path), why=str(error)) from error
+    try:
+        proto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise guess.not_a_model(data, path) from error
+    if not proto.HasField("graph"):
+        raise guess.not_a_model(data, path)
+    return proto
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise problem(
             "model/not-found",
             "there is no such file",
             where=str(path),
             fix="check the path; relative paths start at the current folder",
-        )
+        ) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
     if not path.is_file():
         raise problem(
             "model/not-a-file",
@@ -75,7 +104,6 @@ def _parse(path: Path) -> onnx.ModelProto:
             where=str(path),
             fix="give the path of the .onnx file itself",
         )
-    size = path.stat().st_size
     if size == 0:
         raise problem(
             "model/empty",
@@ -93,49 +121,70 @@ def _parse(path: Path) -> onnx.ModelProto:
             fix="export again with the weights in external data",
         )
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise problem("model/unreadable", "the file cannot be read", where=str(path), why=str(error)) from error
-    if path.suffix in TEXT_SUFFIXES:
-        return _parse_text(data, path)
-    try:
-        proto = onnx.ModelProto.FromString(data)
-    except DecodeError as error:
-        raise guess.not_a_model(data, path) from error
-    if not proto.HasField("graph"):
-        raise guess.not_a_model(data, path)
-    return proto
+        raise _unreadable(path, error) from error
 
 
-def _parse_text(data: bytes, path: Path) -> onnx.ModelProto:
+def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
+    return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error))
+
+
+def parse_text(text: str, *, where: str) -> onnx.ModelProto:
+    """The message that ONNX text describes, unchecked.
+
+    Raises:
+        OnnxsmithError: `model/text-syntax`.
+    """
+    if _depth(text) > _DEEPEST_TEXT:  # the parser of onnx recurses, and brings the process down on very deep text
+        raise problem("model/text-syntax", f"the ONNX text nests over {_DEEPEST_TEXT} deep", where=where)
     try:
-        return onnx.parser.parse_model(data.decode())
-    except (onnx.parser.ParseError, UnicodeDecodeError) as error:
+        proto: onnx.ModelProto = onnx.parser.parse_model(text)
+    except (onnx.parser.ParseError, DecodeError) as error:
         raise problem(
             "model/text-syntax",
             "the ONNX text does not parse",
-            where=str(path),
+            where=where,
             why=str(error).strip(),
             fix="see `onnxsmith inspect MODEL --text` for the notation",
         ) from error
+    return proto
+
+
+def _depth(text: str) -> int:
+    steps = (1 if bracket in "({" else -1 for bracket in re.findall(r"[(){}]", text))
+    return max(itertools.accumulate(steps), default=0)
 
 
 def _check_versions(proto: onnx.ModelProto, where: str) -> None:
     if proto.ir_version > onnx.IR_VERSION:
         raise problem(
             "model/ir-too-new",
-            f"the file has IR version {proto.ir_version}; the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
+            f"the file has IR version {proto.ir_version}",
             where=where,
+            why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
             fix="pip install --upgrade onnx, or write the file again with an older IR version",
         )
-    newest = onnx.defs.onnx_opset_version()
-    for imported in proto.opset_import:
-        if imported.domain in ("", "ai.onnx") and imported.version > newest:
+    known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
+    for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
+        versions = {(_domain(imported), imported.version) for imported in imports}
+        for domain, version in sorted(versions):
+            if version > known.get(domain, version):
+                raise problem(
+                    "model/opset-too-new",
+                    f"the file uses {domain or 'opset'} {version}",
+                    where=where,
+                    why=f"the installed onnx {onnx.__version__} knows up to {known[domain]}",
+                    fix="pip install --upgrade onnx, or export again at an older opset",
+                )
+        twice = [domain for domain, count in Counter(domain for domain, _ in versions).items() if count > 1]
+        if twice:
             raise problem(
-                "model/opset-too-new",
-                f"the file uses opset {imported.version}; the installed onnx {onnx.__version__} knows up to {newest}",
+                "model/invalid",
+                f"the file imports two versions of the operator set {twice[0] or 'ai.onnx'}",
                 where=where,
-                fix="pip install --upgrade onnx, or export again at an older opset",
+                why="which of them its nodes mean cannot be told",
+                fix="export the model again",
             )
     if not proto.opset_import and not proto.functions and proto.ir_version >= 3:
         raise problem(
@@ -145,6 +194,10 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
             why="since IR version 3 a model must import at least one operator set",
             fix="export the model again",
         )
+
+
+def _domain(imported: onnx.OperatorSetIdProto) -> str:
+    return "" if imported.domain == "ai.onnx" else imported.domain
 
 
 def _root_cause(error: BaseException) -> str:

@@ -7,7 +7,9 @@ external data go from file to file by the operating system's copy.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import os
 import re
 import shutil
@@ -18,12 +20,16 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
+from google.protobuf.message import EncodeError
 
-from onnxsmith.model import external
+from onnxsmith.model.external import in_memory, read
+from onnxsmith.model.load import TEXT_SUFFIXES
+from onnxsmith.model.tensors import tensors
+from onnxsmith.model.walk import attribute_tensors, initializer_tensors, initializers
 from onnxsmith.problem import OnnxsmithError, problem
 
 INLINE_LIMIT = 1_900_000_000
-"""Bytes of weights above which they go to external data: one message ends at 2**31 − 1 bytes, nodes included."""
+"""Bytes of weights above which they go to external data: one message ends at 2**31 - 1 bytes, nodes included."""
 
 _EXTERNAL_FROM = 1024
 """Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read."""
@@ -32,12 +38,13 @@ _EXTERNAL_FROM = 1024
 class Stage:
     """A model on its way to `target`: `write` it, check the file at `path`, then `commit`."""
 
-    def __init__(self, target: Path, folder: Path) -> None:
+    def __init__(self, target: Path, folder: Path, *, linked: bool = False) -> None:
         self.target = target
         self.folder = folder
         self.path = folder / target.name
+        self._linked = linked
         self._data = _free_data_name(target)
-        self._written = False
+        self._sources: list[ir.TensorProtocol] | None = None
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
         """Writes `model` to `path`. It is not changed.
@@ -49,34 +56,46 @@ class Stage:
             OnnxsmithError: `save/too-large` when one message cannot hold the model, `save/failed` when the disk is
                 full or refuses.
         """
+        outside = _wants_external(model) if external_data is None else external_data
+        if outside and self._linked:
+            raise problem(
+                "save/failed",
+                "the target is a link into another folder, and the model needs a data file beside it",
+                where=str(self.target),
+                why="readers look for the data file beside the link, not beside what it leads to",
+                fix="give the path that the link leads to",
+            )
         with _disk_problems(self.target):
-            if _wants_external(model) if external_data is None else external_data:
-                ir.save(model, self.path, external_data=self._data, size_threshold_bytes=_EXTERNAL_FROM)
-            else:
-                self.path.write_bytes(_serialise(model, self.target))
-            self._written = True
+            whole = _moved_out(model, self.folder / self._data) if outside else in_memory(model)
+            self.path.write_bytes(_serialise(whole, self.target))
+            self._sources = [*initializer_tensors(model), *attribute_tensors(model)]
 
     def commit(self) -> list[Path]:
         """Moves the written files into place and returns them, the model first.
 
         The data file moves before the model that refers to it, under a name that no file has: at every moment the
-        target is the whole old model or the whole new one.
+        target is the whole old model or the whole new one. The old model's own data file goes last; tensors of the
+        written model that were read from it are read from the new one from then on.
         """
-        assert self._written, "nothing was written"
-        moved = [self.target]
+        assert self._sources is not None, "nothing was written"
         with _disk_problems(self.target):
             stale = _data_of(self.target)
-            data = self.folder / self._data
-            for file in (self.path, data):
-                if file.exists():
-                    _flush(file)
-            if data.exists():
-                data.replace(self.target.parent / self._data)
-                moved.append(self.target.parent / self._data)
-            self.path.replace(self.target)
-            for file in stale:
-                file.unlink(missing_ok=True)
-        return moved
+            data, placed = self.folder / self._data, self.target.parent / self._data
+            has_data = data.exists()
+            for file in (self.path, data) if has_data else (self.path,):
+                _flush(file)
+            try:
+                if has_data:
+                    if placed.exists():
+                        raise FileExistsError(errno.EEXIST, "another writer made a file of that name meanwhile", placed)
+                    data.rename(placed)
+                self.path.replace(self.target)
+            except BaseException:
+                if has_data and self.path.exists() and not data.exists():
+                    placed.unlink(missing_ok=True)
+                raise
+            _let_go(self._sources, self.target, stale)
+        return [self.target, placed] if has_data else [self.target]
 
 
 @contextmanager
@@ -88,6 +107,13 @@ def staged(target: str | Path) -> Iterator[Stage]:
             written to.
     """
     path = Path(os.path.realpath(target))
+    if path.suffix in TEXT_SUFFIXES:
+        raise problem(
+            "save/failed",
+            f"a model is not written as text ({path.suffix})",
+            where=str(path),
+            fix="give a path that ends in .onnx; `onnxsmith inspect MODEL --text` prints the text",
+        )
     if path.is_dir():
         raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
     if not path.parent.is_dir():
@@ -100,7 +126,7 @@ def staged(target: str | Path) -> Iterator[Stage]:
     with _disk_problems(path):
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        yield Stage(path, folder)
+        yield Stage(path, folder, linked=path.parent != Path(os.path.realpath(Path(target).parent)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -113,34 +139,88 @@ def save(model: ir.Model, target: str | Path, *, external_data: bool | None = No
 
 
 def _wants_external(model: ir.Model) -> bool:
-    weights = [
-        value.const_value
-        for graph in model.graphs()
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    ]
+    weights = list(initializer_tensors(model))
     return any(isinstance(w, ir.ExternalTensor) for w in weights) or sum(w.nbytes for w in weights) > INLINE_LIMIT
 
 
+def _moved_out(model: ir.Model, data: Path) -> ir.Model:
+    """A copy of `model` whose large initializers lie in the file `data`, which is written."""
+    copy = in_memory(model, up_to=_EXTERNAL_FROM)
+    copy = model.clone() if copy is model else copy
+    large = [value for value in initializers(copy) if (size := _outside_size(value)) and size > _EXTERNAL_FROM]
+    old = [value.const_value for value in large if value.const_value is not None]
+    if not old:
+        return copy
+    new = ir.external_data.convert_tensors_to_external(old, data.parent, data.name)
+    for value, before, after in zip(large, old, new, strict=True):
+        after.doc_string = before.doc_string
+        after.metadata_props.update(before.metadata_props)
+        value.const_value = after
+    return copy
+
+
+def _outside_size(value: ir.Value) -> int:
+    """Bytes that the value would take in a data file; 0 where the format keeps it in the model: strings."""
+    tensor = value.const_value
+    return 0 if tensor is None or tensor.dtype == ir.DataType.STRING else tensor.nbytes
+
+
 def _serialise(model: ir.Model, target: Path) -> bytes:
-    inline = model
-    if any(isinstance(v.const_value, ir.ExternalTensor) for g in model.graphs() for v in g.initializers.values()):
-        inline = ir.external_data.load_to_model(model.clone())
     try:
-        return ir.to_proto(inline).SerializeToString()
-    except ValueError as error:
+        data: bytes = ir.to_proto(model).SerializeToString()
+    except (ValueError, EncodeError) as error:
         raise problem(
             "save/too-large",
             "the model does not fit into one file",
             where=str(target),
-            why=str(error),
-            fix="write its weights as external data",
+            why=f"{error}; one message ends at {2**31 - 1:,} bytes",
+            fix="write its weights as external data; large constants in attributes have to become initializers first",
         ) from error
+    return data
+
+
+def _let_go(sources: list[ir.TensorProtocol], target: Path, stale: list[Path]) -> None:
+    """Removes the `stale` data files, after the tensors among `sources` that are read from them got another source.
+
+    `sources` are the tensors that were written to `target`, initializers first.
+    """
+    gone = {os.path.realpath(file) for file in stale}
+    if any(_reads(tensor, gone) for tensor in sources):
+        written = read(onnx.load(target, load_external_data=False), target)
+        for old, new in zip(sources, initializer_tensors(written), strict=False):
+            if isinstance(old, ir.ExternalTensor) and isinstance(new, ir.ExternalTensor) and _reads(old, gone):
+                _point(old, new)
+        for tensor in sources:
+            if _reads(tensor, gone):
+                tensor.numpy()  # maps the file; a mapping outlives its name
+    for file in stale:
+        with contextlib.suppress(OSError):  # the new model is in place; a leftover harms nobody
+            file.unlink()
+
+
+def _reads(tensor: ir.TensorProtocol, files: set[str]) -> bool:
+    return isinstance(tensor, ir.ExternalTensor) and os.path.realpath(tensor.path) in files
+
+
+def _point(tensor: ir.ExternalTensor, new: ir.ExternalTensor) -> None:
+    """Makes `tensor`, which clones of its model share, read from where `new` does."""
+    ir.ExternalTensor.__init__(
+        tensor,
+        new.location,
+        new.offset,
+        new.length,
+        new.dtype,
+        shape=tensor.shape,
+        name=tensor.name,
+        doc_string=tensor.doc_string,
+        metadata_props=tensor.metadata_props,
+        base_dir=new.base_dir,
+    )
 
 
 def _free_data_name(target: Path) -> str:
-    names = (f"{target.name}.data" if n == 1 else f"{target.name}.{n}.data" for n in range(1, 1000))
-    return next(name for name in names if not (target.parent / name).exists())
+    names = (f"{target.name}.data" if n == 1 else f"{target.name}.{n}.data" for n in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(target.parent / name))
 
 
 def _data_of(target: Path) -> list[Path]:
@@ -152,9 +232,7 @@ def _data_of(target: Path) -> list[Path]:
     except Exception:  # noqa: BLE001 — what is there is no model; it has no data files
         return []
     own = re.compile(re.escape(target.name) + r"(\.\d+)?\.data")
-    locations = {
-        entry.value for tensor in external.tensors(old) for entry in tensor.external_data if entry.key == "location"
-    }
+    locations = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
     return [target.parent / name for name in sorted(locations) if own.fullmatch(name)]
 
 

@@ -7,38 +7,95 @@ name made twice. Rules from the ONNX IR specification, "Graphs" and "Names Withi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import onnx
 
 from onnxsmith.problem import OnnxsmithError, problem
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """One graph on the way down: what is `known` so far, and what its nodes have `made` by its end."""
+
+    nodes: Sequence[onnx.NodeProto]
+    known: set[str]
+    made: set[str]
+
+
 def check(proto: onnx.ModelProto, where: str) -> None:
     """Raises the first structural problem of the graph, its subgraphs and its functions."""
     _refuse_what_would_be_lost(proto, where)
-    _check_graph(proto.graph, set(), where)
+    _check_graph(proto.graph, (), where)
+    _refuse_twice([(f.domain, f.name, f.overload) for f in proto.functions], "function", where)
     for function in proto.functions:
         place = f"{where}, function {function.domain}::{function.name}"
-        _check_nodes(function.node, set(function.input), set(), place)
-        _check_outputs(function.output, _made(function.node) | set(function.input), place)
+        _refuse_twice(function.input, "function input", place)
+        scope = _Scope(function.node, set(function.input), _made(function.node))
+        _check_nodes((scope,), place)
+        _check_outputs(function.output, (scope,), place)
 
 
 def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:
     """The graph library does not carry these fields; dropping them in silence would change the model."""
-    lost = []
-    if proto.training_info:
-        lost.append("training_info")
-    if any(graph.sparse_initializer for graph in _graphs(proto.graph)):
-        lost.append("sparse_initializer")
+    lost = list(dict.fromkeys(_not_carried(proto)))
     if lost:
         raise problem(
             "model/not-carried",
             f"the model has {' and '.join(lost)}, which cannot be kept yet",
             where=where,
             why="going on would drop it without a word",
-            fix="remove it, or turn sparse initializers into dense ones",
+            fix="remove it: turn sparse tensors into dense ones, leave out ZipMap (skl2onnx: `zipmap=False`)",
         )
+
+
+def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
+    if proto.training_info:
+        yield "training_info"
+    for graph in all_graphs(proto):
+        if graph.sparse_initializer:
+            yield "sparse_initializer"
+        for values in (graph.input, graph.output, graph.value_info):
+            yield from (found for value in values if (found := _odd_type(value.type)))
+    for attribute in (attribute for node in all_nodes(proto) for attribute in node.attribute):
+        if attribute.type in (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS):
+            yield "a sparse constant"
+        elif attribute.type == onnx.AttributeProto.UNDEFINED and not attribute.ref_attr_name:
+            yield f"an attribute without a type ({attribute.name!r})"
+        elif attribute.type == onnx.AttributeProto.TYPE_PROTO and (found := _odd_type(attribute.tp)):
+            yield found
+
+
+def _odd_type(type_: onnx.TypeProto) -> str:
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            return _odd_type(type_.sequence_type.elem_type)
+        case "optional_type":
+            return _odd_type(type_.optional_type.elem_type)
+        case "map_type":
+            return "a map type"
+        case "opaque_type":
+            return "an opaque type"
+    return ""
+
+
+def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The graph, and every branch and loop body in it and in functions."""
+    yield from _graphs(proto.graph)
+    for function in proto.functions:
+        for node in function.node:
+            for inner in subgraphs(node):
+                yield from _graphs(inner)
+
+
+def all_nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Every node: of the graph, of branches and loop bodies, of functions."""
+    for graph in all_graphs(proto):
+        yield from graph.node
+    for function in proto.functions:
+        yield from function.node
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -57,12 +114,12 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield from attribute.graphs
 
 
-def _check_graph(graph: onnx.GraphProto, outer: set[str], where: str) -> None:
+def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) -> None:
     place = f"{where}, graph {graph.name!r}" if graph.name else where
     inputs = [value.name for value in graph.input]
     initializers = [tensor.name for tensor in graph.initializer]
-    for names, what in ((inputs, "graph input"), (initializers, "initializer")):
-        _refuse_twice(names, what, place)
+    _refuse_twice(inputs, "graph input", place)
+    _refuse_twice(initializers, "initializer", place)
     if "" in inputs or "" in initializers:
         raise problem("model/unnamed", "an input or initializer of the graph has no name", where=place)
     outputs = [value.name for value in graph.output]
@@ -74,23 +131,20 @@ def _check_graph(graph: onnx.GraphProto, outer: set[str], where: str) -> None:
             why="there is nothing that could run",
             fix="export the model again",
         )
-    own = set(inputs) | set(initializers)
-    _check_nodes(graph.node, own, outer, place)
-    _check_outputs(outputs, own | _made(graph.node) | outer, place)
+    scopes = (*outer, _Scope(graph.node, {*inputs, *initializers}, _made(graph.node)))
+    _check_nodes(scopes, place)
+    _check_outputs(outputs, scopes, place)
 
 
 def _made(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     return {name for node in nodes for name in node.output if name}
 
 
-def _refuse_twice(names: Sequence[str], what: str, place: str) -> None:
-    if len(set(names)) == len(names):
-        return
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise _made_twice(name, f"as {what}", place)
-        seen.add(name)
+def _refuse_twice(names: Iterable[Hashable], what: str, place: str) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        shown = "::".join(part for part in twice if part) if isinstance(twice, tuple) else str(twice)
+        raise _made_twice(shown, f"as {what}", place)
 
 
 def _made_twice(name: str, how: str, place: str) -> OnnxsmithError:
@@ -103,33 +157,56 @@ def _made_twice(name: str, how: str, place: str) -> OnnxsmithError:
     )
 
 
-def _check_nodes(nodes: Sequence[onnx.NodeProto], own: set[str], outer: set[str], place: str) -> None:
-    known = set(own)
-    made = _made(nodes)
-    for node in nodes:
+def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
+    own = scopes[-1]
+    for node in own.nodes:
         for name in node.input:
-            if name and name not in known and name not in outer:
-                raise _not_there_yet(name, node, nodes, made, place)
-        visible: set[str] | None = None
+            if name and name not in own.known:
+                _check_reads(name, node, scopes, place)
+        if len(node.attribute) > 1:
+            _refuse_twice([a.name for a in node.attribute], f"attribute of {describe(node)}", place)
         for inner in subgraphs(node):
-            visible = visible if visible is not None else outer | known
-            _check_graph(inner, visible, place)
+            _check_graph(inner, scopes, place)
         for name in node.output:
-            if name in known:
+            if name in own.known:
                 raise _made_twice(name, f"again by {describe(node)}", place)
             if name:
-                known.add(name)
+                own.known.add(name)
 
 
-def _check_outputs(names: Iterable[str], known: set[str], place: str) -> None:
+def _check_reads(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], place: str) -> None:
+    """Raises unless `name` is known where the node stands: in its own graph or, first come, in one around it."""
+    for depth in reversed(range(len(scopes))):
+        scope = scopes[depth]
+        if name in scope.known:
+            return
+        if name in scope.made:
+            if any(name in outer.known for outer in scopes[:depth]):
+                raise _made_twice(name, f"{describe(node)} reads an outer one before its own graph makes it", place)
+            raise _too_early(name, node, scope.nodes, place)
+    raise problem(
+        "model/undefined-input",
+        f"{describe(node)} reads {name!r}, which nothing makes",
+        where=f"{place}, node {describe(node)}",
+        why="no node, initializer or graph input has that name",
+        fix="export the model again; a weights file that was left out looks like this too",
+    )
+
+
+def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str) -> None:
     for name in names:
-        if name not in known:
-            raise problem(
-                "model/undefined-output",
-                f"nothing makes the graph output {name!r}",
-                where=place,
-                fix="export the model again, or remove the output",
-            )
+        if name in scopes[-1].known:
+            continue
+        around = any(name in scope.known for scope in scopes[:-1])
+        raise problem(
+            "model/undefined-output",
+            f"nothing makes the graph output {name!r}",
+            where=place,
+            why="it is a value of the graph around this one, which a subgraph cannot give back directly"
+            if around
+            else "",
+            fix="pass it through an Identity node" if around else "export the model again, or remove the output",
+        )
 
 
 def describe(node: onnx.NodeProto) -> str:
@@ -138,18 +215,7 @@ def describe(node: onnx.NodeProto) -> str:
     return f"{node.domain + '::' if node.domain else ''}{node.op_type} {name}"
 
 
-def _not_there_yet(
-    name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto], made: set[str], place: str
-) -> OnnxsmithError:
-    where = f"{place}, node {describe(node)}"
-    if name not in made:
-        return problem(
-            "model/undefined-input",
-            f"{describe(node)} reads {name!r}, which nothing makes",
-            where=where,
-            why="no node, initializer or graph input has that name",
-            fix="export the model again; a weights file that was left out looks like this too",
-        )
+def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto], place: str) -> OnnxsmithError:
     cycle = _find_cycle(nodes)
     if cycle:
         return problem(
@@ -162,9 +228,9 @@ def _not_there_yet(
     return problem(
         "model/unsorted",
         f"{describe(node)} comes before the node that makes its input {name!r}",
-        where=where,
+        where=f"{place}, node {describe(node)}",
         why="the nodes of a graph must be in an order in which they can run",
-        fix="sort it: `python -c \"import onnx, onnx_ir as ir; m = ir.load('in.onnx'); m.graph.sort(); ir.save(m, 'out.onnx')\"`",
+        fix="sort it: `import onnx_ir as ir; m = ir.load('in.onnx'); m.graph.sort(); ir.save(m, 'out.onnx')`",
     )
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import onnx
 import onnx_ir as ir
 
-from onnxsmith.model.load import from_proto
-from onnxsmith.problem import problem
+from onnxsmith.model.load import from_proto, parse_text
 
 
 def to_text(model: ir.Model, *, weights: bool = False) -> str:
@@ -20,8 +18,5 @@ def from_text(text: str) -> ir.Model:
     Raises:
         OnnxsmithError: `model/text-syntax` when the text does not parse, or another `model/…` problem of its graph.
     """
-    try:
-        proto = onnx.parser.parse_model(text)
-    except onnx.parser.ParseError as error:
-        raise problem("model/text-syntax", "the ONNX text does not parse", why=str(error).strip()) from error
-    return from_proto(proto, where="the given text")
+    where = "the given text"
+    return from_proto(parse_text(text, where=where), where=where)

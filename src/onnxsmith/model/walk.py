@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -38,17 +39,48 @@ def node_label(node: ir.Node) -> str:
     return next((f"-> {value.name}" for value in node.outputs if value.name), f"an unnamed {node.op_type}")
 
 
+def graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The graph, and every branch and loop body, those in functions too."""
+    yield from model.graphs()
+    for function in model.functions.values():
+        yield from function.subgraphs()
+
+
 def initializers(model: ir.Model) -> Iterator[ir.Value]:
     """Every initializer of the graph and its subgraphs that has a value."""
-    for graph in model.graphs():
+    for graph in graphs(model):
         yield from (value for value in graph.initializers.values() if value.const_value is not None)
+
+
+def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Every tensor that the model holds: initializers, attributes, default attributes of functions."""
+    yield from initializer_tensors(model)
+    yield from attribute_tensors(model)
+
+
+def initializer_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """The values of `initializers`."""
+    yield from (value.const_value for value in initializers(model) if value.const_value is not None)
+
+
+def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Tensors in attributes: of `Constant` nodes, mostly."""
+    holders: Iterable[ir.Node | ir.Function] = itertools.chain(all_nodes(model), model.functions.values())
+    for holder in holders:
+        for attribute in holder.attributes.values():
+            if attribute.is_ref():
+                continue
+            if attribute.type == ir.AttributeType.TENSOR:
+                yield attribute.as_tensor()
+            elif attribute.type == ir.AttributeType.TENSORS:
+                yield from attribute.as_tensors()
 
 
 def parameter_count(model: ir.Model) -> int:
     """Elements in all initializers."""
-    return sum(value.const_value.size for value in initializers(model) if value.const_value is not None)
+    return sum(tensor.size for tensor in initializer_tensors(model))
 
 
 def weight_bytes(model: ir.Model) -> int:
     """Bytes in all initializers."""
-    return sum(value.const_value.nbytes for value in initializers(model) if value.const_value is not None)
+    return sum(tensor.nbytes for tensor in initializer_tensors(model))

@@ -1,0 +1,162 @@
+"""The command line: parse, run, render, exit code."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import signal
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from onnxsmith import rooms
+from onnxsmith._version import __version__
+from onnxsmith.commands.base import Command
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.base import Report, Verdict
+
+_SHARED = {
+    "json": (bool, typer.Option("--json", help="print the report as JSON"), False),
+    "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
+    "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
+}
+"""Options of every command: how its report is shown."""
+
+
+def main() -> None:
+    """The entry point of the `onnxsmith` command."""
+    signal.signal(signal.SIGTERM, _terminated)
+    app()
+
+
+def _terminated(*_: object) -> None:
+    """A polite kill unwinds like Ctrl-C, so that no half file stays."""
+    raise KeyboardInterrupt
+
+
+def _build() -> typer.Typer:
+    cli = typer.Typer(
+        help="From a PyTorch model to an ONNX model that can be trusted.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+    cli.callback()(_root)
+    for name, command in rooms.classes("onnxsmith.commands", Command).items():  # type: ignore[type-abstract]
+        cli.command(name, help=inspect.getdoc(command))(_function(command))
+    return cli
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"onnxsmith {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """From a PyTorch model to an ONNX model that can be trusted."""
+
+
+def _function(command: type[Command]) -> Callable[..., None]:
+    """A function whose parameters are the command's fields, for typer to read."""
+    kinds = typing.get_type_hints(command)
+    parameters = [_parameter(field, kinds[field.name]) for field in dataclasses.fields(command)]  # type: ignore[arg-type]
+    for name, (kind, option, default) in _SHARED.items():
+        parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
+
+    def call(**values: Any) -> None:
+        shown = {name: values.pop(name) for name in _SHARED}
+        tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        raise typer.Exit(_execute(command(**tupled), **shown))
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
+    about = field.metadata
+    default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+    if typing.get_origin(kind) is tuple:
+        kind, default = list[str], list(default) if default is not inspect.Parameter.empty else default
+    declared: Any
+    if about["kind"] == "argument":
+        declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
+    else:
+        flagged = about["kind"] == "flag"
+        names = [f"--{field.name.replace('_', '-')}", *filter(None, [about.get("short")])]
+        if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
+            names[0] += f"/--no-{field.name.replace('_', '-')}"
+        declared = typer.Option(*names, help=about["help"], metavar=None if flagged else about.get("metavar") or None)
+    return inspect.Parameter(field.name, _KEYWORD, default=default, annotation=Annotated[kind, declared])
+
+
+def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
+    try:
+        with _progress(enabled=not json and not quiet):
+            report = command.run()
+    except OnnxsmithError as error:
+        report = Report(command.name, Verdict.FAILED, problems=(error.problem,))
+    except KeyboardInterrupt:
+        stopped = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
+        report = Report(command.name, Verdict.FAILED, problems=(stopped,))
+    return _render(report, json=json, html=html, quiet=quiet)
+
+
+def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
+    if html:
+        from onnxsmith.render.html import to_html
+
+        try:
+            Path(html).write_text(to_html(report), encoding="utf-8")
+        except OSError as error:
+            failed = Problem("report/not-written", "the HTML report could not be written", where=html, why=str(error))
+            report = dataclasses.replace(report, verdict=Verdict.FAILED, problems=(*report.problems, failed))
+    if json:
+        sys.stdout.write(report.to_json() + "\n")
+        return report.verdict.exit_code
+    from rich.console import Console
+
+    from onnxsmith.render import terminal
+
+    failed_console = Console(stderr=True)
+    if report.verdict is Verdict.FAILED:
+        for found in report.problems:
+            terminal.show_problem(found, failed_console)
+        if not report.parts:
+            return report.verdict.exit_code
+        report = dataclasses.replace(report, problems=())
+    if not quiet:
+        terminal.show(report, Console())
+    elif report.problems:
+        for found in report.problems:
+            terminal.show_problem(found, failed_console)
+    return report.verdict.exit_code
+
+
+@contextmanager
+def _progress(*, enabled: bool) -> Iterator[None]:
+    """Shows a bar on standard error once something takes two seconds; never when that is not a terminal."""
+    if not enabled or not sys.stderr.isatty():
+        yield
+        return
+    from onnxsmith.render.progress import shown
+
+    with shown():
+        yield
+
+
+app = _build()

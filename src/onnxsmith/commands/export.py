@@ -1,0 +1,60 @@
+"""`onnxsmith export TARGET -o model.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Export(Command):
+    """Export a PyTorch model to ONNX and check the file against the module before it is written.
+
+    TARGET is path/to/file.py:factory or package.module:factory. The factory is called without arguments and returns the
+    module, or (module, args), or (module, args, kwargs), args being example inputs of forward.
+    """
+
+    name = "export"
+
+    target: str = argument("file.py:factory or package.module:factory")
+    output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="")
+    input: tuple[str, ...] = option(
+        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; several times", default=(), metavar="SPEC"
+    )
+    dynamic: tuple[str, ...] = option(
+        'axes that stay dynamic: "x:0=batch,2=height"; several times, or separated by ;', default=(), metavar="AXES"
+    )
+    opset: int | None = option("the ONNX opset; honoured or refused, never changed in silence")
+    input_names: tuple[str, ...] = option(
+        "name an input, in forward's order; several times", default=(), metavar="NAME"
+    )
+    output_names: tuple[str, ...] = option("name an output, in order; several times", default=(), metavar="NAME")
+    external_data: bool | None = option("keep weights in a second file; decided by size when left out")
+    no_simplify: bool = flag("leave the graph as it was captured")
+    no_verify: bool = flag("write without checking; the report says so")
+    runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
+    seed: int = option("seed of the generated inputs", default=0)
+
+    def run(self) -> Report:
+        from onnxsmith.exporter.export import export
+        from onnxsmith.problem import problem
+
+        if not self.output:
+            raise problem("export/no-output", "no file to write was named", fix="add -o model.onnx")
+        result = export(
+            self.target,
+            output=self.output,
+            inputs=self.input,
+            dynamic=";".join(self.dynamic),
+            opset=self.opset,
+            input_names=self.input_names,
+            output_names=self.output_names,
+            external_data=self.external_data,
+            simplify=not self.no_simplify,
+            verify=not self.no_verify,
+            runtime=self.runtime,
+            seed=self.seed,
+        )
+        return result.report

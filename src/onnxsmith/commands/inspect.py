@@ -1,0 +1,27 @@
+"""`onnxsmith inspect MODEL [NAME]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command, argument, flag
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Inspect(Command):
+    """Show what a model is: inputs, outputs, operators, weights, and what looks wrong. With NAME, all about one node
+    or tensor."""
+
+    name = "inspect"
+
+    model: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="MODEL")
+    item: str = argument("the name of a node, tensor, input or output", default="", metavar="NAME")
+    nodes: bool = flag("list every node, with inferred shapes, torch module and source line")
+    tensors: bool = flag("list every weight, with range, mean, spread and odd values")
+    text: bool = flag("print the model as ONNX text, without weights")
+
+    def run(self) -> Report:
+        from onnxsmith.inspection.inspect import inspect
+
+        return inspect(self.model, nodes=self.nodes, tensors=self.tensors, text=self.text, name=self.item or None)

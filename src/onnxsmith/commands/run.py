@@ -1,0 +1,45 @@
+"""`onnxsmith run model.onnx --input x=photo.png`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Run(Command):
+    """Run a model once on files or generated inputs and say what came out."""
+
+    name = "run"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    input: tuple[str, ...] = option(
+        "x=photo.png, x=array.npy, inputs.npz, or x=float32[1,3,8,8] for generated values; several times",
+        default=(),
+        metavar="SPEC",
+    )
+    output: str | None = option(
+        "write outputs: an .npz for all, or a picture for the first", short="-o", metavar="FILE"
+    )
+    random: bool = flag("generate the inputs that were not given")
+    dim: tuple[str, ...] = option("size of a symbolic dimension for --random: batch=4", default=(), metavar="NAME=SIZE")
+    runtime: str | None = option("onnxruntime or reference", metavar="NAME")
+    provider: str = option("execution provider: cpu, cuda or tensorrt; used or refused", default="cpu")
+    seed: int = option("seed of the generated inputs", default=0)
+
+    def run(self) -> Report:
+        from onnxsmith.comparison.run import run
+        from onnxsmith.feeds import given
+
+        return run(
+            self.model,
+            self.input,
+            runtime=self.runtime,
+            provider=self.provider,
+            output=self.output,
+            random=self.random,
+            sizes=given.sizes(self.dim),
+            seed=self.seed,
+        ).report

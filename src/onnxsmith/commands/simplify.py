@@ -1,0 +1,48 @@
+"""`onnxsmith simplify in.onnx -o out.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Simplify(Command):
+    """Simplify an ONNX model and check the result against the original before it is written."""
+
+    name = "simplify"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str = option("the file to write", short="-o", metavar="FILE", default="")
+    only: tuple[str, ...] = option("use this rule only; several times", default=(), metavar="RULE")
+    skip: tuple[str, ...] = option("leave this rule out; several times", default=(), metavar="RULE")
+    input: tuple[str, ...] = option(
+        "an input to check on as well: inputs.npz, x=array.npy, x=photo.png; several times", default=(), metavar="SPEC"
+    )
+    dim: tuple[str, ...] = option("size of a symbolic dimension in the check: batch=1", default=(), metavar="NAME=SIZE")
+    external_data: bool | None = option("keep weights in a second file; as the input does when left out")
+    no_verify: bool = flag("write without checking; the report says so")
+    runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
+    seed: int = option("seed of the generated inputs", default=0)
+
+    def run(self) -> Report:
+        from onnxsmith.feeds import given
+        from onnxsmith.problem import problem
+        from onnxsmith.simplifier.simplify import simplify
+
+        if not self.output:
+            raise problem("simplify/no-output", "no file to write was named", fix="add -o simplified.onnx")
+        return simplify(
+            self.model,
+            self.output,
+            only=self.only,
+            skip=self.skip,
+            given=given.feeds(self.input, self.model),
+            sizes=given.sizes(self.dim),
+            external_data=self.external_data,
+            verify=not self.no_verify,
+            runtime=self.runtime,
+            seed=self.seed,
+        ).report

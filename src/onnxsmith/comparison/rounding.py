@@ -1,0 +1,201 @@
+"""How far apart two correct computations of one graph may be.
+
+Two kernels sum in different orders, so their results differ by rounding. For a dot product of n terms the error is at
+most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, u being the unit
+roundoff (N. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
+2019, theorem 3.1). Errors of layers in sequence add up in the same random fashion. So along the longest path to an
+output, with N terms summed in all and D operations:
+
+    tolerance = 8 · (u · sqrt(D) + a · sqrt(N))
+
+where u is the roundoff of the coarsest dtype that a value on the path is stored in and a that of the accumulator
+(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). The factor 8 covers what the model
+leaves out: amplification between layers and approximated exp, tanh and erf, which are good to a few units in the last
+place. The tolerance is relative to the output's root mean square plus the element's own size (`metrics/max_rel.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+FACTOR = 8.0
+_UNKNOWN_REDUCTION = 1024
+"""Terms assumed where a reduction's length is not static."""
+_TRIPS = 64
+"""Iterations assumed of loops and recurrent layers, whose number is not in the file."""
+
+_UNIT: dict[ir.DataType, float] = {
+    ir.DataType.DOUBLE: 2.0**-53,
+    ir.DataType.COMPLEX128: 2.0**-53,
+    ir.DataType.FLOAT: 2.0**-24,
+    ir.DataType.COMPLEX64: 2.0**-24,
+    ir.DataType.FLOAT16: 2.0**-11,
+    ir.DataType.BFLOAT16: 2.0**-8,
+    ir.DataType.FLOAT8E4M3FN: 2.0**-4,
+    ir.DataType.FLOAT8E4M3FNUZ: 2.0**-4,
+    ir.DataType.FLOAT8E5M2: 2.0**-3,
+    ir.DataType.FLOAT8E5M2FNUZ: 2.0**-3,
+    ir.DataType.FLOAT4E2M1: 2.0**-2,
+}
+_QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
+_QUANTUM = 2.0**-9
+"""Half a step of an 8-bit quantiser relative to its range: a value at the edge of two steps may go either way."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What led to one output: terms summed and operations on the longest path, the coarsest unit roundoff on it."""
+
+    terms: int
+    depth: int
+    unit: float
+
+    @property
+    def tolerance(self) -> float:
+        """The largest difference, relative to scale, that rounding explains."""
+        accumulator = min(self.unit, 2.0**-24)
+        return FACTOR * (self.unit * math.sqrt(self.depth) + accumulator * math.sqrt(self.terms))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tolerance:.2g} = 8·(u·√{self.depth} + a·√{self.terms}), u = {_power(self.unit)}, "
+            f"a = {_power(min(self.unit, 2.0**-24))}: rounding of {self.depth} operations that sum {self.terms} terms"
+        )
+
+
+def _power(unit: float) -> str:
+    return f"2^{round(math.log2(unit))}"
+
+
+_INPUT = Rounding(0, 0, 2.0**-53)
+
+
+def roundings(model: ir.Model) -> dict[str, Rounding]:
+    """The rounding of every graph output by name. One pass over the nodes, subgraphs counted with their node."""
+    known: dict[ir.Value, Rounding] = {}
+    for node in model.graph:
+        result = _through(node, [known.get(value, _INPUT) for value in _reads(node)], model)
+        for output in node.outputs:
+            known[output] = result
+    return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}
+
+
+def _reads(node: ir.Node) -> list[ir.Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def _stored(rounding: Rounding, value: ir.Value) -> Rounding:
+    unit = _UNIT.get(value.dtype, 0.0) if value.dtype is not None else 0.0
+    return Rounding(max(rounding.terms, 1), max(rounding.depth, 1), max(rounding.unit, unit))
+
+
+def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding:
+    terms, depth = _own(node, model)
+    unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
+    if node.op_type in _QUANTISING:
+        unit = max(unit, _QUANTUM)
+    return Rounding(
+        terms=max((r.terms for r in before), default=0) + terms,
+        depth=max((r.depth for r in before), default=0) + depth,
+        unit=max([unit, *(r.unit for r in before)]),
+    )
+
+
+def _own(node: ir.Node, model: ir.Model) -> tuple[int, int]:
+    """(terms summed, operations) of one node; bodies count once for a branch, `_TRIPS` times for a loop."""
+    function = model.functions.get(node.op_identifier())
+    bodies = [function] if function is not None else list(_bodies(node))
+    if bodies:
+        trips = _TRIPS if node.op_type in ("Loop", "Scan", "SequenceMap") else 1
+        costs = [[_own(inner, model) for inner in body] for body in bodies]
+        inside = max(((sum(t for t, _ in body), sum(d for _, d in body)) for body in costs), default=(0, 0))
+        return inside[0] * trips, inside[1] * trips
+    terms = _TERMS.get(node.op_type)
+    return (max(terms(node), 1), 1) if terms is not None else (1, 1)
+
+
+def _bodies(node: ir.Node) -> list[ir.Graph]:
+    found: list[ir.Graph] = []
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+            found.append(attribute.as_graph())
+    return found
+
+
+def _sizes(value: ir.Value | None) -> list[int] | None:
+    shape = value.shape if value is not None else None
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    return [int(dim) for dim in shape]  # type: ignore[arg-type]
+
+
+def _input(node: ir.Node, index: int) -> ir.Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _convolution(node: ir.Node) -> int:
+    weight = _sizes(_input(node, 1))
+    return math.prod(weight[1:]) if weight else _UNKNOWN_REDUCTION
+
+
+def _transposed_convolution(node: ir.Node) -> int:
+    weight = _sizes(_input(node, 1))
+    return math.prod([weight[0], *weight[2:]]) if weight else _UNKNOWN_REDUCTION
+
+
+def _product(node: ir.Node) -> int:
+    """The inner dimension: the last of the left operand, or the one before the last of the right."""
+    left, right = _input(node, 0), _input(node, 1)
+    transposed = node.op_type == "Gemm" and "transA" in node.attributes and node.attributes["transA"].as_int() == 1
+    for value, axis in ((left, -2 if transposed else -1), (right, -1 if _is_transposed_b(node) else -2)):
+        shape = value.shape if value is not None else None
+        if shape is not None and len(shape) >= 2 and isinstance(shape[axis], int):
+            return int(shape[axis])  # type: ignore[arg-type]
+    return _UNKNOWN_REDUCTION
+
+
+def _is_transposed_b(node: ir.Node) -> bool:
+    return node.op_type == "Gemm" and "transB" in node.attributes and node.attributes["transB"].as_int() == 1
+
+
+def _recurrent(node: ir.Node) -> int:
+    weight, recurrence = _sizes(_input(node, 1)), _sizes(_input(node, 2))
+    return ((weight[-1] + recurrence[-1]) if weight and recurrence else _UNKNOWN_REDUCTION) * _TRIPS
+
+
+def _reduction(node: ir.Node) -> int:
+    before, after = _sizes(_input(node, 0)), _sizes(node.outputs[0])
+    if before is None or after is None or 0 in after:
+        return _UNKNOWN_REDUCTION
+    return max(math.prod(before) // max(math.prod(after), 1), 1)
+
+
+def _last_axis(node: ir.Node) -> int:
+    shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    size = shape[-1] if shape is not None and len(shape) else None
+    return size if isinstance(size, int) else _UNKNOWN_REDUCTION
+
+
+def _unknown(_: ir.Node) -> int:
+    return _UNKNOWN_REDUCTION
+
+
+_TERMS: dict[str, Callable[[ir.Node], int]] = {
+    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "DeformConv"), _convolution),
+    "ConvTranspose": _transposed_convolution,
+    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "FusedMatMul"), _product),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(
+        ("ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare",
+         "ReduceProd", "GlobalAveragePool", "AveragePool"), _reduction),
+    **dict.fromkeys(
+        ("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
+         "SkipLayerNormalization", "LpNormalization"), _last_axis),
+    **dict.fromkeys(
+        ("InstanceNormalization", "GroupNormalization", "Attention", "MultiHeadAttention", "Einsum", "CumSum", "LRN",
+         "Det", "DFT", "STFT", "MeanVarianceNormalization"), _unknown),
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""`run`: a model on given or generated inputs, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.feeds import given
+from onnxsmith.feeds.files import IMAGES, write_image
+from onnxsmith.feeds.generate import Generator
+from onnxsmith.feeds.sizes import bases
+from onnxsmith.metrics.base import widen
+from onnxsmith.model import shapes
+from onnxsmith.model.load import Source, load
+from onnxsmith.model.signature import signature
+from onnxsmith.problem import problem
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.outputs import OutputArray, Outputs
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.result import Result
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Session, Value
+
+
+def run(
+    source: Source,
+    inputs: Mapping[str, Any] | Sequence[str] = (),
+    *,
+    runtime: str | None = None,
+    provider: str = "cpu",
+    output: str | Path | None = None,
+    random: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Result:
+    """Runs a model once. `Result.outputs` are the arrays by name.
+
+    `inputs` are arrays by name, or texts as the command line takes them (`x=photo.png`, `inputs.npz`). With `random`
+    inputs that were not given are generated, symbolic dimensions at `sizes` or at 1. `output` is an `.npz` for all
+    outputs, or a picture for the first. A provider that cannot run is an error, not another provider.
+
+    Raises:
+        OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
+            outputs cannot be written as asked.
+    """
+    name = runtime or runtimes.default()
+    with Clock() as clock:
+        with stage("load"):
+            model = load(source)
+            interface = signature(model)
+            values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
+            if random:
+                known = {**next(bases(interface, dict.fromkeys(interface.symbols(), 1))), **(sizes or {})}
+                inferred, _ = shapes.inferred(model)
+                values = {**Generator.for_model(inferred).feed(known, seed=seed).values, **values}
+        prepared = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
+        with stage("prepare"):
+            session = runtimes.get(name).prepare(prepared, Options(provider=provider))
+        with session:
+            with stage("run"):
+                outputs = session.run(values)
+            written = _write(outputs, Path(output)) if output is not None else {}
+            part = Outputs(
+                model=str(source) if isinstance(source, str | Path) else "the given model",
+                runtime=name,
+                provider=session.provider,
+                inputs={key: _typed(value) for key, value in values.items()},
+                outputs=tuple(_summary(key, value, written.get(key, "")) for key, value in outputs.items()),
+                nodes=_nodes(session),
+            )
+    report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))))
+    return Result(report, outputs=outputs)
+
+
+def _nodes(session: Session) -> dict[str, int]:
+    return dict(getattr(session, "nodes_by_provider", {}))
+
+
+def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
+    if not path.absolute().parent.is_dir():
+        raise problem("save/no-folder", "the folder to write to does not exist", where=str(path.absolute().parent))
+    if path.suffix.lower() in IMAGES:
+        first = next(iter(outputs))
+        write_image(np.asarray(outputs[first]), path)
+        return {first: str(path)}
+    if path.suffix == ".npz":
+        arrays: dict[str, Any] = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
+        left = [name for name in outputs if name not in arrays or arrays[name].dtype.kind == "O"]
+        if left:
+            raise problem(
+                "output/not-an-array",
+                f"output {left[0]!r} cannot be written to an .npz",
+                why="it is a sequence, an absent optional or strings",
+                fix="run it from Python and take Result.outputs",
+            )
+        np.savez(path, **arrays)
+        return dict.fromkeys(arrays, str(path))
+    raise problem(
+        "output/unknown-kind",
+        f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
+        where=str(path),
+        fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for a picture",
+    )
+
+
+def _typed(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}"
+    return f"a sequence of {len(value)}" if isinstance(value, list) else type(value).__name__
+
+
+def _summary(name: str, value: Value, written: str) -> OutputArray:
+    if not isinstance(value, np.ndarray):
+        return OutputArray(name, _typed(value), (), written=written)
+    shape = tuple(int(size) for size in value.shape)
+    if value.dtype.kind in "OUS" or value.size == 0:
+        return OutputArray(name, "string" if value.dtype.kind in "OUS" else value.dtype.name, shape, written=written)
+    wide = widen(value)
+    finite = wide[np.isfinite(wide)] if is_float(value) else wide
+    if finite.size == 0:
+        return OutputArray(name, value.dtype.name, shape, nonfinite=int(wide.size), written=written)
+    return OutputArray(
+        name,
+        value.dtype.name,
+        shape,
+        float(finite.min()),
+        float(finite.mean()),
+        float(finite.max()),
+        int(wide.size - finite.size),
+        written,
+    )

@@ -1,0 +1,44 @@
+"""Holds one ONNX model to another, on one runtime: prepares both sides and verifies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.comparison.rounding import roundings
+from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.model import shapes
+from onnxsmith.model.load import load
+from onnxsmith.model.signature import signature
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.runtimes import base as runtimes
+
+
+def verify_models(
+    reference: Path | ir.Model,
+    candidate: Path | ir.Model,
+    *,
+    runtime: str | None = None,
+    given: tuple[Feed, ...] = (),
+    known: Mapping[str, int] | None = None,
+    generate: bool = True,
+    seed: int = 0,
+    names: tuple[str, str] = ("the model as it was", "the new model"),
+) -> Verification:
+    """Runs both on one runtime and compares every output. See `verify` for the errors."""
+    name = runtime or runtimes.default()
+    chosen = runtimes.get(name)
+    with stage("shapes"):
+        model = load(reference)
+        known_shapes, _ = shapes.inferred(model)
+        generator = replace(Generator.for_model(known_shapes), signature=signature(model))
+        plan = Plan(generator, given=given, known=known or {}, generate=generate, seed=seed)
+        tolerances = roundings(known_shapes)
+    with stage("verify"), chosen.prepare(reference) as a, chosen.prepare(candidate) as b:
+        sides = (Side(f"{names[0]} on {name} ({a.provider})", a), Side(f"{names[1]} on {name} ({b.provider})", b))
+        return verify(*sides, plan, tolerances)

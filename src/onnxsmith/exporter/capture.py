@@ -1,0 +1,172 @@
+"""From a program to a graph whose inputs, outputs and dimensions are called what its user calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.exporter.strategies.base import Captured, Strategy
+from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.model import names, opset, provenance
+from onnxsmith.model.signature import Port, Signature, is_symbol, signature
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+
+STRATEGIES: tuple[Strategy, ...] = (TorchExport(),)
+"""Tried in this order; the first that works is taken, the failures of those before it are kept."""
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A captured graph with the user's names.
+
+    `sizes` are those of the example it was captured with; `failures` are strategies that were tried and left.
+    """
+
+    model: ir.Model
+    how: str
+    opset_how: str
+    sizes: dict[str, int]
+    notes: tuple[str, ...]
+    failures: tuple[Problem, ...]
+
+
+def capture(program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
+    """Captures the program.
+
+    Raises:
+        OnnxsmithError: the problem of the last strategy when all failed; `export/frozen-axis` when an axis that was
+            asked to be dynamic is a constant in the graph; `export/opset` when the opset cannot be had.
+    """
+    roomy, grown = _grow(program, example)
+    captured, failures = _first_that_works(program, roomy, asked_opset)
+    model = captured.model
+    _check_ports(model, program.signature)
+    symbols = _symbols(model, program.signature)
+    names.rename_ports(
+        model,
+        [port.name for port in program.signature.inputs],
+        [port.name for port in program.signature.outputs],
+    )
+    names.rename_symbols(model, symbols)
+    emitted = opset.of(model)
+    if asked_opset is not None:
+        model = opset.convert(model, asked_opset)
+    how = f"converted from {emitted}" if opset.of(model) != emitted else "emitted as such"
+    bounds = {symbols.get(name, name): limits for name, limits in captured.bounds.items()}
+    return Graph(
+        model=model,
+        how=captured.how,
+        opset_how=how,
+        sizes=_sizes(program.signature, roomy),
+        notes=(*grown, *_limits(bounds), *captured.notes),
+        failures=failures,
+    )
+
+
+def _first_that_works(
+    program: TorchProgram, example: Arrays, asked_opset: int | None
+) -> tuple[Captured, tuple[Problem, ...]]:
+    failures: list[Problem] = []
+    for strategy in STRATEGIES:
+        try:
+            return strategy.capture(program, example, asked_opset), tuple(failures)
+        except OnnxsmithError as error:
+            failures.append(error.problem)
+    raise OnnxsmithError(failures[-1])
+
+
+def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
+    """An example whose dynamic axes are at least 2 long: torch takes sizes 0 and 1 for constants of the model."""
+    sizes = _sizes(program.signature, example)
+    small = {symbol: 2 for symbol, size in sizes.items() if size < 2}
+    if not small:
+        return dict(example), ()
+    grown = {port.name: _repeat(example[port.name], port, small) for port in program.signature.inputs}
+    with TorchEager().prepare(program) as session:
+        try:
+            session.run(grown)
+        except OnnxsmithError as error:
+            raise problem(
+                "export/frozen-axis",
+                f"the model does not take {', '.join(f'{symbol}=2' for symbol in small)}",
+                where=", ".join(f"{port.name} {port}" for port in program.signature.inputs),
+                why=error.problem.why,
+                fix="leave that axis out of --dynamic, or give an example of a size that the model takes, 2 or more",
+            ) from error
+    said = ", ".join(f"{symbol} = {sizes[symbol]}" for symbol in small)
+    return grown, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
+
+
+def _repeat(array: np.ndarray[Any, Any], port: Port, small: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    for axis, dim in enumerate(port.shape or ()):
+        if dim in small:
+            if array.shape[axis] == 0:
+                shape = [*array.shape[:axis], small[str(dim)], *array.shape[axis + 1 :]]
+                array = np.zeros(shape, array.dtype)
+            else:
+                array = np.concatenate([array] * small[str(dim)], axis=axis)
+    return array
+
+
+def _sizes(signature: Signature, example: Arrays) -> dict[str, int]:
+    return {
+        dim: size
+        for port in signature.inputs
+        for dim, size in zip(port.shape or (), example[port.name].shape, strict=True)
+        if isinstance(dim, str)
+    }
+
+
+def _check_ports(model: ir.Model, expected: Signature) -> None:
+    found = signature(model)
+    for what, ours, theirs in (("inputs", expected.inputs, found.inputs), ("outputs", expected.outputs, found.outputs)):
+        if len(ours) != len(theirs):
+            raise problem(
+                "export/capture-failed",
+                f"the graph has {len(theirs)} {what}, the model {len(ours)}",
+                why=f"the graph's are: {', '.join(port.name for port in theirs) or 'none'}",
+                fix="return tensors only from forward, and pass tensors only for what varies between calls",
+            )
+
+
+def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
+    """Symbol of the graph → the user's name for it. An axis that is a constant now was frozen."""
+    renamed: dict[str, str] = {}
+    for value, port in zip(model.graph.inputs, expected.inputs, strict=True):
+        for axis, (got, wanted) in enumerate(zip(value.shape or (), port.shape or (), strict=True)):
+            if not isinstance(wanted, str):
+                continue
+            if isinstance(got, int):
+                raise problem(
+                    "export/frozen-axis",
+                    f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
+                    where=_first_source(model),
+                    why="tracing took a size of it for a Python number",
+                    fix=f"leave {port.name}:{axis} out of --dynamic, or find where forward turns its size into a number",
+                )
+            if got.value is not None and is_symbol(got.value):
+                renamed.setdefault(got.value, wanted)
+    return renamed
+
+
+def _first_source(model: ir.Model) -> str:
+    return next((p.source for node in model.graph if (p := provenance.of(node)).source), "")
+
+
+def _limits(bounds: Mapping[str, tuple[int, int | None]]) -> Iterator[str]:
+    for name, (low, high) in bounds.items():
+        if low > 2 or high is not None:
+            yield f"torch captured {name} for sizes from {low}{f' to {high}' if high is not None else ''}"
+
+
+def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:
+    """The program with the output dtypes and shapes that the graph declares, for reports."""
+    outputs = signature(model).outputs
+    return replace(program, signature=Signature(program.signature.inputs, outputs))

@@ -1,0 +1,80 @@
+"""Reads which axes are to stay dynamic: `x:0=batch,2=height;mask:0=batch`, or the same in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+Dynamic = str | Mapping[str, Mapping[int, str] | Sequence[int]] | None
+
+
+def parse(dynamic: Dynamic | Sequence[str]) -> dict[str, dict[int, str]]:
+    """Input name → axis → dimension name.
+
+    From text, inputs are separated by `;` (or given one by one). In Python a list of axes may stand for the mapping;
+    each axis then gets a name of its own (`x.0`).
+
+    Raises:
+        OnnxsmithError: `export/dynamic-syntax` saying which piece cannot be read.
+    """
+    if dynamic is None:
+        return {}
+    if isinstance(dynamic, str):
+        dynamic = [dynamic]
+    if isinstance(dynamic, Mapping):
+        return {str(name): _axes(str(name), axes) for name, axes in dynamic.items()}
+    found: dict[str, dict[int, str]] = {}
+    for text in dynamic:
+        for piece in filter(None, (piece.strip() for piece in text.split(";"))):
+            name, axes = _piece(piece)
+            found.setdefault(name, {}).update(axes)
+    return found
+
+
+def _piece(piece: str) -> tuple[str, dict[int, str]]:
+    name, colon, rest = piece.rpartition(":")
+    if not colon or not name.strip():
+        raise _unreadable(piece, "an input's name, a colon and its axes are needed")
+    axes: dict[int, str] = {}
+    for item in rest.split(","):
+        number, equals, dim = (part.strip() for part in item.partition("="))
+        try:
+            axis = int(number)
+        except ValueError as error:
+            raise _unreadable(piece, f"{number!r} is not the number of an axis") from error
+        axes[axis] = _dim(dim, piece) if equals else f"{name.strip()}.{axis}"
+    return name.strip(), axes
+
+
+def _axes(name: str, axes: object) -> dict[int, str]:
+    if isinstance(axes, Mapping):
+        items = list(axes.items())
+    elif isinstance(axes, Sequence) and not isinstance(axes, str):
+        items = [(axis, f"{name}.{axis}") for axis in axes]
+    else:
+        raise _unreadable(f"{name}: {axes!r}", "a mapping {axis: name} or a list of axes is needed")
+    found: dict[int, str] = {}
+    for axis, dim in items:
+        if isinstance(axis, bool) or not isinstance(axis, int):
+            raise _unreadable(f"{name}: {axes!r}", f"{axis!r} is not the number of an axis")
+        if not isinstance(dim, str):
+            dim = getattr(dim, "__name__", dim)
+        found[axis] = _dim(str(dim), f"{name}: {axes!r}")
+    return found
+
+
+def _dim(dim: str, where: str) -> str:
+    if not all(part.isidentifier() or part.isdigit() for part in dim.split(".")):
+        raise _unreadable(where, f"{dim!r} is not a name for a dimension")
+    return dim
+
+
+def _unreadable(where: str, why: str) -> OnnxsmithError:
+    return problem(
+        "export/dynamic-syntax",
+        "the dynamic axes cannot be read",
+        where=where,
+        why=why,
+        fix='write --dynamic "x:0=batch,2=height,3=width", or dynamic={"x": {0: "batch"}} in Python',
+    )

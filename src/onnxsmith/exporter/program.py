@@ -1,0 +1,189 @@
+"""A torch module and example inputs, made into something that takes and gives named arrays.
+
+Arguments may be nested: dicts, lists, tuples, dataclasses that torch knows, None. Every tensor in them becomes one
+input, named after the argument of `forward` and the path below it (`state.0.hidden`). Python numbers, strings and None
+are constants of the export.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxsmith.model.signature import Dim, Port, Signature
+from onnxsmith.problem import problem
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_array
+from onnxsmith.sources.factory import TorchModel, user_line
+
+Axes = Mapping[str, Mapping[int, str]]
+"""Input name → axis → symbolic dimension."""
+
+
+def build(
+    model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), output_names: Sequence[str] = ()
+) -> tuple[TorchProgram, dict[str, np.ndarray[Any, Any]]]:
+    """The program, and the example inputs by name. Runs the module once, eagerly.
+
+    Raises:
+        OnnxsmithError: `export/no-inputs`, `export/forward-failed` with the user's line, `export/names` when names were
+            asked for and their number does not fit, `export/unknown-input` for an axis of an input that is not there,
+            `export/dimension-conflict` when one dimension name has two sizes in the example.
+    """
+    if not model.given and _needs_inputs(model.module):
+        raise problem(
+            "export/no-inputs",
+            "there are no example inputs",
+            where=f"forward{inspect.signature(model.module.forward)}",
+            fix="let the factory return (module, args), or give --input x=float32[1,3,224,224], or --input inputs.npz",
+        )
+    paths, spec = pytree.tree_flatten_with_path((tuple(model.args), dict(model.kwargs)))
+    leaves = [leaf for _, leaf in paths]
+    found = [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
+    names = _asked(found, input_names)
+    inputs = [_port(name, leaf, axes) for name, leaf in zip(names, leaves, strict=True) if name is not None]
+    _check_axes(axes, inputs)
+    example = {name: to_array(leaf) for name, leaf in zip(names, leaves, strict=True) if name is not None}
+    _check_sizes(inputs, example)
+    outputs = _outputs(model, leaves, spec, output_names)
+    program = TorchProgram(
+        module=model.module,
+        signature=Signature(tuple(inputs), tuple(outputs)),
+        leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
+        names=names,
+        rebuild=lambda values: pytree.tree_unflatten(values, spec),
+    )
+    return program, example
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The ONNX name of a torch dtype: `float`, `int64`, `bfloat16`, …"""
+    name = str(dtype).removeprefix("torch.")
+    short = {"float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2"}
+    return short.get(name, name)
+
+
+def _needs_inputs(module: torch.nn.Module) -> bool:
+    parameters = inspect.signature(module.forward).parameters.values()
+    return any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+
+
+def _name(path: tuple[Any, ...], model: TorchModel) -> str:
+    """`x`, or `state.0.hidden` for what lies below an argument."""
+    where, first, *rest = path
+    if where.idx == 1:
+        name = str(first.key)
+    else:
+        parameters = [
+            p for p in inspect.signature(model.module.forward).parameters.values() if p.kind != p.KEYWORD_ONLY
+        ]
+        variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
+        plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        name = plain[first.idx] if first.idx < len(plain) else f"{variadic or 'args'}.{first.idx - len(plain)}"
+    return ".".join([name, *(_step(key) for key in rest)])
+
+
+def _step(key: Any) -> str:
+    for attribute in ("idx", "key", "name"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key).strip(".[]'\"")
+
+
+def _asked(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
+    if not asked:
+        return found
+    own = [name for name in found if name is not None]
+    if len(asked) != len(own) or len(set(asked)) != len(asked):
+        raise problem(
+            "export/names",
+            f"{len(asked)} input names were asked for, the model takes {len(own)} tensors",
+            fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
+        )
+    remaining = iter(asked)
+    return [None if name is None else next(remaining) for name in found]
+
+
+def _port(name: str, tensor: torch.Tensor, axes: Axes) -> Port:
+    named = {axis % max(tensor.dim(), 1): symbol for axis, symbol in axes.get(name, {}).items()}
+    shape: tuple[Dim, ...] = tuple(named.get(axis, int(size)) for axis, size in enumerate(tensor.shape))
+    return Port(name, dtype_name(tensor.dtype), shape)
+
+
+def _check_axes(axes: Axes, inputs: Sequence[Port]) -> None:
+    ranks = {port.name: len(port.shape or ()) for port in inputs}
+    for name, wanted in axes.items():
+        if name not in ranks:
+            raise problem(
+                "export/unknown-input",
+                f"--dynamic names {name!r}, the model has no such input",
+                fix=f"its inputs are: {', '.join(ranks) or 'none'}",
+            )
+        for axis in wanted:
+            if not -ranks[name] <= axis < ranks[name]:
+                raise problem(
+                    "export/dynamic-syntax",
+                    f"input {name!r} has no axis {axis}",
+                    why=f"its example has {ranks[name]} dimensions",
+                    fix=f"axes of it are 0 to {ranks[name] - 1}" if ranks[name] else "leave it out: it is a scalar",
+                )
+
+
+def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    sizes: dict[str, tuple[int, str]] = {}
+    for port in inputs:
+        for axis, (dim, size) in enumerate(zip(port.shape or (), example[port.name].shape, strict=True)):
+            if not isinstance(dim, str):
+                continue
+            known = sizes.setdefault(dim, (size, f"axis {axis} of {port.name!r}"))
+            if known[0] != size:
+                raise problem(
+                    "export/dimension-conflict",
+                    f"dimension {dim!r} is {known[0]} on {known[1]} and {size} on axis {axis} of {port.name!r}",
+                    fix="give the two axes different names, or examples of the same size",
+                )
+
+
+def _outputs(model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[str]) -> list[Port]:
+    fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    args, kwargs = pytree.tree_unflatten(fresh, spec)
+    buffers = [(buffer, buffer.clone()) for buffer in model.module.buffers()]
+    try:
+        with torch.no_grad():
+            result = model.module(*args, **kwargs)
+    except Exception as error:
+        raise problem(
+            "export/forward-failed",
+            "the model does not take its example inputs",
+            where=user_line(error),
+            why=f"{type(error).__name__}: {error}"[:600],
+            fix="call model(*args, **kwargs) in python by itself and mend what it says",
+        ) from error
+    finally:
+        for buffer, saved in buffers:
+            buffer.data.copy_(saved)
+    paths = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if leaf is not None]
+    if not paths:
+        raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")
+    own = [
+        ".".join(["output", *map(_step, path)]) if _is_plain(path) else ".".join(map(_step, path)) for path, _ in paths
+    ]
+    if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
+        raise problem(
+            "export/names",
+            f"{len(asked)} output names were asked for, the model gives {len(own)} values",
+            fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
+        )
+    return [
+        Port(name, dtype_name(leaf.dtype) if isinstance(leaf, torch.Tensor) else "undefined", None)
+        for name, (_, leaf) in zip(asked or own, paths, strict=True)
+    ]
+
+
+def _is_plain(path: tuple[Any, ...]) -> bool:
+    """Whether the first step is a position, which names nothing by itself."""
+    return not path or hasattr(path[0], "idx")

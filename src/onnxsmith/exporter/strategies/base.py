@@ -1,0 +1,42 @@
+"""What a strategy is: one way from a torch module to a graph."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import onnx_ir as ir
+
+from onnxsmith.runtimes.torch_eager import TorchProgram
+
+Example = Mapping[str, Any]
+"""Example inputs by name, as arrays; each dynamic axis is at least 2 long."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What a strategy gives. Inputs and outputs of `model` are in the program's order; names are still the strategy's.
+
+    `bounds` are the sizes that a symbol may take, (low, high), high None for no limit.
+    """
+
+    model: ir.Model
+    how: str
+    bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Strategy(ABC):
+    """One way to capture; stateless."""
+
+    title: ClassVar[str]
+
+    @abstractmethod
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        """The graph, at `opset` if the strategy can emit it and near it otherwise.
+
+        Raises:
+            OnnxsmithError: `export/frozen-axis` when a dynamic axis cannot stay so, `export/capture-failed` otherwise.
+        """

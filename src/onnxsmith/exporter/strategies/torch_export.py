@@ -1,0 +1,160 @@
+"""torch.export, then the exporter of torch.onnx: today's way."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+from torch.utils import _pytree as pytree
+
+from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.sources.factory import user_line
+
+_OLDEST, _NEWEST = 18, 23
+"""Opsets that the exporter of torch emits by itself; others are reached by conversion."""
+
+
+class TorchExport(Strategy):
+    """`torch.export.export` traces the module into an exported program; `torch.onnx` translates its operators."""
+
+    title = "torch.export + torch.onnx"
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        args, kwargs = program.arguments(example)
+        with _quiet():
+            try:
+                exported = torch.export.export(
+                    program.module, args, kwargs, dynamic_shapes=_dynamic_shapes(program, args, kwargs), strict=False
+                )
+            except Exception as error:
+                raise _explain_capture(error, program) from error
+            try:
+                translated = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False)
+            except Exception as error:
+                raise _explain_translation(error) from error
+        assert translated is not None
+        bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
+        how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
+        return Captured(translated.model, how, bounds, tuple(_mutations(exported)))
+
+
+def _emitted(opset: int | None) -> int | None:
+    return None if opset is None else min(max(opset, _OLDEST), _NEWEST)
+
+
+def _dynamic_shapes(program: TorchProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """torch's nested form: for every tensor the axes that are dynamic, in the structure of the arguments."""
+    ports = {port.name: port for port in program.signature.inputs}
+    names = iter(program.names)
+
+    def axes(leaf: Any) -> Any:
+        name = next(names)
+        if name is None or not isinstance(leaf, torch.Tensor):
+            return None
+        shape = ports[name].shape or ()
+        return {axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str)}
+
+    nested_args, nested_kwargs = pytree.tree_map(axes, (args, kwargs))
+    bound = inspect.signature(program.module.forward).bind(*args, **kwargs)
+    by_name: dict[str, Any] = {}
+    position = iter(nested_args)
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if name in kwargs and kind != bound.signature.parameters[name].VAR_KEYWORD:
+            by_name[name] = nested_kwargs[name]
+        elif kind == bound.signature.parameters[name].VAR_POSITIONAL:
+            by_name[name] = tuple(next(position) for _ in value)
+        elif kind == bound.signature.parameters[name].VAR_KEYWORD:
+            by_name[name] = {key: nested_kwargs[key] for key in value}
+        else:
+            by_name[name] = next(position)
+    return by_name
+
+
+def _bounds(value: Any) -> tuple[int, int | None]:
+    upper = int(value.upper) if value.upper.is_Integer else None
+    return int(value.lower), upper
+
+
+def _mutations(exported: ExportedProgram) -> Iterator[str]:
+    signature: Any = exported.graph_signature
+    for output, buffer in signature.buffers_to_mutate.items():
+        yield f"forward writes to the buffer {buffer!r} (as {output}); an ONNX model keeps no state, the write is lost"
+    for output, name in signature.user_inputs_to_mutate.items():
+        yield f"forward writes to its input {name!r} (as {output}); in ONNX inputs are not written to"
+
+
+def _explain_capture(error: Exception, program: TorchProgram) -> OnnxsmithError:
+    text = str(error)
+    frozen = re.search(r"inferred to be a constant|specialized|marked as dynamic but|Constraints violated", text)
+    if frozen:
+        return problem(
+            "export/frozen-axis",
+            "an axis that was asked to be dynamic is fixed by the model",
+            where=user_line(error) or _line_in(text),
+            why=_sentence(text),
+            fix="take that axis out of --dynamic, or write the named line without a Python number taken from a size",
+        )
+    data_dependent = "Could not guard on data-dependent" in text or "data-dependent" in text
+    return problem(
+        "export/capture-failed",
+        "torch.export could not trace the model",
+        where=user_line(error) or _line_in(text),
+        why=_sentence(text),
+        fix="an `if`, a loop or an index on the value of a tensor cannot be traced: use torch.where or torch.cond there"
+        if data_dependent
+        else "the line above is where tracing stopped; rewrite it with tensor operations",
+    )
+
+
+def _explain_translation(error: Exception) -> OnnxsmithError:
+    text = str(error)
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    operators = sorted(set(re.findall(r"No ONNX function found for <OpOverload\(op='([^']+)'", f"{text} {cause}")))
+    return problem(
+        "export/no-translation" if operators else "export/translation-failed",
+        f"no ONNX translation for {', '.join(operators)}"
+        if operators
+        else "torch.onnx could not translate the program",
+        where=_line_in(f"{text} {cause}"),
+        why=_sentence(str(cause)),
+        fix="write the operation with others that have one, or give a translation with a newer torch",
+    )
+
+
+def _line_in(text: str) -> str:
+    frames = re.findall(r'File "([^"]+)", line (\d+)', text)
+    own = [f"{file}:{line}" for file, line in frames if "site-packages" not in file]
+    return own[-1] if own else ""
+
+
+def _sentence(text: str) -> str:
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
+    return " ".join(lines[:3])[:500]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter warns and logs about itself (missing torchvision, its own deprecations); a report is not the place."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "torch")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

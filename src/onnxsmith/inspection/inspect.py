@@ -1,0 +1,98 @@
+"""Says what a model is: an outline, every node, every tensor, its text, or all about one name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.inspection import lookup, tables
+from onnxsmith.inspection.summary import headline, summary
+from onnxsmith.model.check import check
+from onnxsmith.model.load import Source, load
+from onnxsmith.model.shapes import inferred
+from onnxsmith.model.text import to_text
+from onnxsmith.problem import Problem, problem
+from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.parts.model_summary import ModelSummary
+from onnxsmith.report.parts.model_text import ModelText
+
+
+def inspect(
+    source: Source, *, nodes: bool = False, tensors: bool = False, text: bool = False, name: str | None = None
+) -> Report:
+    """A report on a model: its outline, then tables of its `nodes` and `tensors` and its ONNX `text` when asked for.
+
+    With `name`, all about the node or tensor of that name (or several) stands in place of the outline. Nothing is run,
+    and the values of weights are read only for `tensors`, and for a tensor that is named. Shapes that contradict each
+    other and tensors without values are among the report's problems.
+
+    Raises:
+        OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
+            `name`.
+    """
+    path = Path(source) if isinstance(source, str | Path) else None
+    where = "the model" if path is None else str(path)
+    with stage("load"):
+        model = load(source)
+    with stage("check"):
+        doubts = check(model, where=where)
+    with stage("shapes"):
+        shaped, trouble = inferred(model)
+    outline = summary(model, shaped, path)
+    parts: list[Part] = [outline] if name is None else list(_named(shaped, name, where))
+    if nodes:
+        parts.append(tables.node_table(shaped))
+    if tensors:
+        with stage("statistics"):
+            parts.append(tables.tensor_table(model))
+    if text:
+        parts.append(ModelText(to_text(model)))
+    return Report(
+        command="inspect",
+        verdict=Verdict.DONE,
+        parts=tuple(parts),
+        problems=(*doubts, *_missing(outline, where)),
+        notes=tuple(_notes(outline, trouble)),
+        headline=headline(outline),
+    )
+
+
+def _named(shaped: ir.Model, name: str, where: str) -> tuple[Part, ...]:
+    found = lookup.views(shaped, name)
+    if found:
+        return found
+    close = lookup.similar(shaped, name)
+    raise problem(
+        "inspect/unknown-name",
+        f"no node, tensor, input or output is called {name!r}",
+        where=where,
+        fix=f"close to it: {', '.join(close)}" if close else "--nodes lists every node and tensor of the model",
+    )
+
+
+def _missing(outline: ModelSummary, where: str) -> list[Problem]:
+    if not outline.missing:
+        return []
+    count, first = len(outline.missing), ", ".join(outline.missing[:3])
+    return [
+        Problem(
+            "inspect/weights-missing",
+            f"the values of {count:,} tensors are not at hand"
+            if count > 1
+            else "the values of a tensor are not at hand",
+            where=f"{where}: {first}{', …' if count > 3 else ''}",
+            why="they lie in external data that was not loaded along, or the model was stripped of them",
+            fix="give the path of the .onnx file, with its data files beside it",
+        )
+    ]
+
+
+def _notes(outline: ModelSummary, trouble: str | None) -> list[str]:
+    notes = [trouble] if trouble else []
+    if not outline.elements:
+        notes.append("the model carries no weights at all")
+    if outline.foreign:
+        notes.append(f"operators that only some runtimes know: {', '.join(outline.foreign)}")
+    return notes

@@ -1,0 +1,160 @@
+"""Types, attributes and elements as text that says exactly what is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.inspection.weights import place, readable
+from onnxsmith.model.walk import op_name
+
+FIRST = 64
+"""How many elements of a tensor, or items of an attribute, are shown."""
+
+
+def value_type(value: ir.Value | None) -> str:
+    """The dtype and shape of a value: `float[N,3]`, `sequence(float[?])`, "" when neither is known."""
+    if value is None:
+        return ""
+    if value.type is None and value.shape is None and value.const_value is not None:
+        return tensor_type(value.const_value)
+    return type_text(value.type, value.shape)
+
+
+def tensor_type(tensor: ir.TensorProtocol) -> str:
+    """The dtype and shape of a tensor: `bfloat16[64,3]`."""
+    return f"{dtype_name(tensor.dtype)}{_shape(tensor.shape)}"
+
+
+def dtype_name(dtype: ir.DataType | None) -> str:
+    """The ONNX name in lower case; `?` when unknown."""
+    return "?" if dtype is None or dtype == ir.DataType.UNDEFINED else dtype.name.lower()
+
+
+def type_text(type_: ir.TypeProtocol | None, shape: ir.ShapeProtocol | None) -> str:
+    """A type and the shape that belongs to its innermost tensor."""
+    if type_ is None:
+        return "" if shape is None else f"?{_shape(shape)}"
+    if isinstance(type_, ir.SequenceType):
+        return f"sequence({type_text(type_.elem_type, shape)})"
+    if isinstance(type_, ir.OptionalType):
+        return f"optional({type_text(type_.elem_type, shape)})"
+    text = f"{dtype_name(type_.dtype)}{_shape(shape)}"
+    return f"sparse({text})" if isinstance(type_, ir.SparseTensorType) else text
+
+
+def _shape(shape: ir.ShapeProtocol | None) -> str:
+    if shape is None:
+        return ""
+    return f"[{','.join(_dim(dim) for dim in shape)}]"
+
+
+def _dim(dim: Any) -> str:
+    if isinstance(dim, int):
+        return str(dim)
+    return "?" if dim.value is None else str(dim.value)
+
+
+def elements(tensor: ir.TensorProtocol, limit: int = FIRST) -> tuple[str, ...]:
+    """The first elements in row-major order, exactly: reading one back as a Python number gives the same value.
+
+    Raises:
+        OSError, ValueError: when the values cannot be read.
+    """
+    if isinstance(tensor, ir.StringTensor):
+        return tuple(_text(item) for item in islice(tensor.string_data(), limit))
+    return tuple(_element(item) for item in flat(tensor)[:limit])
+
+
+def flat(tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
+    """The elements in row-major order, as one axis; a view where the tensor allows it."""
+    return np.asarray(tensor.numpy()).reshape(-1)
+
+
+def _text(item: bytes) -> str:
+    try:
+        return repr(item.decode())
+    except UnicodeDecodeError:
+        return repr(item)
+
+
+def _element(item: Any) -> str:
+    """An element of any dtype: ml_dtypes' are widened, which is exact."""
+    kind = ir.DataType.from_numpy(item.dtype)
+    if kind == ir.DataType.BOOL:
+        return str(bool(item)).lower()
+    if kind.is_integer():
+        return str(int(item))
+    if kind.is_floating_point():
+        return repr(float(item))
+    return repr(complex(item))
+
+
+def attribute_text(attribute: ir.Attr) -> str:
+    """An attribute's value, of any type."""
+    if attribute.is_ref():
+        return f"@{attribute.ref_attr_name}, an attribute of the function"
+    value, kinds = attribute.value, ir.AttributeType
+    if value is None:
+        return ""
+    match attribute.type:
+        case kinds.FLOAT:
+            return _float(value)
+        case kinds.FLOATS:
+            return _listing(_float(item) for item in value)
+        case kinds.STRING | kinds.INT:
+            return repr(value)
+        case kinds.STRINGS | kinds.INTS:
+            return _listing(repr(item) for item in value)
+        case kinds.TENSOR:
+            return _tensor(value)
+        case kinds.TENSORS:
+            return _listing(_tensor(item) for item in value)
+        case kinds.GRAPH:
+            return _graph(value)
+        case kinds.GRAPHS:
+            return _listing(_graph(item) for item in value)
+        case kinds.TYPE_PROTO:
+            return type_text(value.type, value.shape)
+        case kinds.TYPE_PROTOS:
+            return _listing(type_text(item.type, item.shape) for item in value)
+        case _:
+            return str(value)
+
+
+def _float(value: float) -> str:
+    """The shortest decimal that is the same float32, which is what the file holds."""
+    return str(np.float32(value))
+
+
+def _listing(texts: Iterable[str]) -> str:
+    items = list(texts)
+    more = [f"… {len(items) - FIRST:,} more"] if len(items) > FIRST else []
+    return f"[{', '.join([*items[:FIRST], *more])}]"
+
+
+def _tensor(tensor: ir.TensorProtocol) -> str:
+    kind = tensor_type(tensor)
+    if not readable(tensor):
+        return f"{kind} ({place(tensor)})"
+    try:
+        items = list(elements(tensor))
+    except (OSError, ValueError) as error:
+        return f"{kind} (unreadable: {error})"
+    if tensor.size > FIRST:
+        items.append(f"… {tensor.size - FIRST:,} more")
+    return f"{kind} {{{', '.join(items)}}}"
+
+
+def _graph(graph: ir.Graph) -> str:
+    ops = Counter(op_name(node) for node in graph.all_nodes())
+    kinds = ", ".join(f"{count} {op}" for op, count in ops.most_common(5))
+    head = f"graph {graph.name!r}: " if graph.name else "graph: "
+    ports = f"({', '.join(v.name or '' for v in graph.inputs)}) => ({', '.join(v.name or '' for v in graph.outputs)})"
+    return f"{head}{ports}, {sum(ops.values())} nodes{f' ({kinds})' if kinds else ''}"

@@ -1,0 +1,85 @@
+"""The tables of all nodes and of all tensors."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.clock import advance
+from onnxsmith.inspection.scopes import nodes
+from onnxsmith.inspection.show import dtype_name, value_type
+from onnxsmith.inspection.statistics import statistics
+from onnxsmith.inspection.weights import Held, held, place
+from onnxsmith.model import provenance
+from onnxsmith.model.walk import op_name
+from onnxsmith.report.parts.node_table import NodeRow, NodeTable, Operand
+from onnxsmith.report.parts.tensor_table import Statistics, TensorRow, TensorTable
+
+SMALLEST = 16
+"""Elements from which on the tensor of a `Constant` node is listed; smaller ones are axes, shapes and scalars."""
+
+
+def node_table(shaped: ir.Model) -> NodeTable:
+    """Every node of a model whose shapes are inferred."""
+    rows = []
+    for index, (scope, node) in enumerate(nodes(shaped)):
+        origin = provenance.of(node)
+        rows.append(
+            NodeRow(
+                index=index,
+                scope=scope.path,
+                depth=scope.depth,
+                name=node.name or "",
+                op=op_name(node),
+                inputs=tuple(_operand(value) for value in node.inputs),
+                outputs=tuple(_operand(value) for value in node.outputs),
+                module=origin.module,
+                source=origin.source,
+            )
+        )
+    return NodeTable(tuple(rows))
+
+
+def _operand(value: ir.Value | None) -> Operand:
+    return Operand("", "") if value is None else Operand(value.name or "", value_type(value))
+
+
+def tensor_table(model: ir.Model) -> TensorTable:
+    """Every initializer, and the constants that are not small, with statistics; one tensor is read at a time."""
+    found = list(held(model))
+    listed = [item for item in found if not (item.constant and _size(item) < SMALLEST)]
+    rows = []
+    for done, item in enumerate(listed):
+        advance("statistics", done, len(listed))
+        rows.append(_tensor_row(item))
+    return TensorTable(tuple(rows), SMALLEST, len(found) - len(listed))
+
+
+def _size(item: Held) -> int:
+    return 0 if item.tensor is None else item.tensor.size
+
+
+def _tensor_row(item: Held) -> TensorRow:
+    tensor = item.tensor
+    found, trouble = look(item)
+    shape = item.value.shape if tensor is None else tensor.shape
+    return TensorRow(
+        name=item.name,
+        scope=item.scope.path,
+        kind="constant" if item.constant else "initializer",
+        dtype=dtype_name(item.value.dtype if tensor is None else tensor.dtype),
+        shape=tuple(dim for dim in shape if isinstance(dim, int)) if shape is not None else (),
+        bytes=0 if tensor is None else tensor.nbytes,
+        where=place(tensor),
+        statistics=found,
+        trouble=trouble,
+    )
+
+
+def look(item: Held) -> tuple[Statistics | None, str]:
+    """The statistics of a tensor, or why there are none: its values are missing or cannot be read."""
+    if item.missing or item.tensor is None:
+        return None, "its values are not at hand"
+    try:
+        return statistics(item.tensor), ""
+    except (OSError, ValueError) as error:
+        return None, f"its values cannot be read: {error}"

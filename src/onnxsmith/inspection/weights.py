@@ -1,0 +1,85 @@
+"""The tensors that a model carries, and whether their values are at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.inspection.scopes import Scope, scopes
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A tensor of the model: an initializer, or what a `Constant` node holds; `tensor` None without value."""
+
+    scope: Scope
+    value: ir.Value
+    constant: bool
+    tensor: ir.TensorProtocol | None
+
+    @property
+    def name(self) -> str:
+        """The name by which nodes read it."""
+        return self.value.name or ""
+
+    @property
+    def missing(self) -> bool:
+        """Whether its values are not at hand."""
+        return self.tensor is None or not readable(self.tensor)
+
+
+def held(model: ir.Model) -> Iterator[Held]:
+    """Every tensor that the model carries, scope by scope: initializers, then those of `Constant` nodes."""
+    for scope in scopes(model):
+        for value in scope.graph.initializers.values():
+            yield Held(scope, value, False, value.const_value)
+        for node in scope.graph:
+            if is_constant(node):
+                tensor = constant(node)
+                if tensor is not None:
+                    yield Held(scope, node.outputs[0], True, tensor)
+
+
+def is_constant(node: ir.Node) -> bool:
+    """Whether the node is ONNX's `Constant`."""
+    return node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+
+
+def constant(node: ir.Node) -> ir.TensorProtocol | None:
+    """The tensor of a `Constant` node; None when a function's caller decides it."""
+    attribute = next(iter(node.attributes.values()), None)
+    if attribute is None or attribute.is_ref():
+        return None
+    name = node.outputs[0].name
+    if attribute.name == "value_string":
+        return ir.StringTensor([attribute.as_string().encode()], shape=ir.Shape([]), name=name)
+    if attribute.name == "value_strings":
+        texts = [text.encode() for text in attribute.as_strings()]
+        return ir.StringTensor(texts, shape=ir.Shape([len(texts)]), name=name)
+    return ir.convenience.get_const_tensor(node.outputs[0])
+
+
+def readable(tensor: ir.TensorProtocol) -> bool:
+    """Whether the values are at hand: inside the model, or in a file inside the folder that it came from.
+
+    A model given as a message does not know its folder; its data is looked for in the current one, as onnx-ir does,
+    and never outside of it, because a location could name any file of this machine.
+    """
+    if not isinstance(tensor, ir.ExternalTensor):
+        return True
+    folder = os.path.realpath(os.fspath(tensor.base_dir) or os.curdir)
+    target = Path(os.path.realpath(os.path.join(folder, tensor.location)))  # noqa: PTH118 — a location may be absolute
+    return tensor.valid() and target.is_relative_to(folder) and target.is_file()
+
+
+def place(tensor: ir.TensorProtocol | None) -> str:
+    """Where the values lie: `inline`, `external FILE`, `missing`, or `missing: FILE`."""
+    if tensor is None:
+        return "missing"
+    if not isinstance(tensor, ir.ExternalTensor):
+        return "inline"
+    return f"external {tensor.location}" if readable(tensor) else f"missing: {tensor.location}"

@@ -1,0 +1,88 @@
+"""What the ONNX specification says of an operator: which version is in force, its formal inputs, its attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+
+_ONNX_DOMAINS = {"", "ai.onnx"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A formal input or output; a variadic one, always the last, stands for any number."""
+
+    name: str
+    optional: bool = False
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An operator at one version of its domain.
+
+    `since` is the opset version in which this form of the operator appeared, `newest` that of its latest form in the
+    installed onnx. `defaults` holds the attributes that may be left out, with the value they then have, None where the
+    specification gives none.
+    """
+
+    since: int
+    newest: int
+    deprecated: bool
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    required: tuple[str, ...]
+    defaults: dict[str, ir.Attr | None]
+
+    def input_name(self, index: int) -> str:
+        """The formal name of the input at a position: `W`, `inputs[3]` of a variadic one, "" beyond the last."""
+        return _name(self.inputs, index)
+
+    def output_name(self, index: int) -> str:
+        """The formal name of the output at a position."""
+        return _name(self.outputs, index)
+
+
+def find(op_type: str, domain: str, version: int) -> Schema | None:
+    """The schema in force at `version` of `domain`, or None when the installed onnx has none.
+
+    A deprecated operator is found too: its schema is the last that it had.
+    """
+    home = "" if domain in _ONNX_DOMAINS else domain
+    try:
+        found = onnx.defs.get_schema(op_type, version, home)
+        newest = onnx.defs.get_schema(op_type, home)
+    except onnx.defs.SchemaError:
+        return None
+    attributes = found.attributes.items()
+    return Schema(
+        since=found.since_version,
+        newest=newest.since_version,
+        deprecated=found.deprecated,
+        inputs=tuple(_parameter(item) for item in found.inputs),
+        outputs=tuple(_parameter(item) for item in found.outputs),
+        required=tuple(sorted(name for name, attribute in attributes if attribute.required)),
+        defaults={name: _default(attribute) for name, attribute in sorted(attributes) if not attribute.required},
+    )
+
+
+def _parameter(formal: onnx.defs.OpSchema.FormalParameter) -> Parameter:
+    options = onnx.defs.OpSchema.FormalParameterOption
+    return Parameter(formal.name, formal.option == options.Optional, formal.option == options.Variadic)
+
+
+def _default(attribute: onnx.defs.OpSchema.Attribute) -> ir.Attr | None:
+    proto = attribute.default_value
+    if proto.type == onnx.AttributeProto.UNDEFINED:
+        return None
+    return ir.serde.deserialize_attribute(proto)
+
+
+def _name(parameters: tuple[Parameter, ...], index: int) -> str:
+    if index < len(parameters) and not parameters[index].variadic:
+        return parameters[index].name
+    if parameters and parameters[-1].variadic:
+        return f"{parameters[-1].name}[{index - len(parameters) + 1}]"
+    return ""

@@ -1,0 +1,37 @@
+"""Turns Constant nodes into initializers."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.passes.base import Pass, PassResult
+
+
+class Constants(Pass):
+    """A Constant of the main graph becomes an initializer, so that rules see one kind of constant.
+
+    Left alone: constants inside branches, bodies and functions (not every runtime takes initializers there), strings'
+    and sparse forms, and constants that are graph outputs.
+    """
+
+    title = "Constant nodes into initializers"
+
+    def run(self, model: ir.Model) -> PassResult:
+        lifted: list[str] = []
+        graph = model.graph
+        for node in list(graph):
+            if node.op_type != "Constant" or node.domain or node.outputs[0].is_graph_output():
+                continue
+            value = node.outputs[0]
+            tensor = ir.convenience.get_const_tensor(value)
+            if tensor is None or tensor.dtype == ir.DataType.STRING or value.name is None:
+                continue
+            new = ir.Value(
+                name=f"{value.name}", type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
+            )
+            value.name = f"{value.name}_constant"
+            graph.register_initializer(new)
+            value.replace_all_uses_with(new)
+            graph.remove(node, safe=True)
+            lifted.append(new.name or "")
+        return PassResult(model, bool(lifted), lifted)

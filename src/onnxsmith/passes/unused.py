@@ -1,0 +1,59 @@
+"""Removes what no output depends on."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.passes.base import Pass, PassResult
+
+
+class Unused(Pass):
+    """Nodes whose results nobody reads, then initializers and functions that nobody reads.
+
+    Kept in every case: graph inputs, graph outputs, initializers that are graph inputs (defaults that a caller may
+    override), outputs in the middle of a node's list (positions have meaning), nodes that capture values for a subgraph
+    which is itself used.
+    """
+
+    title = "nodes, initializers and functions that no output depends on"
+
+    def run(self, model: ir.Model) -> PassResult:
+        gone: list[str] = []
+        for graph in model.graphs():
+            gone += _nodes(graph)
+        for function in model.functions.values():
+            gone += _nodes(function.graph)
+        for graph in model.graphs():
+            for name, value in list(graph.initializers.items()):
+                if not value.uses() and not value.is_graph_input() and not value.is_graph_output():
+                    del graph.initializers[name]
+                    gone.append(f"initializer {name}")
+        gone += _functions(model)
+        return PassResult(model, bool(gone), gone)
+
+
+def _nodes(graph: ir.Graph) -> list[str]:
+    """Backwards once: by the time a node is looked at, its dead readers are gone."""
+    gone: list[str] = []
+    for node in reversed(graph):
+        if any(output.uses() or output.is_graph_output() for output in node.outputs):
+            continue
+        gone.append(f"{node.op_type} {node.name or node.outputs[0].name if node.outputs else ''}".strip())
+        graph.remove(node, safe=True)
+    return gone
+
+
+def _functions(model: ir.Model) -> list[str]:
+    """Functions that no node calls, found from the graph downwards."""
+    called: set[ir.OperatorIdentifier] = set()
+    queue = [node.op_identifier() for node in model.graph.all_nodes()]
+    while queue:
+        identifier = queue.pop()
+        if identifier in called or identifier not in model.functions:
+            continue
+        called.add(identifier)
+        queue += [node.op_identifier() for node in model.functions[identifier].all_nodes()]
+    unused = [identifier for identifier in model.functions if identifier not in called]
+    for identifier in unused:
+        del model.functions[identifier]
+    return [f"function {domain}::{name}" for domain, name, _ in unused]

@@ -1,0 +1,68 @@
+"""A report in a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table as RichTable
+
+from onnxsmith.problem import Problem
+from onnxsmith.report.base import Block, Facts, Report, Table, Text, Tone, Verdict
+
+_STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
+_VERDICTS = {Verdict.DONE: "green", Verdict.DIFFERENT: "bold red", Verdict.FAILED: "bold red"}
+
+
+def show(report: Report, console: Console) -> None:
+    """Prints the report."""
+    for part in report.parts:
+        blocks = list(part.blocks())
+        if not blocks:
+            continue
+        console.print(f"[bold]{escape(part.title)}[/bold]")
+        for block in blocks:
+            console.print(_indented(block))
+        console.print()
+    for note in report.notes:
+        console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
+    for found in report.problems:
+        show_problem(found, console)
+    if report.headline:
+        console.print(f"[{_VERDICTS[report.verdict]}]{escape(report.headline)}[/]", soft_wrap=True)
+
+
+def show_problem(found: Problem, console: Console) -> None:
+    """Prints a problem; what can be pasted stays on one line."""
+    console.print(f"[bold red]{escape(found.id)}[/]: {escape(found.what)}", soft_wrap=True)
+    for label, text in found.details():
+        console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)
+
+
+def _indented(block: Block) -> RenderableType:
+    if isinstance(block, Text) and block.verbatim:
+        return escape(block.text)
+    return Padding(_renderable(block), (0, 0, 0, 2))
+
+
+def _renderable(block: Block) -> RenderableType:
+    if isinstance(block, Text):
+        style = _STYLES[block.tone]
+        return f"[{style}]{escape(block.text)}[/]" if style else escape(block.text)
+    if isinstance(block, Facts):
+        grid = RichTable.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for label, value in block.rows:
+            grid.add_row(escape(label), escape(value))
+        return grid
+    return _table(block)
+
+
+def _table(block: Table) -> RichTable:
+    table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for index, head in enumerate(block.head):
+        table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
+    for row in block.rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table

@@ -1,0 +1,30 @@
+"""Numbers as parts of reports write them."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def size(count: int) -> str:
+    """Bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+
+
+def number(value: float | None) -> str:
+    """A statistic: an integer whole, another number in six digits, "" for none."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def amount(count: int, one: str, many: str = "") -> str:
+    """`1 node`, `2 nodes`, `1,024 nodes`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def dims(shape: tuple[int, ...]) -> str:
+    """`[2, 3]`; `[]` for a scalar."""
+    return f"[{', '.join(str(dim) for dim in shape)}]"

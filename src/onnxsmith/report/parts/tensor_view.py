@@ -1,0 +1,69 @@
+"""One tensor, with all that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.report.base import Block, Part, Text, Tone, facts
+from onnxsmith.report.parts._text import amount, number, size
+from onnxsmith.report.parts.tensor_table import Statistics
+
+
+@dataclass(frozen=True)
+class TensorView(Part):
+    """A tensor: what it is (`roles`: graph input, graph output, initializer, constant, made by a node), who makes it
+    and who reads it.
+
+    `where`, `bytes`, `statistics` and `values` are there for a tensor that the model carries. `values` are the first
+    elements in row-major order, each the decimal that reads back as exactly the element; `elements` counts all of them.
+    """
+
+    title = "Tensor"
+
+    name: str
+    scope: str
+    roles: tuple[str, ...]
+    type: str
+    producer: str
+    consumers: tuple[str, ...]
+    doc: str
+    metadata: dict[str, str]
+    where: str
+    bytes: int | None
+    elements: int | None
+    statistics: Statistics | None
+    values: tuple[str, ...]
+    trouble: str = ""
+
+    def blocks(self) -> Iterator[Block]:
+        stats = self.statistics
+        yield facts(
+            [
+                ("tensor", self.name),
+                ("in", self.scope),
+                ("is", ", ".join(self.roles)),
+                ("type", self.type or "unknown"),
+                ("made by", self.producer),
+                ("read by", "; ".join(self.consumers) or "nothing"),
+                ("description", self.doc),
+                *((f"metadata {key}", value) for key, value in self.metadata.items()),
+                ("values", self.where),
+                ("size", None if self.bytes is None else size(self.bytes)),
+                *(() if stats is None else _statistics(stats)),
+            ]
+        )
+        if self.trouble:
+            yield Text(self.trouble, Tone.WARN)
+        if self.values:
+            left = (self.elements or 0) - len(self.values)
+            more = f"\n… {amount(left, 'more element')}" if left > 0 else ""
+            yield Text(", ".join(self.values) + more, verbatim=True)
+
+
+def _statistics(stats: Statistics) -> Iterator[tuple[str, object]]:
+    yield "min", number(stats.min)
+    yield "max", number(stats.max)
+    yield "mean", number(stats.mean)
+    yield "std", number(stats.std)
+    yield "among them", stats.oddities()

@@ -1,0 +1,1 @@
+"""Rewrites that follow from what operators mean."""

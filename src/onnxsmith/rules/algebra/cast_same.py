@@ -1,0 +1,42 @@
+"""`Cast` to the dtype that is there already."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.rules.algebra.identity import Identity
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+
+class CastSame(Rule):
+    """A Cast to the input's own dtype changes nothing.
+
+    Refused:
+    1. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x) => (float[N] y) {
+            a = Cast <to = 1> (x)
+            y = Relu(a)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x) => (float[N] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = ("Cast",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        to = node.attributes.get("to")
+        source = node.inputs[0]
+        if to is None or to.is_ref() or source is None or source.dtype is None or source.dtype.value != to.as_int():
+            return None
+        return Identity().match(node)
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        return Identity().rewrite(tape, match)

@@ -1,0 +1,46 @@
+"""`Dropout` outside training gives what it gets."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.rules.algebra.identity import Identity
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, constant
+
+
+class DropoutInference(Rule):
+    """Dropout drops nothing in inference. Its mask is then all true, and usually nobody reads it.
+
+    Refused:
+    1. `training_mode` (an input since opset 12) is true, or not a constant.
+    2. The mask is read or is a graph output.
+    3. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x) => (float[N] y) {
+            a = Dropout(x)
+            y = Relu(a)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N] x) => (float[N] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = ("Dropout",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        if len(node.inputs) > 2 and node.inputs[2] is not None:
+            training = constant(node.inputs[2])
+            if training is None or bool(training):
+                return NoMatch("it may run in training mode", node.name or "")
+        if any(mask.uses() or mask.is_graph_output() for mask in node.outputs[1:]):
+            return NoMatch("its mask is read", node.outputs[1].name or "")
+        return Identity().match(node)
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        return Identity().rewrite(tape, match)

@@ -1,0 +1,173 @@
+"""`simplify`: fewer nodes, the same numbers, checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.model import shapes, walk
+from onnxsmith.model.check import check
+from onnxsmith.model.load import Source, load
+from onnxsmith.model.save import staged
+from onnxsmith.problem import Problem, problem
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.parts.verification import Verification, nothing_verified
+from onnxsmith.report.parts.written import Written
+from onnxsmith.result import Result
+from onnxsmith.rules.base import Rule
+from onnxsmith.simplifier import engine, pipeline
+from onnxsmith.simplifier.journal import Journal
+
+_MOST_ROUNDS = 10
+
+
+def simplify(
+    source: Source,
+    output: str | Path | None = None,
+    *,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
+    verify: bool = True,
+    runtime: str | None = None,
+    given: tuple[Feed, ...] = (),
+    sizes: Mapping[str, int] | None = None,
+    external_data: bool | None = None,
+    seed: int = 0,
+) -> Result:
+    """Simplifies a model and checks it against the original on generated inputs.
+
+    `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written,
+    if it agrees. `only` and `skip` take rule ids; `sizes` fixes symbolic dimensions for the check; `given` are inputs to
+    check on as well. Without `verify` the report says that nothing was verified.
+
+    Raises:
+        OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`, `verify/…` and
+            `runtime/…` when the check could not be made, `save/…` when the result could not be written.
+    """
+    where = str(source) if isinstance(source, str | Path) else "the given model"
+    with Clock() as clock:
+        with stage("load"):
+            model = load(source)
+            doubts = check(model, where=where)
+        with stage("simplify"):
+            simple, part = simplified(model, only=only, skip=skip)
+        original = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
+        if output is None:
+            verification = _verified(original, simple, verify, runtime, given, sizes, seed)
+            written = Written({}, "no output was asked for")
+        else:
+            with staged(output) as target:
+                with stage("save"):
+                    target.write(simple, external_data=external_data)
+                    check(load(target.path), where="the simplified model")
+                verification = _verified(original, target.path, verify, runtime, given, sizes, seed)
+                written = Written({}, "the simplified model differs from the original")
+                if verification.equal or not verify:
+                    with stage("save"):
+                        written = Written({str(file): file.stat().st_size for file in target.commit()})
+    agrees = verification.equal or not verify
+    report = Report(
+        command="simplify",
+        verdict=Verdict.DONE if agrees else Verdict.DIFFERENT,
+        headline=_headline(where, part, verification),
+        parts=(part, verification, written, Timing(dict(clock.seconds))),
+        problems=(*doubts, *(() if agrees else (_different(verification),))),
+    )
+    path = Path(next(iter(written.files))) if written.files else None
+    return Result(report, simple if agrees else None, path)
+
+
+def simplified(
+    model: ir.Model, *, only: Iterable[str] = (), skip: Iterable[str] = ()
+) -> tuple[ir.Model, Simplification]:
+    """A simplified copy of `model` (weights shared) and what was done; not verified."""
+    rules = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))  # type: ignore[type-abstract]
+    copy, doubt = shapes.inferred(model)
+    journal = Journal()
+    rounds = 0
+    for rounds in range(1, _MOST_ROUNDS + 1):
+        changed = False
+        for one in pipeline.BEFORE_RULES:
+            result = one.run(copy)
+            changed |= result.changed
+            for where in result.where:
+                journal.fire(f"pass: {one.title}", where)
+        changed |= engine.apply(copy, rules, journal)
+        if not changed:
+            break
+    for one in pipeline.AFTER_RULES:
+        one.run(copy)
+    _restore_ports(copy, model)
+    part = Simplification(
+        nodes_before=walk.count_nodes(model),
+        nodes_after=walk.count_nodes(copy),
+        initializers_before=sum(1 for _ in walk.initializers(model)),
+        initializers_after=sum(1 for _ in walk.initializers(copy)),
+        fired=tuple(journal.fired),
+        refused=journal.refused,
+        rounds=rounds,
+        notes=(doubt,) if doubt else (),
+    )
+    return copy, part
+
+
+def _restore_ports(copy: ir.Model, model: ir.Model) -> None:
+    """Inputs and outputs keep the shapes that the file declares; inference may know better, but they are its contract."""
+    for new, old in zip(
+        (*copy.graph.inputs, *copy.graph.outputs), (*model.graph.inputs, *model.graph.outputs), strict=True
+    ):
+        new.shape = old.shape.copy() if old.shape is not None else None
+        new.type = old.type
+
+
+def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Rule]:
+    unknown = [id_ for id_ in (*only, *skip) if id_ not in rules]
+    if unknown:
+        raise problem(
+            "simplify/unknown-rule",
+            f"there is no rule {unknown[0]!r}",
+            fix=f"one of: {', '.join(rules)}",
+        )
+    return {id_: rule for id_, rule in rules.items() if (not only or id_ in only) and id_ not in skip}
+
+
+def _verified(
+    original: Path | ir.Model,
+    simple: Path | ir.Model,
+    verify: bool,
+    runtime: str | None,
+    given: tuple[Feed, ...],
+    sizes: Mapping[str, int] | None,
+    seed: int,
+) -> Verification:
+    if not verify:
+        return nothing_verified("the original", "the simplified model", "--no-verify was given")
+    names = ("the original", "the simplified model")
+    return verify_models(original, simple, runtime=runtime, given=given, known=sizes, seed=seed, names=names)
+
+
+def _different(verification: Verification) -> Problem:
+    bad = [output for output in verification.outputs if not output.equal]
+    what = f"output {bad[0].name!r} differs: {bad[0].reason}" if bad else "the interface differs"
+    return Problem(
+        "verify/different",
+        what,
+        where=bad[0].where if bad else "; ".join(verification.notes),
+        why="a rewrite changed the numbers by more than rounding explains",
+        fix="leave rules out with --skip until it agrees, and report the one that is wrong",
+    )
+
+
+def _headline(where: str, part: Simplification, verification: Verification) -> str:
+    counts = f"{where}: {part.nodes_before} nodes → {part.nodes_after}"
+    if not verification.verified:
+        return f"{counts}, NOT VERIFIED"
+    return f"{counts}, {'verified' if verification.equal else 'DIFFERENT'} on {len(verification.runs)} inputs"

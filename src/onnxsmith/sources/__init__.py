@@ -1,0 +1,1 @@
+"""Where models come from: the strings that people type, turned into what the other rooms work on."""

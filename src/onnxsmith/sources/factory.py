@@ -1,0 +1,184 @@
+"""Finds a torch model by what a person types: `path/to/file.py:factory` or `package.module:factory`.
+
+The factory is called without arguments. It gives the module, or `(module, args)`, or `(module, args, kwargs)`, args
+being the example inputs of `forward`. A class derived from `torch.nn.Module` is its own factory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+
+@dataclass(frozen=True)
+class TorchModel:
+    """A module with example inputs; `given` is False when the factory gave no inputs."""
+
+    module: Any
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    given: bool = True
+
+
+def is_target(text: str) -> bool:
+    """Whether the text names a factory rather than a model file."""
+    before, colon, name = text.rpartition(":")
+    return bool(colon and before) and all(part.isidentifier() for part in name.split("."))
+
+
+def load(target: str) -> TorchModel:
+    """The model that the target's factory gives.
+
+    Raises:
+        OnnxsmithError: `export/target-syntax`, `export/target-import` or `export/target-factory`, with the line of the
+            user's code that failed.
+    """
+    if not is_target(target):
+        raise problem(
+            "export/target-syntax",
+            f"{target!r} does not name a factory",
+            fix="write path/to/file.py:function or package.module:function",
+        )
+    place, _, name = target.rpartition(":")
+    module = _from_file(Path(place), target) if place.endswith(".py") else _from_package(place, target)
+    return _call(_attribute(module, name, target), target)
+
+
+def _from_file(path: Path, target: str) -> ModuleType:
+    if not path.is_file():
+        raise problem(
+            "export/target-import",
+            "there is no such file",
+            where=str(path.absolute()),
+            fix="check the path; relative paths start at the current folder",
+        )
+    folder = str(path.absolute().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = f"onnxsmith_target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _import_failed(error, target) from error
+    return module
+
+
+def _from_package(name: str, target: str) -> ModuleType:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise _import_failed(error, target) from error
+
+
+def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
+    missing = isinstance(error, ModuleNotFoundError)
+    return problem(
+        "export/target-import",
+        f"importing {target.rpartition(':')[0]!r} failed",
+        where=user_line(error),
+        why=f"{type(error).__name__}: {error}",
+        fix=f"pip install {error.name}, if that is its name on PyPI; or check the path"
+        if missing and isinstance(error, ModuleNotFoundError)
+        else "run the file with python by itself and mend what it says",
+    )
+
+
+def user_line(error: BaseException) -> str:
+    """`file:line` of the innermost frame in the user's own code: not in an installed package, not in this one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_installed(frame.filename)]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def _is_installed(filename: str) -> bool:
+    path = filename.replace("\\", "/")
+    here = str(Path(__file__).parent.parent).replace("\\", "/")
+    return "site-packages" in path or path.startswith((here, "<frozen")) or f"/lib/python{sys.version_info[0]}." in path
+
+
+def _attribute(module: ModuleType, name: str, target: str) -> Callable[[], Any]:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            public = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+            own = [n for n in public if getattr(vars(module)[n], "__module__", None) == module.__name__]
+            raise problem(
+                "export/target-factory",
+                f"{module.__name__.removeprefix('onnxsmith_target_')!r} has no {name!r}",
+                where=target,
+                fix=f"it defines: {', '.join(own or public) or 'nothing that can be called'}",
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise problem("export/target-factory", f"{name!r} cannot be called", where=target, fix="name a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _call(factory: Callable[[], Any], target: str) -> TorchModel:
+    if is_module(factory) and not isinstance(factory, type):
+        return TorchModel(factory, given=False)
+    try:
+        made = factory()
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise problem(
+            "export/target-factory",
+            "the factory failed",
+            where=user_line(error) or target,
+            why=f"{type(error).__name__}: {error}",
+            fix="the factory is called without arguments; give its parameters defaults, or write a small one around it"
+            if isinstance(error, TypeError)
+            else "call it in python by itself and mend what it says",
+        ) from error
+    return as_model(made, target)
+
+
+def as_model(made: Any, target: str) -> TorchModel:
+    """What a factory gave, as a model with inputs.
+
+    Raises:
+        OnnxsmithError: `export/target-factory` when it is neither a module nor a tuple that starts with one.
+    """
+    if is_module(made):
+        return TorchModel(made, given=False)
+    if isinstance(made, tuple) and made and is_module(made[0]) and len(made) <= 3:
+        args = made[1] if len(made) > 1 else ()
+        kwargs = made[2] if len(made) > 2 else {}
+        if isinstance(args, Mapping) and len(made) == 2:
+            args, kwargs = (), args
+        args = tuple(args) if isinstance(args, tuple | list) else (args,)
+        if isinstance(kwargs, Mapping):
+            return TorchModel(made[0], args, dict(kwargs))
+    raise problem(
+        "export/target-factory",
+        f"the factory gave {type(made).__module__}.{type(made).__qualname__}",
+        where=target,
+        why="a torch module is needed, alone or with its example inputs",
+        fix="return module, or (module, args), or (module, args, kwargs)",
+    )
+
+
+def is_module(value: Any) -> bool:
+    """Whether it is a torch module (instance or class), asked without importing torch."""
+    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    return any(kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in kinds)
