@@ -1,4 +1,4 @@
-"""Train the network from scratch on photographs which scikit-image ships; about three minutes on two cores.
+"""Train the network from scratch on photographs which scikit-image ships; about two minutes on two cores.
 
     python train.py [--steps N] [--output weights.safetensors]
 

@@ -46,6 +46,7 @@ def _build() -> typer.Typer:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: rich's costs as much time as all the rest of --help
     )
     cli.callback()(_root)
     for name, command in rooms.classes("onnxsmith.commands", Command).items():  # type: ignore[type-abstract]
@@ -91,7 +92,7 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     about = field.metadata
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
     if typing.get_origin(kind) is tuple:
-        kind, default = list[str], list(default) if default is not inspect.Parameter.empty else default
+        kind, default = list[str], list(field.default)
     declared: Any
     if about["kind"] == "argument":
         declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())

@@ -15,7 +15,8 @@ class Problem:
     """One thing that went wrong.
 
     `id` is `room/kind` and never changes its meaning. `what` is one sentence. `where` is a file, a node, a tensor, an
-    argument. `why` is the cause as far as it is known. `fix` is the cheapest thing that helps, ready to paste if it can be.
+    argument. `why` is the cause as far as it is known. `fix` is the cheapest thing that helps, ready to paste where
+    that is possible.
     """
 
     id: str

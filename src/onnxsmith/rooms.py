@@ -12,7 +12,6 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TypeVar
 
@@ -30,6 +29,8 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
         OnnxsmithError: `room/clash` when two members share an id; `room/no-member` when a module of the room, or an
             entry point, does not define exactly one.
     """
+    from importlib.metadata import entry_points
+
     found = {id_: _only_class(module, base) for id_, module in _own_modules(room)}
     for entry in entry_points(group=room):
         where = f"entry point {entry.name} = {entry.value}"
@@ -41,7 +42,16 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
                 why="the installed packages define the same id twice",
                 fix="rename one of them, or uninstall the package that is not wanted",
             )
-        loaded = entry.load()
+        try:
+            loaded = entry.load()
+        except Exception as error:
+            raise problem(
+                "room/no-member",
+                f"entry point {entry.name!r} of {room} cannot be loaded",
+                where=where,
+                why=f"{type(error).__name__}: {error}",
+                fix="repair or uninstall the package that it belongs to",
+            ) from error
         if not (inspect.isclass(loaded) and issubclass(loaded, base)):
             raise problem(
                 "room/no-member",
@@ -60,9 +70,9 @@ def members(room: str, base: type[T]) -> dict[str, T]:
 
 def _own_modules(room: str) -> Iterator[tuple[str, ModuleType]]:
     package = importlib.import_module(room)
-    for info in pkgutil.walk_packages(package.__path__, prefix=f"{room}."):
+    for info in pkgutil.walk_packages(package.__path__, prefix=f"{room}.", onerror=importlib.import_module):
         path = info.name.removeprefix(f"{room}.").split(".")
-        if info.ispkg or path[-1] in _NOT_MEMBERS or path[-1].startswith("_"):
+        if info.ispkg or path[-1] in _NOT_MEMBERS or any(part.startswith("_") for part in path):
             continue
         yield "/".join(path).replace("_", "-"), importlib.import_module(info.name)
 

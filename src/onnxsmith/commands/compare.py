@@ -10,7 +10,9 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Compare(Command):
-    """Compare two models on the same inputs: exit status 0 when they agree, 1 when they differ.
+    """Compare two models on the same inputs.
+
+    The exit status is 0 when they agree and 1 when they differ.
 
     A side is m.onnx, m.onnx@reference (that runtime), or file.py:factory (the torch module it gives).
     """

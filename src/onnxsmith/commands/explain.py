@@ -10,7 +10,7 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Explain(Command):
-    """Print the page of a rule or of a problem: what it is, why it happens, what helps."""
+    """Print the page of a rule or a problem."""
 
     name = "explain"
 

@@ -10,7 +10,9 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Export(Command):
-    """Export a PyTorch model to ONNX and check the file against the module before it is written.
+    """Export a PyTorch model to ONNX, verified.
+
+    The graph is captured, simplified, and held to the module at several sizes before the file is written.
 
     TARGET is path/to/file.py:factory or package.module:factory. The factory is called without arguments and returns the
     module, or (module, args), or (module, args, kwargs), args being example inputs of forward.
@@ -27,10 +29,8 @@ class Export(Command):
         'axes that stay dynamic: "x:0=batch,2=height"; several times, or separated by ;', default=(), metavar="AXES"
     )
     opset: int | None = option("the ONNX opset; honoured or refused, never changed in silence")
-    input_names: tuple[str, ...] = option(
-        "name an input, in forward's order; several times", default=(), metavar="NAME"
-    )
-    output_names: tuple[str, ...] = option("name an output, in order; several times", default=(), metavar="NAME")
+    input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
+    output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
     external_data: bool | None = option("keep weights in a second file; decided by size when left out")
     no_simplify: bool = flag("leave the graph as it was captured")
     no_verify: bool = flag("write without checking; the report says so")
@@ -49,8 +49,8 @@ class Export(Command):
             inputs=self.input,
             dynamic=";".join(self.dynamic),
             opset=self.opset,
-            input_names=self.input_names,
-            output_names=self.output_names,
+            input_names=_names(self.input_names),
+            output_names=_names(self.output_names),
             external_data=self.external_data,
             simplify=not self.no_simplify,
             verify=not self.no_verify,
@@ -58,3 +58,7 @@ class Export(Command):
             seed=self.seed,
         )
         return result.report
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -10,7 +10,7 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Run(Command):
-    """Run a model once on files or generated inputs and say what came out."""
+    """Run a model once and say what came out."""
 
     name = "run"
 

@@ -10,7 +10,10 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Simplify(Command):
-    """Simplify an ONNX model and check the result against the original before it is written."""
+    """Simplify an ONNX model, verified.
+
+    The result is held to the original on generated inputs before it is written.
+    """
 
     name = "simplify"
 

@@ -119,11 +119,8 @@ def _own(node: ir.Node, model: ir.Model) -> tuple[int, int]:
 
 
 def _bodies(node: ir.Node) -> list[ir.Graph]:
-    found: list[ir.Graph] = []
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
-            found.append(attribute.as_graph())
-    return found
+    attributes = node.attributes.values()
+    return [a.as_graph() for a in attributes if a.type == ir.AttributeType.GRAPH and not a.is_ref()]
 
 
 def _sizes(value: ir.Value | None) -> list[int] | None:

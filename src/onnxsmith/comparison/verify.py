@@ -18,6 +18,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.feeds import sizes as proposals
 from onnxsmith.feeds.generate import SPREADS, Feed, Generator
+from onnxsmith.metrics.base import widen
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.verification import OutputCheck, Verification
@@ -100,7 +101,7 @@ def verify(reference: Side, candidate: Side, plan: Plan, roundings: Mapping[str,
 
 
 def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str, ...]:
-    """What a caller of the reference would trip over in the candidate: names, order, dtypes, axes frozen or of another size."""
+    """What a caller of the reference would trip over in the candidate: names, order, dtypes, frozen axes."""
     found: list[str] = []
     for what, ours, theirs in (
         ("input", reference.inputs, candidate.inputs),
@@ -282,7 +283,7 @@ class _Explorer:
             "verify/no-valid-input",
             f"the reference took none of {self.refused} generated inputs",
             why=f"the last refusal: {last.what} {last.why}" if last else "",
-            fix="give one that works: --input name=float32[1,3,224,224] or --input inputs.npz; or sizes: --dim height=64",
+            fix="give one that works: --input x=float32[1,3,224,224] or --input inputs.npz; or sizes: --dim height=64",
         )
 
 
@@ -297,9 +298,7 @@ def _has_finite(value: Any) -> bool:
     if value is None or np.asarray(value).size == 0:
         return False
     array = np.asarray(value)
-    return not is_float(array) or bool(
-        np.isfinite(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)).any()
-    )
+    return not is_float(array) or bool(np.isfinite(widen(array)).any())
 
 
 class _Checks:
@@ -318,9 +317,8 @@ class _Checks:
         for port in self._ports:
             if answer is None:
                 assert refusal is not None
-                found = Difference(
-                    f"the reference takes this input, the candidate refuses it: {refusal.what} {refusal.why}".strip()
-                )
+                refused = f"{refusal.what} {refusal.why}".strip()
+                found = Difference(f"the candidate refuses an input that the reference takes: {refused}")
             elif port.name not in answer:
                 found = Difference("the candidate has no such output")
             else:
@@ -337,7 +335,7 @@ class _Checks:
 
     def judge_movement(self, runs: list[_Run]) -> None:
         """Notes outputs that were the same for two inputs of the same sizes: agreeing on them shows little."""
-        pairs = [(a, b) for a, b in zip(runs, runs[1:], strict=False) if a.feed.sizes == b.feed.sizes and a.feed.values]
+        pairs = [(a, b) for a, b in itertools.pairwise(runs) if a.feed.sizes == b.feed.sizes and a.feed.values]
         for port in self._ports if pairs else ():
             tolerance = self._tolerance(port.name)
             if not any(difference(a.outputs[port.name], b.outputs[port.name], tolerance).reason for a, b in pairs):

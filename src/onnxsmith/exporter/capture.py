@@ -149,7 +149,7 @@ def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
                     f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
                     where=_first_source(model),
                     why="tracing took a size of it for a Python number",
-                    fix=f"leave {port.name}:{axis} out of --dynamic, or find where forward turns its size into a number",
+                    fix=f"leave {port.name}:{axis} out of --dynamic, or find where forward makes a number of it",
                 )
             if got.value is not None and is_symbol(got.value):
                 renamed.setdefault(got.value, wanted)

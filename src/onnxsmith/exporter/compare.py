@@ -1,4 +1,4 @@
-"""`compare`: do two models compute the same? Each side is a file, a graph, a torch module, or a target that gives one."""
+"""`compare`: do two models compute the same? A side is a file, a graph, a torch module, or a target."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _pair(a: _SideSource, b: _SideSource) -> tuple[str, ...]:
 
 
 def _from_graph(graph: Path | ir.Model | Program | None, a: _SideSource) -> tuple[Mapping[str, Rounding], Generator]:
-    """Tolerances and generated values come from the ONNX graph; two torch modules have none and must agree to the bit."""
+    """Tolerances and values come from the ONNX graph; two torch modules have none and must agree to the bit."""
     if graph is None or isinstance(graph, Program):
         return {}, Generator(a.interface)
     inferred, _ = shapes.inferred(load(graph))

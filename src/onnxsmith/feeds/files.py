@@ -33,25 +33,25 @@ def read_npz(path: Path) -> dict[str, Array]:
             "the arrays cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            fix="write it with numpy.savez(path, name=array, …); object arrays are refused, because reading them can run code",
+            fix="write it with numpy.savez(path, name=array, …); object arrays are refused: reading them can run code",
         ) from error
 
 
 def read_image(path: Path, port: Port) -> Array:
     """A picture as the port takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
 
-    One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the one whose fixed size is 1 or
-    3, the first such; a port of three dimensions has no batch.
+    One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of three,
+    whichever has the fixed size 1 or 3, the first when both have; a port of three dimensions has no batch.
 
     Raises:
-        OnnxsmithError: `input/unreadable` when it is no picture; `input/not-an-image-port` when the port cannot take one.
+        OnnxsmithError: `input/unreadable` when it is no picture of 8 bits a channel; `input/not-an-image-port` when the
+            port cannot take one.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     shape = port.shape
-    channel = next(
-        (axis for axis, dim in enumerate(shape or ()) if dim in (1, 3) and axis >= len(shape or ()) - 3), None
-    )
+    ends = () if shape is None else (len(shape) - 3, len(shape) - 1)
+    channel = next((axis for axis in ends if axis >= 0 and shape is not None and shape[axis] in (1, 3)), None)
     if (
         shape is None
         or len(shape) not in (3, 4)
@@ -67,11 +67,18 @@ def read_image(path: Path, port: Port) -> Array:
         )
     try:
         with Image.open(path) as picture:
-            pixels = np.asarray(
-                picture.convert("YCbCr").getchannel(0) if shape[channel] == 1 else picture.convert("RGB")
-            )
-    except (UnidentifiedImageError, OSError) as error:
-        raise problem("input/unreadable", "the picture cannot be read", where=str(path), why=str(error)) from error
+            if picture.mode.startswith(("I", "F")):
+                raise ValueError(f"mode {picture.mode} has more than 8 bits a channel, which would be cut off")
+            colours = picture.convert("RGBA").convert("RGB")
+            pixels = np.asarray(colours.convert("YCbCr").getchannel(0) if shape[channel] == 1 else colours)
+    except Exception as error:
+        raise problem(
+            "input/unreadable",
+            "the picture cannot be read",
+            where=str(path),
+            why=f"{type(error).__name__}: {error}",
+            fix="save it as an 8-bit PNG or JPEG",
+        ) from error
     planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
     if channel - (len(shape) - 3) == 2:
         planes = np.moveaxis(planes, 0, 2)
@@ -82,10 +89,11 @@ def read_image(path: Path, port: Port) -> Array:
 
 
 def write_image(array: Array, path: Path) -> None:
-    """Writes [.., 1 or 3, height, width] as a picture; floats are taken as 0..1 and clipped, as the format needs.
+    """Writes [.., 1 or 3, height, width] as a picture; floats are taken as 0..1, integers as 0..255, and clipped.
 
     Raises:
-        OnnxsmithError: `output/not-an-image` when the array is not one picture.
+        OnnxsmithError: `output/not-an-image` when the array is not one picture; `save/failed` when the disk, or
+            the kind of file, refuses it.
     """
     from PIL import Image
 
@@ -98,7 +106,29 @@ def write_image(array: Array, path: Path) -> None:
             f"an output of shape {list(array.shape)} is not one picture",
             fix="write it as .npz, or take one picture of it",
         )
-    pixels = (
-        planes if planes.dtype == np.uint8 else np.rint(np.clip(planes.astype(np.float64), 0, 1) * 255).astype(np.uint8)
-    )
-    Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.moveaxis(pixels, 0, 2)).save(path)
+    pixels = _bytes(planes)
+    picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))
+    try:
+        picture.save(path)
+    except (OSError, ValueError) as error:
+        raise problem(
+            "save/failed",
+            "the picture could not be written",
+            where=str(path),
+            why=str(error),
+            fix="give a path in an existing folder that ends in .png",
+        ) from error
+
+
+def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
+    """Whole numbers are taken as 0..255, others and bool as 0..1; what lies outside is clipped."""
+    if planes.dtype.kind in "iu":
+        return np.clip(planes, 0, 255).astype(np.uint8)
+    wide = planes.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise problem(
+            "output/not-an-image",
+            "the output has values that are not finite",
+            fix="write it as .npz and look where they are",
+        )
+    return np.rint(np.clip(wide, 0, 1) * 255).astype(np.uint8)

@@ -1,8 +1,7 @@
-"""Makes the values: seeded, of the port's dtype, within what the graph allows, never all zeros where it can be helped."""
+"""Makes the values: seeded, of the port's dtype, within what the graph allows, all zeros only if nothing else is."""
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,22 +67,26 @@ class Generator:
                 continue
             rng = np.random.default_rng([seed, zlib.crc32(port.name.encode())])
             make = self._maker(port, sizes, spread, chosen.get(port.name))
-            values[port.name] = [make(rng), make(rng)] if port.kind == "sequence" else make(rng)
+            many = 2 if port.kind == "sequence" else 1
+            made = [np.asarray(make(rng)) for _ in range(many)]  # numpy draws scalars for the shape ()
+            values[port.name] = made if port.kind == "sequence" else made[0]
         parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
         return Feed(", ".join([*parts, f"seed {seed}", spread]), dict(sizes), values)
 
     def _maker(self, port: Port, sizes: Sizes, spread: str, choice: int | None) -> Any:
         shape = shape_of(port, sizes)
         if port.dtype == "string":
-            return lambda rng: rng.choice(np.array(self.texts.get(port.name, ("a", "b")), dtype=object), shape)
+            return lambda rng: _pick(rng, np.array(self.texts.get(port.name, ("a", "b")), dtype=object), shape)
         dtype = np.dtype(ir.DataType[port.dtype.upper()].numpy())
         if port.dtype == "bool":
-            return lambda rng: _not_all_zero(rng.integers(0, 2, shape).astype(bool))
+            return lambda rng: _not_all_zero(np.asarray(rng.integers(0, 2, shape), bool))
         if ir.DataType[port.dtype.upper()].is_integer():
             return lambda rng: self._integers(port, shape, dtype, rng, choice)
         if dtype.kind == "c":
             return lambda rng: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
-        return lambda rng: self._floats(port, shape, rng, spread).astype(dtype)
+        if dtype.name == "float8_e8m0fnu":  # powers of two: no sign, no zero
+            return lambda rng: np.exp2(rng.integers(-3, 4, shape)).astype(dtype)
+        return lambda rng: _not_all_zero(np.asarray(self._floats(port, shape, rng, spread)).astype(dtype))
 
     def _integers(self, port: Port, shape: tuple[int, ...], dtype: Any, rng: Any, choice: int | None) -> Array:
         if choice is not None:
@@ -93,21 +96,20 @@ class Generator:
         if port.name in self.examples and not limits.choices and limits.why == ranges.Allowed(0, 0).why:
             example = self.examples[port.name]
             low, high = (int(example.min()), int(example.max())) if example.size else (low, high)
-        if dtype.kind == "u" or dtype.name.startswith("uint"):
-            low = max(low, 0)
-        width = ir.DataType[port.dtype.upper()].bitwidth
-        high = min(high, 2 ** (width - 1) - 1, 2**31)
+        width, signed = ir.DataType[port.dtype.upper()].bitwidth, ir.DataType[port.dtype.upper()].is_signed()
+        low = max(low, -(2 ** (width - 1)) if signed else 0)
+        high = min(high, 2 ** (width - 1 if signed else width) - 1, 2**31)
         if limits.choices:
-            return rng.choice(np.array(limits.choices), shape).astype(dtype)
+            return _pick(rng, np.array(limits.choices), shape).astype(dtype)
         return _not_all_zero(np.asarray(rng.integers(min(low, high), high + 1, shape)).astype(dtype), high)
 
     def _floats(self, port: Port, shape: tuple[int, ...], rng: Any, spread: str) -> Array:
         example = self.examples.get(port.name)
         if example is not None and example.size > 1 and spread == "normal":
             wide = example.astype(np.float64)
-            low, high = float(np.nanmin(wide)), float(np.nanmax(wide))
-            if math.isfinite(low) and math.isfinite(high) and low < high:
-                drawn: Array = np.clip(rng.normal(wide.mean(), wide.std(), shape), low, high)
+            wide = wide[np.isfinite(wide)]
+            if wide.size and wide.min() < wide.max():
+                drawn: Array = np.clip(rng.normal(wide.mean(), wide.std(), shape), wide.min(), wide.max())
                 return drawn
         if spread == "normal":
             return np.asarray(rng.standard_normal(shape))
@@ -116,8 +118,13 @@ class Generator:
 
 def _not_all_zero(array: Array, high: int = 1) -> Array:
     if array.size and high > 0 and not array.any():
-        array.reshape(-1)[0] = 1
+        array[(0,) * array.ndim] = 1
     return array
+
+
+def _pick(rng: np.random.Generator, pool: Array, shape: tuple[int, ...]) -> Array:
+    """Elements of `pool`; an array even for the shape (), for which numpy's own choice gives an element."""
+    return pool[rng.integers(0, len(pool), shape)] if shape else pool[rng.integers(0, len(pool), 1)].reshape(())
 
 
 def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
@@ -141,7 +148,10 @@ def size_of(dim: Dim, sizes: Sizes) -> int:
         return dim
     if dim in sizes:
         return sizes[dim]
-    value = ir.SymbolicDim(dim).evaluate(sizes)
-    if not isinstance(value, int):
+    try:
+        value = ir.SymbolicDim(dim).evaluate(sizes)
+    except Exception:  # noqa: BLE001 — a dimension can be any text; one that is no expression has no value
+        value = None
+    if not isinstance(value, int) or value < 0:
         raise problem("feeds/unknown-size", f"dimension {dim!r} has no size", fix=f"give one: --dim {dim}=…")
     return value

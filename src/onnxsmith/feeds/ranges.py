@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 _KEEPS_VALUES = {
@@ -18,13 +19,14 @@ _KEEPS_VALUES = {
     "Gather", "Split", "Clip", "Abs",
 }  # fmt: skip
 _SHAPE_OPERANDS = {
-    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "TopK": (1,), "Range": (0, 1, 2), "Resize": (3,),
-    "OneHot": (1,), "Pad": (1,), "Slice": (1, 2, 4), "Upsample": (),
+    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "TopK": (1,), "Range": (0, 1, 2),
+    "Resize": (3,), "OneHot": (1,), "Pad": (1,), "Slice": (1, 2, 4), "Upsample": (),
 }  # fmt: skip
 _INDEX_OPERANDS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1, "Scatter": 1}
 _COMPARES = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"}
 _SMALL = 4
 _FAR = 4096
+_LOWEST, _HIGHEST = -(2**31), 2**31
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Allowed:
 
 def allowed(value: ir.Value) -> Allowed:
     """What an integer input may be."""
-    low, high, why = -(2**31), 2**31, ""
+    low, high, why = _LOWEST, _HIGHEST, ""
     choices: list[int] = []
     seen: set[int] = set()
     queue = deque([(value, 0)])
@@ -59,7 +61,19 @@ def allowed(value: ir.Value) -> Allowed:
             if constants and not why:
                 why = f"{node.op_type} {node.name or ''}".strip()
             queue += [(output, shift + step) for output, step in _onward(node, index)]
-    return _settle(low, high, choices, why)
+    least, most = _bounds(value.dtype)
+    if low > _LOWEST or high < _HIGHEST:
+        low, high = max(low, least), min(high, most)
+    return _settle(low, high, [choice for choice in choices if least <= choice <= most], why)
+
+
+def _bounds(dtype: ir.DataType | None) -> tuple[int, int]:
+    """The least and the most that the dtype holds, as far as these limits reach."""
+    if dtype is None or not dtype.is_integer():
+        return _LOWEST, _HIGHEST
+    bits = dtype.bitwidth
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype.is_signed() else (0, 2**bits - 1)
+    return max(low, _LOWEST), min(high, _HIGHEST)
 
 
 def _settle(low: int, high: int, choices: list[int], why: str) -> Allowed:
@@ -68,9 +82,9 @@ def _settle(low: int, high: int, choices: list[int], why: str) -> Allowed:
         others = [inside[-1] + 1, inside[0] - 1]
         inside += [other for other in others if low <= other <= high and other not in inside][:1]
         return Allowed(min(inside), max(inside), tuple(inside), why)
-    if low > high or (low == -(2**31) and high == 2**31):
+    if low > high or (low == _LOWEST and high == _HIGHEST):
         return Allowed(0, _SMALL)
-    return Allowed(max(low, min(0, high)), high, (), why)
+    return Allowed(max(low, 0) if high >= 0 else low, high, (), why)
 
 
 def _limit(node: ir.Node, index: int) -> tuple[int, int] | None:
@@ -80,7 +94,7 @@ def _limit(node: ir.Node, index: int) -> tuple[int, int] | None:
         size = _size(node.inputs[0], _int(node, "axis", 0))
         return (0, size - 1) if size else None
     if op in ("GatherND", "ScatterND") and index == 1:
-        size = _size(node.inputs[0], _int(node, "batch_dims", 0))
+        size = _smallest_indexed(node)
         return (0, size - 1) if size else None
     if op == "OneHot" and index == 0:
         depth = _constant(node.inputs[1])
@@ -92,6 +106,16 @@ def _limit(node: ir.Node, index: int) -> tuple[int, int] | None:
     if index in _SHAPE_OPERANDS.get(op, ()):
         return (1, _SMALL)
     return None
+
+
+def _smallest_indexed(node: ir.Node) -> int:
+    """The smallest axis that the index tuples of a GatherND or ScatterND reach into; 0 when it is not known."""
+    data, indices = node.inputs[0], node.inputs[1]
+    if data is None or data.shape is None or indices is None or indices.shape is None or not len(indices.shape):
+        return 0
+    begin, count = _int(node, "batch_dims", 0), indices.shape[-1]
+    axes = range(begin, begin + count if isinstance(count, int) else len(data.shape))
+    return min((_size(data, axis) for axis in axes), default=0)
 
 
 def _compared_with(node: ir.Node, index: int) -> list[int]:
@@ -107,9 +131,9 @@ def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int]]:
     """Outputs that carry the operand's values on, with what was added to them."""
     if node.op_type in ("Add", "Sub") and len(node.inputs) == 2:
         constant = _constant(node.inputs[1 - index])
-        if constant is None or constant.size != 1 or (node.op_type == "Sub" and index == 0 and constant is None):
+        if constant is None or constant.size != 1 or (node.op_type == "Sub" and index == 1):
             return []
-        if node.op_type == "Sub" and index == 1:
+        if not float(constant[0]).is_integer():
             return []
         step = int(constant[0])
         return [(node.outputs[0], step if node.op_type == "Add" else -step)]
@@ -119,7 +143,7 @@ def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int]]:
     return [(output, 0) for output in node.outputs]
 
 
-def _constant(value: ir.Value | None) -> np.ndarray | None:  # type: ignore[type-arg]
+def _constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     if tensor is None or tensor.size > _FAR or tensor.dtype == ir.DataType.STRING:
         return None
@@ -145,7 +169,7 @@ def _int(node: ir.Node, name: str, default: int) -> int:
 
 
 def strings(value: ir.Value) -> tuple[str, ...]:
-    """Strings that a label encoder or vectoriser downstream of the input knows; a few ordinary ones when there is none."""
+    """Strings that a label encoder or vectoriser downstream knows; a few ordinary ones when there is none."""
     for node, _ in value.uses():
         for name in (
             "keys_strings",

@@ -1,8 +1,8 @@
 """Which sizes to try for symbolic dimensions.
 
 Nothing in a file says that a height must be a multiple of 32 or that two unnamed dimensions have to agree, so sizes are
-proposals: the reference side of a comparison takes or refuses them. They start where models usually live (a small batch,
-different sizes for different dimensions, so that a swap is seen) and go on to round sizes and equal ones.
+proposals: the reference side of a comparison takes or refuses them. They start where models usually live (a small
+batch, different sizes for different dimensions, so that a swap is seen) and go on to round sizes and equal ones.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _proposals(symbols: list[str], batch_like: set[str], known: Mapping[str, int
     for batch in _BATCHES:
         fixed = {**known, **dict.fromkeys(batches, batch)}
         for tie in ties:
-            tied = {symbol for symbol, is_tied in itertools.zip_longest(free, tie, fillvalue=False) if is_tied}
+            tied = {symbol for symbol, is_tied in zip(free, tie, strict=False) if is_tied}
             loose = [symbol for symbol in free if symbol not in tied]
             for index, size in enumerate(_LADDER):
                 if len(loose) > 1:

@@ -61,14 +61,23 @@ def parse(text: str) -> InputSpec:
     match = _SHAPED.fullmatch(value.strip())
     if match:
         return InputSpec(name.strip(), dtype(match["dtype"], text), _dims(match["dims"], text))
-    path = Path(value).expanduser()
-    if path.exists():
+    if (path := _file(value)) is not None:
         return InputSpec(name.strip(), path=path)
+    if (path := _file(text)) is not None:  # a path with an equals sign in it
+        return InputSpec("", path=path)
     raise problem(
         "input/syntax",
         f"{text!r} is neither an existing file nor a shaped dtype",
         fix="write --input x=float32[1,3,224,224], --input x=photo.png, or --input inputs.npz",
     )
+
+
+def _file(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser()
+        return path if path.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # too long, a null byte, the home of an unknown user
+        return None
 
 
 def dtype(name: str, text: str) -> str:

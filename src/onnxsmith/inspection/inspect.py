@@ -9,6 +9,7 @@ import onnx_ir as ir
 from onnxsmith.clock import stage
 from onnxsmith.inspection import lookup, tables
 from onnxsmith.inspection.summary import headline, summary
+from onnxsmith.inspection.weights import held
 from onnxsmith.model.check import check
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.shapes import inferred
@@ -26,7 +27,8 @@ def inspect(
 
     With `name`, all about the node or tensor of that name (or several) stands in place of the outline. Nothing is run,
     and the values of weights are read only for `tensors`, and for a tensor that is named. Shapes that contradict each
-    other and tensors without values are among the report's problems.
+    other and tensors without values are among the report's problems; a model without some of its values is not held to
+    the specification, because the checker needs them.
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
@@ -36,8 +38,9 @@ def inspect(
     where = "the model" if path is None else str(path)
     with stage("load"):
         model = load(source)
+    missing = [item.name for item in held(model) if item.missing]
     with stage("check"):
-        doubts = check(model, where=where)
+        doubts = check(model, where=where) if not missing else ()
     with stage("shapes"):
         shaped, trouble = inferred(model)
     outline = summary(model, shaped, path)
@@ -83,7 +86,8 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
             if count > 1
             else "the values of a tensor are not at hand",
             where=f"{where}: {first}{', …' if count > 3 else ''}",
-            why="they lie in external data that was not loaded along, or the model was stripped of them",
+            why="they lie in external data that is not there, or the model was stripped of them; it was therefore not "
+            "held to the specification",
             fix="give the path of the .onnx file, with its data files beside it",
         )
     ]

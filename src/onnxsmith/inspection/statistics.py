@@ -17,7 +17,7 @@ import onnx_ir as ir
 from onnxsmith.inspection.show import flat
 from onnxsmith.report.parts.tensor_table import Statistics
 
-_PIECE = 1 << 20
+_PIECE = 1 << 18
 """Elements looked at together."""
 
 

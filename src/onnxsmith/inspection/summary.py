@@ -120,11 +120,8 @@ def _modules(found: Sequence[ir.Node]) -> tuple[Module, ...]:
     paths = [provenance.of(node).module.split(".") for node in found]
     if not any(path != [""] for path in paths):
         return ()
-    counts: Counter[str] = Counter()
-    for depth in range(1, _DEEPEST_MODULE + 1):
-        counts = Counter(".".join(path[:depth]) for path in paths)
-        if len(counts.keys() - {""}) > 1:
-            break
+    by_depth = [Counter(".".join(path[:depth]) for path in paths) for depth in range(1, _DEEPEST_MODULE + 1)]
+    counts = next((counts for counts in by_depth if len(counts.keys() - {""}) > 1), by_depth[0])
     return tuple(Module(name, count) for name, count in counts.items())
 
 

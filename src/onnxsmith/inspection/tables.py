@@ -71,7 +71,7 @@ def _tensor_row(item: Held) -> TensorRow:
         bytes=0 if tensor is None else tensor.nbytes,
         where=place(tensor),
         statistics=found,
-        trouble=trouble,
+        trouble="" if item.missing else trouble,
     )
 
 

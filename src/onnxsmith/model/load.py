@@ -77,7 +77,7 @@ def _parse(path: Path) -> onnx.ModelProto:
         except UnicodeDecodeError as error:
             raise problem("model/text-syntax", "the file is not text", where=str(path), why=str(error)) from error
     try:
-        proto = onnx.ModelProto.FromString(data)
+        proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError as error:
         raise guess.not_a_model(data, path) from error
     if not proto.HasField("graph"):

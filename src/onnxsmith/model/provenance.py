@@ -17,6 +17,8 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _TRACE = "pkg.torch.onnx.stack_trace"
 _PREFIX = "pkg.torch.onnx."
+_MERGED = "onnxsmith.merged"
+_TORCH_ITSELF = re.compile(r"-packages/torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
 
 
@@ -48,7 +50,7 @@ def of(node: ir.Node) -> Provenance:
 def _strings(text: str) -> list[str]:
     try:
         value = ast.literal_eval(text) if text else []
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
     return [str(item) for item in value] if isinstance(value, list) else []
 
@@ -56,7 +58,7 @@ def _strings(text: str) -> list[str]:
 def _user_line(trace: str) -> str:
     """The innermost frame outside torch itself: the line that its author can change."""
     frames = _FRAME.findall(trace)
-    own = [frame for frame in frames if "/torch/" not in frame[0].replace("\\", "/")]
+    own = [frame for frame in frames if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]
     if not own:
         return ""
     file, line, _ = own[-1]
@@ -69,9 +71,12 @@ def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:
     if not sources:
         return
     first = sources[0].metadata_props
-    others = [scope for node in sources[1:] for scope in _strings(node.metadata_props.get(_SCOPES, ""))[-1:]]
+    merged = _strings(first.get(_MERGED, ""))
+    for node in sources[1:]:
+        merged += _strings(node.metadata_props.get(_SCOPES, ""))[-1:] + _strings(node.metadata_props.get(_MERGED, ""))
     for node in new:
+        listed = list(dict.fromkeys(_strings(node.metadata_props.get(_MERGED, "")) + merged))
         for key, value in first.items():
             node.metadata_props.setdefault(key, value)
-        if others:
-            node.metadata_props.setdefault("onnxsmith.merged", repr(others))
+        if listed:
+            node.metadata_props[_MERGED] = repr(listed)

@@ -6,10 +6,12 @@ is a note, never a failure of the caller.
 
 from __future__ import annotations
 
+import itertools
 import logging
 
 import onnx_ir as ir
 
+from onnxsmith.model import walk
 from onnxsmith.model.signature import names_something
 
 _ENGINE_LOG = logging.getLogger("onnx_shape_inference")
@@ -36,13 +38,13 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
 
 
 def _forget_nameless(model: ir.Model) -> None:
-    for graph in model.graphs():
-        values = [*graph.inputs, *(output for node in graph for output in node.outputs)]
-        for value in values:
-            shape = value.shape
-            if shape is None or all(_is_sound(dim) for dim in shape):
-                continue
-            value.shape = ir.Shape([dim if _is_sound(dim) else None for dim in shape])
+    inputs = (value for graph in walk.graphs(model) for value in graph.inputs)
+    outputs = (value for node in walk.all_nodes(model) for value in node.outputs)
+    for value in itertools.chain(inputs, outputs):
+        shape = value.shape
+        if shape is None or all(_is_sound(dim) for dim in shape):
+            continue
+        value.shape = ir.Shape([dim if _is_sound(dim) else None for dim in shape])
 
 
 def _is_sound(dim: int | ir.SymbolicDim) -> bool:

@@ -40,21 +40,36 @@ class Signature:
     outputs: tuple[Port, ...]
 
     def symbols(self) -> tuple[str, ...]:
-        """The free symbolic dimensions of the required inputs, in the order in which they first appear."""
-        dims = (dim for port in self.required() for dim in port.shape or ())
-        return tuple(dict.fromkeys(dim for dim in dims if isinstance(dim, str) and is_symbol(dim)))
+        """The free symbols in the dimensions of the required inputs, in the order in which they first appear.
+
+        A name that only appears inside an expression (`N` in `2*N`) is one of them.
+        """
+        found: dict[str, None] = {}
+        for port in self.required():
+            for axis, dim in enumerate(port.shape or ()):
+                if isinstance(dim, str):
+                    nameless = dim == f"{port.name}.{axis}"
+                    found |= dict.fromkeys([dim] if nameless or is_symbol(dim) else _names_in(dim))
+        return tuple(found)
 
     def required(self) -> tuple[Port, ...]:
         """The inputs without a default."""
         return tuple(port for port in self.inputs if not port.default)
 
 
-_EXPRESSION = re.compile(r"[-+*/%()]|\b(floor|ceil|max|min|Mod|Max|Min)\b")
+_EXPRESSION = re.compile(r"[-+*/%()]")
+_HYPHENED = re.compile(r"[^\W\d]\w*(-[^\W\d]\w*)+")
+_NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
 
 
 def is_symbol(dim: str) -> bool:
-    """Whether a dimension is one free symbol rather than an expression: `N` and `x.0` are, `2*N` is not."""
-    return _EXPRESSION.search(dim) is None
+    """Whether a dimension is one free symbol: `N`, `x.0` and `batch-size` are, the expression `2*N` is not."""
+    return _EXPRESSION.search(dim) is None or _HYPHENED.fullmatch(dim) is not None
+
+
+def _names_in(expression: str) -> list[str]:
+    """The names in an expression that are not functions: `h` of `floor(h/2 - 1) + 1`."""
+    return _NAME.findall(expression)
 
 
 def names_something(dim: str) -> bool:

@@ -12,8 +12,12 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
+from google.protobuf.message import Message
 
 from onnxsmith.problem import OnnxsmithError, problem
+
+
+_NOT_LOOKED_THROUGH = {"type", "tp", "type_protos", "t", "tensors", "initializer"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class _Scope:
 
 def check(proto: onnx.ModelProto, where: str) -> None:
     """Raises the first structural problem of the graph, its subgraphs and its functions."""
+    _refuse_bad_text(proto, where)
     _refuse_what_would_be_lost(proto, where)
     _check_graph(proto.graph, (), where)
     _refuse_twice([(f.domain, f.name, f.overload) for f in proto.functions], "function", where)
@@ -36,6 +41,28 @@ def check(proto: onnx.ModelProto, where: str) -> None:
         scope = _Scope(function.node, set(function.input), _made(function.node))
         _check_nodes((scope,), place)
         _check_outputs(function.output, (scope,), place)
+
+
+def _refuse_bad_text(message: Message, where: str) -> None:
+    """A string that is not UTF-8 reads as bytes, and breaks whoever joins it with text later.
+
+    Types are left to the graph library, which refuses such dimensions; tensors, too large to be looked through here, to
+    `tensors.check`.
+    """
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            for text in value if field.is_repeated else (value,):
+                if isinstance(text, bytes):
+                    raise problem(
+                        "model/invalid",
+                        f"the text of a {field.name} is not UTF-8",
+                        where=where,
+                        why=f"it is {text[:60]!r}",
+                        fix="the file is damaged, or its writer is wrong: copy or export it again",
+                    )
+        elif field.type == field.TYPE_MESSAGE and field.name not in _NOT_LOOKED_THROUGH:
+            for inner in value if field.is_repeated else (value,):
+                _refuse_bad_text(inner, where)
 
 
 def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:

@@ -27,7 +27,10 @@ class Constants(Pass):
             if tensor is None or tensor.dtype == ir.DataType.STRING or value.name is None:
                 continue
             new = ir.Value(
-                name=f"{value.name}", type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
+                name=f"{value.name}",
+                type=ir.TensorType(tensor.dtype),
+                shape=ir.Shape(tensor.numpy().shape),
+                const_value=tensor,
             )
             value.name = f"{value.name}_constant"
             graph.register_initializer(new)

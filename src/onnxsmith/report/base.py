@@ -1,8 +1,8 @@
 """A report and its parts.
 
-A command answers with a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data (its fields are
-what `--json` prints) which also says how it wants to be shown, as blocks. Renderers know blocks only, so that a new kind
-of part is one new file and no renderer changes.
+A command answers with a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data (its fields
+are what `--json` prints) which also says how it wants to be shown, as blocks. Renderers know blocks only, so that a new
+kind of part is one new file and no renderer changes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 from onnxsmith import rooms
 from onnxsmith._version import __version__
@@ -76,7 +77,7 @@ Block = Facts | Table | Text
 
 
 class Part(ABC):
-    """One subject of a report. Subclasses are frozen dataclasses; each lives in `report/parts/` in a file of its own."""
+    """One subject of a report. Subclasses are frozen dataclasses, each in a file of its own in `report/parts/`."""
 
     title: ClassVar[str]
 
@@ -141,24 +142,24 @@ class Report:
         """
         try:
             data = json.loads(text)
-            if data["schema"] != SCHEMA_VERSION:
+            if type(data["schema"]) is not int or data["schema"] != SCHEMA_VERSION:
                 raise ValueError(f"schema {data['schema']}, this version reads {SCHEMA_VERSION}")
             kinds = _part_kinds()
             parts = []
             for item in data["parts"]:
                 kind = item.pop("kind")
-                parts.append(_adapter(kinds[kind]).validate_python(item))
+                parts.append(_read(kinds[kind], item))
             return cls(
-                command=data["command"],
+                command=_read(str, data["command"]),
                 verdict=Verdict(data["verdict"]),
                 parts=tuple(parts),
-                problems=tuple(_adapter(Problem).validate_python(p) for p in data["problems"]),
-                notes=tuple(data["notes"]),
-                headline=data["headline"],
-                version=data["version"],
+                problems=_read(tuple[Problem, ...], data["problems"]),
+                notes=_read(tuple[str, ...], data["notes"]),
+                headline=_read(str, data["headline"]),
+                version=_read(str, data["version"]),
                 schema=data["schema"],
             )
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
             raise problem(
                 "report/unreadable",
                 "this is not a report that this version can read",
@@ -169,7 +170,13 @@ class Report:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # only reports that are read or written as JSON pay for it
+
     return TypeAdapter(kind)
+
+
+def _read(kind: Any, data: Any) -> Any:
+    return _adapter(kind).validate_python(data)
 
 
 def _finite(data: Any) -> Any:
@@ -185,7 +192,17 @@ def _finite(data: Any) -> Any:
 
 @cache
 def _part_kinds() -> dict[str, type[Part]]:
-    return {kind.kind(): kind for kind in rooms.classes("onnxsmith.report.parts", Part).values()}
+    found: dict[str, type[Part]] = {}
+    for kind in rooms.classes("onnxsmith.report.parts", Part).values():  # type: ignore[type-abstract]
+        if kind.kind() in found:
+            raise problem(
+                "room/clash",
+                f"two kinds of report parts are called {kind.kind()!r}",
+                where=f"{found[kind.kind()].__module__}, {kind.__module__}",
+                fix="rename the module of one of them",
+            )
+        found[kind.kind()] = kind
+    return found
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Facts:

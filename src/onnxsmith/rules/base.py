@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 
 class Exactness(IntEnum):
-    """How far a rewrite may move a number: not a bit; not in value (−0.0 may become 0.0); by rounding."""
+    """How far a rewrite may move a number: not a bit; not in value (-0.0 may become 0.0); by rounding."""
 
     BITWISE = 0
     VALUE = 1

@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import IO, Any, Protocol
 
 import onnxsmith
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -60,37 +60,57 @@ class Child:
 
         Raises:
             OnnxsmithError: what the child raised; `runtime/died` when it crashed; `runtime/timeout` when it took longer
-                than `time_limit` seconds.
+                than `time_limit` seconds; `runtime/closed` after `close`.
         """
         late = threading.Event()
-        timer = threading.Timer(time_limit, lambda: (late.set(), self._process.kill())) if time_limit else None
+
+        def expire() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(time_limit, expire) if time_limit else None
         if timer:
             timer.start()
         try:
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            _wire.send(self._process.stdin, request, values)
-            head, answer = _wire.receive(self._process.stdout)
+            head, answer = self._exchange(request, values)
         except (EOFError, OSError) as error:
-            if late.is_set():
-                raise problem(
-                    "runtime/timeout",
-                    f"{self.what} took longer than {time_limit:g} s and was stopped",
-                    where=_request(request),
-                    fix="give it more time, or a smaller input",
-                ) from error
-            raise self._death(request) from error
+            raise (self._late(request, time_limit) if late.is_set() else self._death(request)) from error
+        except BaseException:
+            self._process.kill()  # an answer that nobody read would be taken for the next question's
+            raise
         finally:
             if timer:
                 timer.cancel()
+        if late.is_set():
+            raise self._late(request, time_limit)
         if "problem" in head:
             raise OnnxsmithError(Problem(**head["problem"]))
         return head, answer
 
+    def _exchange(self, request: dict[str, Any], values: dict[str, Value] | None) -> tuple[dict[str, Any], Outputs]:
+        questions, answers = self._process.stdin, self._process.stdout
+        assert questions is not None
+        assert answers is not None
+        if questions.closed:
+            raise problem("runtime/closed", f"the session with {self.what} is closed", fix="prepare the model again")
+        _wire.send(questions, _wire.encode(request, values))
+        return _wire.receive(answers)
+
+    def _late(self, request: dict[str, Any], time_limit: float | None) -> OnnxsmithError:
+        return problem(
+            "runtime/timeout",
+            f"{self.what} took longer than {time_limit:g} s and was stopped",
+            where=_request(request),
+            fix="give it more time, or a smaller input",
+        )
+
     def _death(self, request: dict[str, Any]) -> OnnxsmithError:
-        self._process.kill()
-        code = self._process.wait()
-        cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        try:
+            code = self._process.wait(timeout=2)  # its pipes close before it has ended; a kill now would hide the cause
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        cause = f"signal {_signal_name(-code)}" if code < 0 else f"exit status {code}"
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - _TAIL))
         said = self._stderr.read().decode(errors="replace").strip()
@@ -120,10 +140,17 @@ def _request(request: dict[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in request.items() if isinstance(value, str))
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
 def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> None:
     """The child's loop: until the caller goes away. `translate` turns the library's errors into problems."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle; it closes us
-    answers: BinaryIO = os.fdopen(os.dup(1), "wb")
+    answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
     while True:
@@ -131,12 +158,10 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
             request, values = _wire.receive(requests)
         except EOFError:
             return
-        head: dict[str, Any]
-        outputs: Outputs = {}
         try:
-            head, outputs = server(request, values)
+            message = _wire.encode(*server(request, values))
         except Exception as error:  # noqa: BLE001 — whatever a library raises has to cross to the caller
             known = error if isinstance(error, OnnxsmithError) else translate(error)
-            head = {"problem": vars(known.problem)}
+            message = _wire.encode({"problem": vars(known.problem)})
         with contextlib.suppress(BrokenPipeError):
-            _wire.send(answers, head, outputs)
+            _wire.send(answers, message)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.signature import Port, Signature
 from onnxsmith.problem import problem
-from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
 def check(feeds: Feeds, signature: Signature) -> None:
@@ -41,6 +41,10 @@ def check(feeds: Feeds, signature: Signature) -> None:
         port = ports[name]
         if port.kind == "tensor":
             _check_tensor(port, value, sizes)
+        elif isinstance(value, list) or port.kind == "sequence":
+            _check_sequence(port, value)
+        elif value is not None:
+            _check_array(port, value)
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
@@ -50,15 +54,26 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
     return np.dtype(ir.DataType[name.upper()].numpy())
 
 
-def _check_tensor(port: Port, value: Value, sizes: dict[str, tuple[int, str]]) -> None:
-    where = f"input {port.name!r}, which is {port}"
-    if not isinstance(value, np.ndarray):
-        kind = type(value)
-        tensor = kind.__module__.split(".")[0] == "torch"
+def _check_sequence(port: Port, value: Value) -> None:
+    if not isinstance(value, list):
         raise problem(
             "run/not-an-array",
-            f"{kind.__module__}.{kind.__qualname__} was given where a numpy array is needed",
-            where=where,
+            f"{_kind(value)} was given where a list of arrays is needed",
+            where=_where(port),
+            fix="pass a list of numpy arrays",
+        )
+    for item in value:
+        _check_array(port, item)
+
+
+def _check_array(port: Port, value: Value) -> Array:
+    """The value, when it is an array of the port's dtype."""
+    if not isinstance(value, np.ndarray):
+        tensor = type(value).__module__.split(".")[0] == "torch"
+        raise problem(
+            "run/not-an-array",
+            f"{_kind(value)} was given where a numpy array is needed",
+            where=_where(port),
             fix="pass tensor.detach().cpu().numpy()" if tensor else "pass numpy.asarray(value, dtype=…)",
         )
     if port.dtype != "undefined" and not _same_dtype(value, port.dtype):
@@ -66,10 +81,30 @@ def _check_tensor(port: Port, value: Value, sizes: dict[str, tuple[int, str]]) -
         raise problem(
             "run/wrong-dtype",
             f"the array is {value.dtype}, the model takes {port.dtype}",
-            where=where,
+            where=_where(port),
             why="numpy makes float64 by default" if value.dtype == np.float64 else "",
             fix=f"array.astype({wanted.name!r})",
         )
+    if value.dtype == object and not all(isinstance(item, str | bytes) for item in value.flat):
+        raise problem(
+            "run/wrong-dtype",
+            "the array holds objects that are no strings",
+            where=_where(port),
+            fix="array.astype(str).astype(object)",
+        )
+    return value
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _where(port: Port) -> str:
+    return f"input {port.name!r}, which is {port}"
+
+
+def _check_tensor(port: Port, given: Value, sizes: dict[str, tuple[int, str]]) -> None:
+    value, where = _check_array(port, given), _where(port)
     if port.shape is None:
         return
     if value.ndim != len(port.shape):
@@ -99,7 +134,7 @@ def _check_tensor(port: Port, value: Value, sizes: dict[str, tuple[int, str]]) -
             sizes[dim] = (size, port.name)
 
 
-def _same_dtype(value: np.ndarray, dtype: str) -> bool:  # type: ignore[type-arg]
+def _same_dtype(value: Array, dtype: str) -> bool:
     if dtype == "string":
         return value.dtype.kind in "OUS"
     return value.dtype == numpy_dtype(dtype)

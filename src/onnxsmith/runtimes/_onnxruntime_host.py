@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,8 @@ class Host:
         match request["do"]:
             case "about":
                 return _about(), {}
+            case "limits":
+                return _limits(request["ir"], request["opset"]), {}
             case "prepare":
                 return self._prepare(request), {}
             case "run":
@@ -101,6 +104,44 @@ def _about() -> dict[str, Any]:
     return {"version": ort.__version__, "providers": ort.get_available_providers()}
 
 
+def _limits(ir_version: int, opset: int) -> dict[str, Any]:
+    """The newest IR version and opset, from the given ones down, of which a tiny model loads; 0 when none does.
+
+    `starts` says for each provider in the build whether a session on it runs there, without falling back.
+    """
+    import onnxruntime as ort
+
+    ort.set_default_logger_severity(4)
+    irs = (n for n in range(ir_version, 2, -1) if _loads(_tiny(n, 8)))
+    opsets = (n for n in range(opset, 6, -1) if _loads(_tiny(7, n)))
+    known = [provider for provider in ort.get_available_providers() if provider in _PROVIDERS.values()]
+    starts = {provider: provider in _loads(_tiny(7, 8), provider) for provider in known}
+    return {"ir": next(irs, 0), "opset": next(opsets, 0), "starts": starts}
+
+
+def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
+    """The providers of a session for the model; none when it is refused."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = ort.InferenceSession(model, options, providers=[provider])
+    except Exception:  # noqa: BLE001 — being refused is the answer; onnxruntime's errors share no base of their own
+        return []
+    providers: list[str] = session.get_providers()
+    return providers
+
+
+def _tiny(ir_version: int, opset: int) -> bytes:
+    value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1]))
+    node = ir.node("Identity", [value])
+    node.outputs[0].name, node.outputs[0].type, node.outputs[0].shape = "y", value.type, value.shape
+    graph = ir.Graph([value], node.outputs, nodes=[node], opset_imports={"": opset}, name="tiny")
+    data: bytes = ir.to_proto(ir.Model(graph, ir_version=ir_version)).SerializeToString()
+    return data
+
+
 def _is_native(tensor_type: str) -> bool:
     name = onnx_name(tensor_type)
     return name == "string" or numpy_dtype(name).char in _NATIVE
@@ -128,7 +169,14 @@ def _to_ort(value: Value) -> Any:
     assert isinstance(value, np.ndarray)
     if _plain(value):
         return ort.OrtValue.ortvalue_from_numpy(value)
-    raw = np.ascontiguousarray(value).view(np.uint16 if value.itemsize == 2 else np.uint8)
+    if ir.DataType.from_numpy(value.dtype).bitwidth < 8:
+        raise problem(
+            "runtime/failed",
+            f"onnxruntime takes no {value.dtype} input from Python",
+            why="it has no way to say how many elements share a byte",
+            fix="run it with --runtime reference",
+        )
+    raw = np.array(value, order="C").view(np.uint16 if value.itemsize == 2 else np.uint8)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, ir.DataType.from_numpy(value.dtype).value)
 
 
@@ -139,7 +187,20 @@ def _from_ort_value(value: Any) -> Array:
         return array
     shape = tuple(value.shape())
     data = ctypes.string_at(value.data_ptr(), packed_nbytes(name, shape))
-    return np.frombuffer(data, dtype=numpy_dtype(name)).reshape(shape)
+    dtype = ir.DataType[name.upper()]
+    flat = np.frombuffer(data, dtype=numpy_dtype(name)) if dtype.bitwidth >= 8 else _unpacked(data, dtype)
+    return flat[: math.prod(shape)].reshape(shape)
+
+
+def _unpacked(data: bytes, dtype: ir.DataType) -> Array:
+    """Elements that share bytes, the first in the lowest bits, each in a byte of its own as ml_dtypes keeps them."""
+    bits = dtype.bitwidth
+    codes = (np.frombuffer(data, np.uint8)[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & (2**bits - 1)
+    flat = codes.reshape(-1).astype(np.int8)
+    if dtype.is_floating_point():
+        return np.asarray(flat.view(dtype.numpy()))
+    signed = np.where(flat >= 2 ** (bits - 1), flat - 2**bits, flat) if dtype.is_signed() else flat
+    return np.asarray(signed.astype(dtype.numpy()))
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
@@ -163,7 +224,7 @@ def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
         "runtime/no-kernel",
         f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
         where=f"node {match[3]!r}" if match[3] else "",
-        why="the operator is known, but not for this dtype on this execution provider; bfloat16 and float8 often lack one",
+        why="the operator is known, but not for this dtype on this provider; bfloat16 and float8 often lack one",
         fix="cast to float around the node, use another provider, or --runtime reference to check the model",
     )
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
 
 from onnxsmith.runtimes.base import Value
 
+Message = list[bytes | memoryview]
 
-def send(stream: BinaryIO, head: dict[str, Any], values: dict[str, Value] | None = None) -> None:
-    """Writes one message."""
-    buffers: list[memoryview | bytes] = []
+
+def encode(head: dict[str, Any], values: dict[str, Value] | None = None) -> Message:
+    """One message, in the pieces in which it is written; arrays are not copied."""
+    buffers: Message = []
     packed = {name: _pack(value, buffers) for name, value in (values or {}).items()}
     text = json.dumps({"head": head, "values": packed, "sizes": [len(b) for b in buffers]}).encode()
-    stream.write(struct.pack("<Q", len(text)))
-    stream.write(text)
-    for buffer in buffers:
-        stream.write(buffer)
+    return [struct.pack("<Q", len(text)), text, *buffers]
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Writes one message."""
+    for piece in message:
+        stream.write(piece)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Value]]:
+def receive(stream: IO[bytes]) -> tuple[dict[str, Any], dict[str, Value]]:
     """Reads one message. Raises EOFError when the other side is gone."""
     (length,) = struct.unpack("<Q", _exactly(stream, 8))
     message = json.loads(_exactly(stream, length))
@@ -32,7 +37,7 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, Value]]:
     return message["head"], {name: _unpack(item, buffers) for name, item in message["values"].items()}
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytearray:
+def _exactly(stream: IO[bytes], size: int) -> bytearray:
     data = bytearray(size)
     view, read = memoryview(data), 0
     while read < size:
@@ -43,7 +48,7 @@ def _exactly(stream: BinaryIO, size: int) -> bytearray:
     return data
 
 
-def _pack(value: Value, buffers: list[memoryview | bytes]) -> dict[str, Any]:
+def _pack(value: Value, buffers: Message) -> dict[str, Any]:
     if value is None:
         return {"none": True}
     if isinstance(value, list):
@@ -54,7 +59,7 @@ def _pack(value: Value, buffers: list[memoryview | bytes]) -> dict[str, Any]:
         ]
         return {"text": texts, "shape": value.shape}
     array = np.ascontiguousarray(value)
-    buffers.append(memoryview(array.reshape(-1).view(np.uint8)) if array.size else b"")
+    buffers.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
     return {"dtype": array.dtype.name, "shape": value.shape, "buffer": len(buffers) - 1}
 
 

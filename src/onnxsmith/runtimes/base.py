@@ -17,6 +17,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith import rooms
+from onnxsmith.model.load import TEXT_SUFFIXES, load
 from onnxsmith.model.save import save
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -43,8 +44,8 @@ class Options:
     """How to run. A runtime refuses what it does not have rather than doing something else.
 
     `provider` is the execution provider in short (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`, `extended`,
-    `basic` or `disable`; `threads` 0 leaves the choice to the runtime; `time_limit` is seconds for one call, None for no
-    limit.
+    `basic` or `disable`; `threads` 0 leaves the choice to the runtime; `time_limit` is seconds for one call of a
+    runtime that lives in a process of its own, None for no limit.
     """
 
     provider: str = "cpu"
@@ -68,7 +69,7 @@ class Session(ABC):
             OnnxsmithError: `run/…` when the feeds do not fit the signature, `runtime/…` when the runtime fails.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 — most sessions hold nothing to let go of
         """Lets go of what the session holds."""
 
     def __enter__(self) -> Self:
@@ -106,7 +107,7 @@ def get(name: str) -> Runtime:
     Raises:
         OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/not-installed` when it is not here.
     """
-    found = rooms.members("onnxsmith.runtimes", Runtime)
+    found = rooms.members("onnxsmith.runtimes", Runtime)  # type: ignore[type-abstract]
     if name not in found:
         raise problem(
             "runtime/unknown",
@@ -122,19 +123,19 @@ def get(name: str) -> Runtime:
 
 def default() -> str:
     """The name of the runtime to use when nobody asked for one: onnxruntime, else the reference evaluator."""
-    found = rooms.members("onnxsmith.runtimes", Runtime)
+    found = rooms.members("onnxsmith.runtimes", Runtime)  # type: ignore[type-abstract]
     return "onnxruntime" if found["onnxruntime"].missing() is None else "reference"
 
 
 @contextmanager
 def on_disk(source: Path | ir.Model) -> Iterator[Path]:
-    """A path for the model: its own, or a temporary one that is gone when the block ends."""
-    if isinstance(source, Path):
+    """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends."""
+    if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES:
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         path = Path(folder) / "model.onnx"
-        save(source, path)
+        save(load(source), path)
         yield path
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import onnx_ir as ir
 
 from onnxsmith.model.load import load
-from onnxsmith.model.signature import Signature, signature
+from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes import _feeds
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, onnx_source
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
 
 Answer = Callable[[Feeds], Outputs]
 
@@ -49,11 +50,26 @@ class FakeSession(Session):
             for port in self.signature.inputs
             if isinstance(array := feeds.get(port.name), np.ndarray)
             for dim, size in zip(port.shape or (), array.shape, strict=False)
+            if isinstance(dim, str)
         }
-        return {
-            port.name: np.zeros(
-                [sizes.get(dim, dim if isinstance(dim, int) else 1) for dim in port.shape or ()],
-                _feeds.numpy_dtype(port.dtype),
-            )
-            for port in self.signature.outputs
-        }
+        return {port.name: _zeros_of(port, sizes) for port in self.signature.outputs}
+
+
+def _zeros_of(port: Port, sizes: dict[str, int]) -> Value:
+    if port.kind == "sequence":
+        return []
+    shape = [dim if isinstance(dim, int) else _size(dim, sizes) for dim in port.shape or ()]
+    if port.dtype == "string":
+        return np.full(shape, "", dtype=object)
+    return np.zeros(shape, _feeds.numpy_dtype(port.dtype))
+
+
+def _size(dim: str, sizes: dict[str, int]) -> int:
+    """The size of a symbol or an expression; 1 where the inputs do not tell it."""
+    if dim in sizes:
+        return sizes[dim]
+    try:
+        size = ir.SymbolicDim(dim).evaluate(sizes)
+    except ValueError:
+        return 1
+    return size if isinstance(size, int) and size >= 0 else 1

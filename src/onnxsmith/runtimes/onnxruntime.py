@@ -77,9 +77,22 @@ def available_providers() -> dict[str, Any]:
 
     Asked in a child process: the GPU wheel can crash on a machine without CUDA.
     """
+    return _ask({"do": "about"})
+
+
+def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
+    """What the installed onnxruntime really takes, found by trying, in a child process.
+
+    `ir` and `opset` are the newest versions, from the given ones down, of which it loads a model, 0 for none; `starts`
+    says for each CPU, CUDA and TensorRT provider in the build whether it starts on this machine.
+    """
+    return _ask({"do": "limits", "ir": ir_version, "opset": opset})
+
+
+def _ask(request: dict[str, Any]) -> dict[str, Any]:
     child = Child(_HOST, "main", what="onnxruntime")
     try:
-        head, _ = child.ask({"do": "about"}, time_limit=60)
+        head, _ = child.ask(request, time_limit=60)
         return head
     finally:
         child.close()

@@ -6,11 +6,12 @@ import numpy as np
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from onnxsmith.model.external import in_memory
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _feeds
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, onnx_source
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
 
 
 class Reference(Runtime):
@@ -39,8 +40,7 @@ class _Session(Session):
     def __init__(self, model: ir.Model) -> None:
         self.signature = signature(model)
         try:
-            proto = ir.to_proto(ir.external_data.load_to_model(model.clone()))
-            self._evaluator = ReferenceEvaluator(proto)
+            self._evaluator = ReferenceEvaluator(ir.to_proto(in_memory(model)))
         except Exception as error:
             raise _failed(error) from error
 
@@ -51,7 +51,16 @@ class _Session(Session):
                 results = self._evaluator.run(None, dict(feeds))
         except Exception as error:
             raise _failed(error) from error
-        return dict(zip((port.name for port in self.signature.outputs), results, strict=True))
+        return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
+
+
+def _owned(value: object) -> Value:
+    """The value as an array of the caller's own: the evaluator gives numpy scalars, and its inputs and weights back."""
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return [_owned(item) for item in value]
+    return np.array(value)
 
 
 def _failed(error: Exception) -> Exception:

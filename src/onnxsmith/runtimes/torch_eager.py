@@ -36,7 +36,7 @@ class TorchProgram(Program):
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input harms nobody."""
         leaves = [
-            to_tensor(feeds[name]) if name is not None else leaf
+            to_tensor(feeds[name]) if name is not None else _fresh(leaf)
             for name, leaf in zip(self.names, self.leaves, strict=True)
         ]
         args, kwargs = self.rebuild(leaves)
@@ -62,6 +62,13 @@ class TorchEager(Runtime):
                 "eager PyTorch runs a torch module, not an ONNX file",
                 fix="use --runtime onnxruntime or --runtime reference for a file",
             )
+        options = options or Options()
+        if options.provider != "cpu":
+            raise problem(
+                "runtime/provider-missing",
+                f"eager PyTorch is run on the CPU only, not on {options.provider!r}",
+                fix="use --provider cpu",
+            )
         return _Session(source)
 
 
@@ -77,21 +84,20 @@ class _Session(Session):
         from torch.utils import _pytree as pytree
 
         _feeds.check(feeds, self.signature)
-        args, kwargs = self._program.arguments(feeds)
-        before = {name: (buffer, buffer.clone()) for name, buffer in self._program.module.named_buffers()}
+        memory = _Memory(self._program.module)
         try:
+            args, kwargs = self._program.arguments(feeds)
             with torch.no_grad():
                 result = self._program.module(*args, **kwargs)
         except Exception as error:
             raise problem(
                 "runtime/failed",
                 "the torch module does not take these inputs",
-                where=", ".join(f"{name} {list(np.shape(value))}" for name, value in feeds.items()),  # type: ignore[arg-type]
+                where=", ".join(f"{name} {_shape(value)}" for name, value in feeds.items()),
                 why=f"{type(error).__name__}: {error}"[:600],
             ) from error
         finally:
-            for buffer, saved in before.values():
-                buffer.copy_(saved)
+            memory.restore()
         leaves = [leaf for leaf in pytree.tree_leaves(result) if leaf is not None]
         outputs = self.signature.outputs
         if len(leaves) != len(outputs):
@@ -103,17 +109,61 @@ class _Session(Session):
         return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
 
 
+class _Memory:
+    """What a module remembers between calls: its buffers and attributes, its submodules' too.
+
+    A stateful forward writes over its state, binds a new tensor to it, or counts in a plain attribute; `restore` undoes
+    all three, so that each run starts from the same state. What it changes inside a list or a dictionary stays changed.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        import torch
+
+        inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
+        self._attributes = [(vars(m), dict(vars(m)), dict(m._buffers)) for m in inner]
+        held = [value for m in inner for value in vars(m).values() if isinstance(value, torch.Tensor)]
+        self._tensors = [(tensor, tensor.detach().clone()) for tensor in (*module.buffers(), *held)]
+
+    def restore(self) -> None:
+        """Makes everything as it was when this was made."""
+        import torch
+
+        for attributes, saved, buffers in self._attributes:
+            attributes.clear()
+            attributes.update(saved)
+            attributes["_buffers"].clear()
+            attributes["_buffers"].update(buffers)
+        with torch.no_grad():
+            for tensor, copy in self._tensors:
+                if tensor.shape == copy.shape:
+                    tensor.copy_(copy)
+                else:
+                    tensor.data = copy
+
+
+def _shape(value: Value) -> str:
+    return str(list(value.shape)) if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _fresh(leaf: Any) -> Any:
+    import torch
+
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
 def to_tensor(value: Value) -> torch.Tensor:
     """A tensor of its own with the array's values, any dtype that both sides have."""
     import torch
 
-    array = np.ascontiguousarray(value)  # type: ignore[arg-type]
+    array = np.array(value, order="C")
     raw = _RAW.get(array.dtype.name)
     if raw is None:
-        return torch.from_numpy(array.reshape(np.shape(value)).copy())  # type: ignore[arg-type]
+        return torch.from_numpy(array)
     return (
-        torch.from_numpy(array.view(raw).copy()).view(getattr(torch, _TORCH[array.dtype.name])).reshape(np.shape(value))
-    )  # type: ignore[arg-type]
+        torch.from_numpy(array.reshape(-1).view(raw))
+        .view(getattr(torch, _TORCH[array.dtype.name]))
+        .reshape(array.shape)
+    )
 
 
 def to_array(value: Any) -> Array:
@@ -128,8 +178,9 @@ def to_array(value: Any) -> Array:
     if name not in names:
         return np.array(tensor.resolve_conj().resolve_neg().numpy())
     dtype = np.dtype(getattr(ml_dtypes, names[name]))
-    raw = tensor.view(torch.int16 if dtype.itemsize == 2 else torch.uint8)
-    return np.array(raw.numpy()).view(dtype).reshape(tensor.shape)
+    raw = tensor.reshape(-1).view(torch.int16 if dtype.itemsize == 2 else torch.uint8)
+    values: Array = np.array(raw.numpy()).view(dtype).reshape(tensor.shape)
+    return values
 
 
 _TORCH = {

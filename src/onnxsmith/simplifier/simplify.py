@@ -45,8 +45,8 @@ def simplify(
     """Simplifies a model and checks it against the original on generated inputs.
 
     `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written,
-    if it agrees. `only` and `skip` take rule ids; `sizes` fixes symbolic dimensions for the check; `given` are inputs to
-    check on as well. Without `verify` the report says that nothing was verified.
+    if it agrees. `only` and `skip` take rule ids; `sizes` fixes symbolic dimensions for the check; `given` are inputs
+    to check on as well. Without `verify` the report says that nothing was verified.
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`, `verify/…` and
@@ -92,8 +92,9 @@ def simplified(
     rules = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))  # type: ignore[type-abstract]
     copy, doubt = shapes.inferred(model)
     journal = Journal()
-    rounds = 0
-    for rounds in range(1, _MOST_ROUNDS + 1):
+    rounds, changed = 0, True
+    while changed and rounds < _MOST_ROUNDS:
+        rounds += 1
         changed = False
         for one in pipeline.BEFORE_RULES:
             result = one.run(copy)
@@ -101,8 +102,6 @@ def simplified(
             for where in result.where:
                 journal.fire(f"pass: {one.title}", where)
         changed |= engine.apply(copy, rules, journal)
-        if not changed:
-            break
     for one in pipeline.AFTER_RULES:
         one.run(copy)
     _restore_ports(copy, model)
@@ -120,7 +119,7 @@ def simplified(
 
 
 def _restore_ports(copy: ir.Model, model: ir.Model) -> None:
-    """Inputs and outputs keep the shapes that the file declares; inference may know better, but they are its contract."""
+    """Inputs and outputs keep the shapes that the file declares: they are its contract."""
     for new, old in zip(
         (*copy.graph.inputs, *copy.graph.outputs), (*model.graph.inputs, *model.graph.outputs), strict=True
     ):

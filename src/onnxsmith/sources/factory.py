@@ -103,13 +103,14 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
 def user_line(error: BaseException) -> str:
     """`file:line` of the innermost frame in the user's own code: not in an installed package, not in this one."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _is_installed(frame.filename)]
+    own = [frame for frame in frames if not is_installed(frame.filename)]
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
-def _is_installed(filename: str) -> bool:
+def is_installed(filename: str) -> bool:
+    """Whether a source file belongs to an installed package, to Python, or to this package: not to the user."""
     path = filename.replace("\\", "/")
     here = str(Path(__file__).parent.parent).replace("\\", "/")
     return "site-packages" in path or path.startswith((here, "<frozen")) or f"/lib/python{sys.version_info[0]}." in path

@@ -6,7 +6,7 @@ import inspect
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
 
+from onnxsmith.exporter.freezing import Frozen, Watch, watching
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -30,13 +31,13 @@ class TorchExport(Strategy):
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         args, kwargs = program.arguments(example)
-        with _quiet():
+        with _quiet(), watching() as watch:
             try:
                 exported = torch.export.export(
                     program.module, args, kwargs, dynamic_shapes=_dynamic_shapes(program, args, kwargs), strict=False
                 )
             except Exception as error:
-                raise _explain_capture(error, program) from error
+                raise _explain_capture(error, program, watch) from error
             try:
                 translated = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False)
             except Exception as error:
@@ -44,7 +45,7 @@ class TorchExport(Strategy):
         assert translated is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
-        return Captured(translated.model, how, bounds, tuple(_mutations(exported)))
+        return Captured(translated.model, how, bounds, tuple(_mutations(translated.exported_program)))
 
 
 def _emitted(opset: int | None) -> int | None:
@@ -93,16 +94,17 @@ def _mutations(exported: ExportedProgram) -> Iterator[str]:
         yield f"forward writes to its input {name!r} (as {output}); in ONNX inputs are not written to"
 
 
-def _explain_capture(error: Exception, program: TorchProgram) -> OnnxsmithError:
+def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> OnnxsmithError:
     text = str(error)
-    frozen = re.search(r"inferred to be a constant|specialized|marked as dynamic but|Constraints violated", text)
-    if frozen:
+    if watch.frozen:
+        return _frozen(watch.frozen, program)
+    if re.search(r"inferred to be a constant|specialized|marked as dynamic but|Constraints violated", text):
         return problem(
             "export/frozen-axis",
             "an axis that was asked to be dynamic is fixed by the model",
             where=user_line(error) or _line_in(text),
             why=_sentence(text),
-            fix="take that axis out of --dynamic, or write the named line without a Python number taken from a size",
+            fix="take that axis out of --dynamic, or write the model without a Python number taken from a size",
         )
     data_dependent = "Could not guard on data-dependent" in text or "data-dependent" in text
     return problem(
@@ -113,6 +115,21 @@ def _explain_capture(error: Exception, program: TorchProgram) -> OnnxsmithError:
         fix="an `if`, a loop or an index on the value of a tensor cannot be traced: use torch.where or torch.cond there"
         if data_dependent
         else "the line above is where tracing stopped; rewrite it with tensor operations",
+    )
+
+
+def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
+    dims = {port.name: port.shape or () for port in program.signature.inputs}
+    first = found[0]
+    named = dims.get(first.port, ())[first.axis : first.axis + 1]
+    return problem(
+        "export/frozen-axis",
+        f"axis {first.axis} of input {first.port!r}{f' ({named[0]})' if named else ''} is fixed to {first.value} by the model",
+        where=first.line,
+        why="what this line does holds for one size only: a number in the code, a shape that has to fit another, "
+        "or a size taken as a Python number",
+        fix=f"leave {first.port}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
+        "x.shape[i] without int()",
     )
 
 
@@ -146,7 +163,7 @@ def _sentence(text: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns and logs about itself (missing torchvision, its own deprecations); a report is not the place."""
+    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "torch")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

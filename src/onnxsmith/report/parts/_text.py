@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from onnxsmith.report.base import Table
+
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -28,3 +32,9 @@ def amount(count: int, one: str, many: str = "") -> str:
 def dims(shape: tuple[int, ...]) -> str:
     """`[2, 3]`; `[]` for a scalar."""
     return f"[{', '.join(str(dim) for dim in shape)}]"
+
+
+def metadata(props: dict[str, str]) -> Iterator[Table]:
+    """A table of metadata, if there is any."""
+    if props:
+        yield Table(("metadata", "value"), tuple(props.items()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone, facts
-from onnxsmith.report.parts._text import amount, size
+from onnxsmith.report.parts._text import amount, metadata, size
 
 _PLAIN_DIM = re.compile(r"[\w.]+")
 _LONGEST_SUM = 80
@@ -163,6 +163,7 @@ class ModelSummary(Part):
         if self.modules:
             modules = tuple((m.name or "(none)", f"{m.nodes:,}") for m in self.modules)
             yield Table(("torch module", "nodes"), modules, right=(1,))
+        yield from metadata(self.metadata)
 
     def _outline(self) -> Facts:
         inside = amount(self.subgraphs, "subgraph")
@@ -178,7 +179,6 @@ class ModelSummary(Part):
                 ("domain", self.domain),
                 ("graph", self.graph),
                 ("description", self.doc),
-                *((f"metadata {key}", value) for key, value in self.metadata.items()),
                 ("nodes", f"{self.nodes:,}"),
                 ("subgraphs", f"{inside}, nested {self.nesting} deep" if self.subgraphs else None),
                 *((f"foreign domain {domain}", ", ".join(ops)) for domain, ops in self.foreign.items()),

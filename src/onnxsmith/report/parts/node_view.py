@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.report.base import Block, Part, Table, facts
+from onnxsmith.report.parts._text import metadata
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class NodeView(Part):
                 ("torch operator", self.torch_op),
                 ("source", self.source),
                 ("description", self.doc),
-                *((f"metadata {key}", value) for key, value in self.metadata.items()),
             ]
         )
         rows = tuple((s.formal, s.name or "-", s.type, "; ".join(s.others)) for s in self.inputs)
@@ -82,6 +82,7 @@ class NodeView(Part):
         if self.attributes:
             rows = tuple((a.name, a.type, a.value, "" if a.given else "default") for a in self.attributes)
             yield Table(("attribute", "type", "value", ""), rows)
+        yield from metadata(self.metadata)
 
     def _schema(self) -> str:
         if self.function:

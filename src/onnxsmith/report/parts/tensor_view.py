@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.report.base import Block, Part, Text, Tone, facts
-from onnxsmith.report.parts._text import amount, number, size
+from onnxsmith.report.parts._text import amount, metadata, number, size
 from onnxsmith.report.parts.tensor_table import Statistics
 
 
@@ -47,7 +47,6 @@ class TensorView(Part):
                 ("made by", self.producer),
                 ("read by", "; ".join(self.consumers) or "nothing"),
                 ("description", self.doc),
-                *((f"metadata {key}", value) for key, value in self.metadata.items()),
                 ("values", self.where),
                 ("size", None if self.bytes is None else size(self.bytes)),
                 *(() if stats is None else _statistics(stats)),
@@ -59,6 +58,7 @@ class TensorView(Part):
             left = (self.elements or 0) - len(self.values)
             more = f"\n… {amount(left, 'more element')}" if left > 0 else ""
             yield Text(", ".join(self.values) + more, verbatim=True)
+        yield from metadata(self.metadata)
 
 
 def _statistics(stats: Statistics) -> Iterator[tuple[str, object]]:

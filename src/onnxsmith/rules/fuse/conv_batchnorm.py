@@ -9,8 +9,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, constant, is_s
 
 
 class ConvBatchNorm(Rule):
-    """BatchNormalization(Conv(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s for
-    each output channel and its bias (b − mean)·s + B (S. Ioffe and C. Szegedy, 2015, section 3.1).
+    """BatchNormalization(Conv(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s
+    for each output channel and its bias is (b - mean)·s + B (S. Ioffe and C. Szegedy, 2015, section 3.1).
 
     The weights are computed in float64 and stored in the dtype they had.
 

@@ -1,0 +1,60 @@
+# Everything that a checkout can do; `make` alone lists it. Needs Python 3.11 or later, pip and make, nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+# A stamp says that an installation is newer than pyproject.toml, so that the next run skips it.
+VENV_STAMP := $(VENV)/.made
+DEMO_STAMP := $(VENV)/.installed-demo
+DEV_STAMP := $(VENV)/.installed-dev
+
+# Installed first and by its exact number: the CPU build of this version is the one that the tests know.
+TORCH := torch==2.13.0
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all lint bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 16
+
+demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enlarge a photograph with it
+	$(BIN)/onnxsmith export examples/super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
+	$(BIN)/python examples/super_resolution/upscale.py superres.onnx examples/super_resolution/photo.png -o upscaled.png --evaluate
+
+test: $(DEV_STAMP) ## run the tests, except those that take long or need a GPU
+	$(BIN)/python -m pytest -m "not slow and not gpu"
+
+test-all: $(DEV_STAMP) ## run all tests that need no GPU
+	$(BIN)/python -m pytest -m "not gpu"
+
+lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(DEV_STAMP) ## measure, beside other tools in the same run
+	$(BIN)/python benchmarks/startup.py
+
+clean: ## remove what the other targets made, the virtual environment included
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV_STAMP):
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(DEMO_STAMP): pyproject.toml | $(VENV_STAMP)
+	@echo "installing torch and onnxsmith into $(VENV), which takes a few minutes the first time"
+	@$(PIP) $(TORCH)
+	@$(PIP) --editable '.[cpu,torch]'
+	@touch $@
+
+$(DEV_STAMP): pyproject.toml $(DEMO_STAMP)
+	@echo "installing what the tests need into $(VENV)"
+	@$(PIP) --editable '.[cpu,torch,dev]'
+	@touch $@

@@ -1,0 +1,20 @@
+"""`onnxsmith doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Doctor(Command):
+    """Show what is installed and what it can do here, and name what does not work together."""
+
+    name = "doctor"
+
+    def run(self) -> Report:
+        from onnxsmith.inspection.doctor import doctor
+
+        return doctor()

@@ -1,0 +1,81 @@
+"""Notices, while torch traces, which line of the user's code turned a dynamic size into a constant.
+
+torch logs each decision of its shape environment (`create_symbol s0 = 2 for L['x'].size()[0]`, `set_replacement s0 = 2`)
+at the moment it is made, so the call stack at that moment leads through the user's line. Its exception names neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+from onnxsmith.sources.factory import is_installed
+
+_LOG = "torch.fx.experimental.symbolic_shapes"
+_CREATED = re.compile(r"create_symbol (\w+) = \d+ for L(\S+)\.size\(\)\[(\d+)\]")
+_REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
+_STEP = re.compile(r"\['?([^'\]]+)'?\]")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """An axis of an input that became the constant `value` at `line` (`file:line`, empty when no user code was near)."""
+
+    port: str
+    axis: int
+    value: int
+    line: str
+
+
+@dataclass
+class Watch:
+    """What was seen."""
+
+    frozen: list[Frozen] = field(default_factory=list)
+    _axes: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def take(self, message: str, frame: FrameType | None) -> None:
+        """Takes in one line of torch's log."""
+        created = _CREATED.search(message)
+        if created:
+            self._axes[created[1]] = (".".join(_STEP.findall(created[2])), int(created[3]))
+        replaced = _REPLACED.search(message)
+        if replaced and replaced[1] in self._axes:
+            port, axis = self._axes[replaced[1]]
+            self.frozen.append(Frozen(port, axis, int(replaced[2]), _users(frame)))
+
+
+def _users(frame: FrameType | None) -> str:
+    while frame is not None:
+        if not is_installed(frame.f_code.co_filename):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+class _Handler(logging.Handler):
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(logging.INFO)
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._watch.take(record.getMessage(), sys._getframe(1))
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Watches while the block captures a model."""
+    log, watch = logging.getLogger(_LOG), Watch()
+    kept = log.handlers, log.level, log.propagate
+    log.handlers, log.propagate = [_Handler(watch)], False
+    log.setLevel(logging.INFO)
+    try:
+        yield watch
+    finally:
+        log.handlers, log.propagate = kept[0], kept[2]
+        log.setLevel(kept[1])

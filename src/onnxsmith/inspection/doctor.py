@@ -1,0 +1,249 @@
+"""Looks at what is installed, and says what does not work together.
+
+Nothing heavy is imported: versions come from the packages' metadata, and onnxruntime is asked in a child process, so
+that a broken installation is a finding here and not a crash.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+
+from onnxsmith._version import __version__
+from onnxsmith.clock import stage
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.environment import Environment, Package, Provider
+
+_CORE = {
+    "onnx": "the format",
+    "onnx-ir": "the graph",
+    "onnx-shape-inference": "shapes with symbols",
+    "onnxscript": "torch's exporter",
+    "numpy": "tensors",
+    "ml_dtypes": "bfloat16, float8, int4",
+    "safetensors": "weights of torch models",
+}
+_OPTIONAL = {
+    "onnxruntime": ("running models on the CPU", "pip install 'onnxsmith[cpu]'"),
+    "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
+    "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
+}
+_RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
+"""Distributions that all install a package called `onnxruntime`."""
+
+OLDEST_ONNXRUNTIME = (1, 31)
+OLDEST_TORCH = (2, 11)
+_BEYOND = 6
+"""How many versions newer than onnx's own onnxruntime is tried with."""
+
+
+@dataclass
+class Found:
+    """What was seen. Fields keep their first value where the package is missing or broken."""
+
+    versions: dict[str, str]
+    onnx_ir: int | None = None
+    onnx_opset: int | None = None
+    runtime_ir: int | None = None
+    runtime_opset: int | None = None
+    providers: dict[str, bool | None] = field(default_factory=dict)
+    broken: list[Problem] = field(default_factory=list)
+
+
+def doctor() -> Report:
+    """A report on python, the packages that matter and the execution providers; its problems say what to mend.
+
+    The verdict is FAILED when a package that everything needs is missing or cannot be imported, DONE otherwise.
+    """
+    found = Found(_versions())
+    _ask_onnx(found)
+    if any(name in found.versions for name in _RUNTIMES):
+        with stage("onnxruntime"):
+            _ask_onnxruntime(found)
+    problems = (*found.broken, *findings(found))
+    failed = any(problem.id.startswith("doctor/core-") for problem in problems)
+    count = len(problems)
+    return Report(
+        command="doctor",
+        verdict=Verdict.FAILED if failed else Verdict.DONE,
+        parts=(_environment(found),),
+        problems=problems,
+        headline=f"{count} thing{'s' if count > 1 else ''} to look at" if count else "nothing wrong was found",
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"onnxsmith": __version__}
+    for name in (*_CORE, *_RUNTIMES, *_OPTIONAL):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # a package that is not there is what is looked for
+            continue
+    return found
+
+
+def _ask_onnx(found: Found) -> None:
+    if "onnx" not in found.versions:
+        return
+    try:
+        from onnxsmith.model.versions import newest
+
+        known = newest()
+    except Exception as error:  # noqa: BLE001 — whatever a broken package raises on import is the finding
+        found.broken.append(
+            Problem(
+                "doctor/core-broken",
+                "onnx is installed and cannot be imported",
+                where=f"onnx {found.versions['onnx']}",
+                why=f"{type(error).__name__}: {error}",
+                fix="pip install --force-reinstall onnx",
+            )
+        )
+        return
+    found.onnx_ir, found.onnx_opset = known.ir, known.opset
+
+
+def _ask_onnxruntime(found: Found) -> None:
+    """Two questions, because starting a provider may crash where naming it does not."""
+    if found.onnx_ir is None or found.onnx_opset is None:
+        return
+    try:
+        from onnxsmith.runtimes.onnxruntime import available_providers, limits
+
+        found.providers = dict.fromkeys(available_providers()["providers"])
+        seen = limits(ir_version=found.onnx_ir + _BEYOND, opset=found.onnx_opset + _BEYOND)
+    except (OnnxsmithError, ImportError) as error:
+        found.broken.append(
+            Problem(
+                "doctor/runtime-broken",
+                "onnxruntime is installed and does not answer",
+                where=", ".join(f"{name} {found.versions[name]}" for name in _RUNTIMES if name in found.versions),
+                why=str(error),
+                fix="pip install --force-reinstall the distribution above; until then use --runtime reference",
+            )
+        )
+        return
+    found.runtime_ir, found.runtime_opset = seen["ir"], seen["opset"]
+    found.providers |= seen["starts"]
+
+
+def findings(found: Found) -> Iterator[Problem]:
+    """What does not fit together in what was found."""
+    yield from _core(found)
+    yield from _runtimes(found)
+    yield from _providers(found)
+    yield from _torch(found)
+
+
+def _core(found: Found) -> Iterator[Problem]:
+    missing = [name for name in _CORE if name not in found.versions]
+    if missing:
+        yield Problem(
+            "doctor/core-missing",
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
+            why="onnxsmith does not work without",
+            fix=f"pip install {' '.join(missing)}, or install onnxsmith again",
+        )
+
+
+def _runtimes(found: Found) -> Iterator[Problem]:
+    installed = [name for name in _RUNTIMES if name in found.versions]
+    if len(installed) > 1:
+        yield Problem(
+            "doctor/two-onnxruntimes",
+            f"{' and '.join(installed)} are installed together",
+            why="they write the same files; which one runs depends on which was installed last",
+            fix=f"pip uninstall -y {' '.join(installed)}, then pip install the one that you want",
+        )
+    for name in installed:
+        if _older(found.versions[name], OLDEST_ONNXRUNTIME):
+            oldest = ".".join(map(str, OLDEST_ONNXRUNTIME))
+            yield Problem(
+                "doctor/old-onnxruntime",
+                f"{name} {found.versions[name]} is older than {oldest}",
+                why="onnxsmith uses its report of which provider runs which node, and is tested with newer ones only",
+                fix=f"pip install --upgrade '{name}>={oldest}'",
+            )
+    if found.onnx_ir and found.runtime_ir and found.onnx_opset and found.runtime_opset:
+        ahead = found.onnx_ir > found.runtime_ir or found.onnx_opset > found.runtime_opset
+        if ahead:
+            yield Problem(
+                "doctor/onnx-ahead",
+                f"onnx writes up to IR version {found.onnx_ir} and opset {found.onnx_opset}, "
+                f"onnxruntime loads up to {found.runtime_ir} and {found.runtime_opset}",
+                why="a model made with onnx's newest versions does not run here",
+                fix=f"stay at opset {found.runtime_opset} and IR version {found.runtime_ir} or below",
+            )
+
+
+def _providers(found: Found) -> Iterator[Problem]:
+    stuck = [name for name, starts in found.providers.items() if starts is False]
+    if stuck:
+        yield Problem(
+            "doctor/provider-fallback",
+            f"the installed onnxruntime has {', '.join(stuck)}, which "
+            f"{'does' if len(stuck) == 1 else 'do'} not start here",
+            why="a driver, a device or a library (CUDA, cuDNN, TensorRT) is missing or of another version; onnxruntime "
+            "would run on the CPU without a word",
+            fix="check nvidia-smi; pip install 'onnxruntime-gpu[cuda,cudnn]'; or use --provider cpu",
+        )
+    if "onnxruntime-gpu" in found.versions and found.providers and "CUDAExecutionProvider" not in found.providers:
+        yield Problem(
+            "doctor/gpu-hidden",
+            "onnxruntime-gpu is installed, but the onnxruntime that is imported has no CUDA",
+            why="another distribution of onnxruntime has overwritten its files",
+            fix="pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu",
+        )
+
+
+def _torch(found: Found) -> Iterator[Problem]:
+    torch = found.versions.get("torch")
+    if torch is None:
+        return
+    if _older(torch, OLDEST_TORCH):
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        yield Problem(
+            "doctor/old-torch",
+            f"torch {torch} is older than {oldest}",
+            why="its exporter lacks what onnxsmith relies on",
+            fix=f"pip install --upgrade 'torch>={oldest}'",
+        )
+    if "onnxscript" not in found.versions:
+        yield Problem(
+            "doctor/torch-without-onnxscript",
+            "torch is installed without onnxscript",
+            why="torch.onnx.export needs it, and torch does not install it",
+            fix="pip install onnxscript",
+        )
+
+
+def _older(version: str, oldest: tuple[int, int]) -> bool:
+    """Whether a version is older; one that is not numbers at its start is taken as new enough."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return match is not None and (int(match[1]), int(match[2])) < oldest
+
+
+def _environment(found: Found) -> Environment:
+    core = [Package(name, found.versions.get(name), use, f"pip install {name}") for name, use in _CORE.items()]
+    optional = [Package(name, found.versions.get(name), use, how) for name, (use, how) in _OPTIONAL.items()]
+    others = [
+        Package(name, found.versions[name], "running models", f"pip install {name}")
+        for name in _RUNTIMES
+        if name in found.versions and name not in _OPTIONAL
+    ]
+    return Environment(
+        python=platform.python_version(),
+        executable=sys.executable,
+        platform=platform.platform(),
+        packages=(Package("onnxsmith", __version__, "", ""), *core, *optional, *others),
+        onnx_ir=found.onnx_ir,
+        onnx_opset=found.onnx_opset,
+        runtime_ir=found.runtime_ir,
+        runtime_opset=found.runtime_opset,
+        providers=tuple(Provider(name, starts) for name, starts in found.providers.items()),
+    )

@@ -1,0 +1,63 @@
+"""Every rule: its docstring is its page and its first test."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+
+import onnx_ir as ir
+import pytest
+
+from onnxsmith import rooms
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.model.text import from_text
+from onnxsmith.rules.base import Exactness, Rule
+from onnxsmith.simplifier.simplify import simplified
+from tests.graphs import assert_same_graph
+
+RULES = rooms.members("onnxsmith.rules", Rule)
+
+
+def snippet(rule: Rule, label: str) -> str:
+    doc = inspect.getdoc(type(rule)) or ""
+    match = re.search(rf"^{label}:\n((?:    .*\n|\n)+)", doc + "\n", re.MULTILINE)
+    assert match, f"no {label}: in the docstring"
+    return textwrap.dedent(match[1])
+
+
+@pytest.mark.parametrize("rule_id", RULES)
+def test_before_becomes_after(rule_id: str) -> None:
+    before, after = (from_text(snippet(RULES[rule_id], label)) for label in ("Before", "After"))
+    result, part = simplified(before, only=[rule_id])
+    assert [entry for entry in part.fired if entry.rule == rule_id]
+    assert_same_graph(result, after)
+
+
+@pytest.mark.parametrize("rule_id", RULES)
+def test_before_and_after_compute_the_same(rule_id: str) -> None:
+    before, after = (from_text(snippet(RULES[rule_id], label)) for label in ("Before", "After"))
+    assert verify_models(before, after, runtime="reference").equal
+
+
+@pytest.mark.parametrize("rule_id", RULES)
+def test_after_is_left_alone(rule_id: str) -> None:
+    after = from_text(snippet(RULES[rule_id], "After"))
+    _, part = simplified(after, only=[rule_id])
+    assert not [entry for entry in part.fired if entry.rule == rule_id]
+
+
+@pytest.mark.parametrize("rule_id", RULES)
+def test_the_page_says_what_is_refused(rule_id: str) -> None:
+    doc = inspect.getdoc(type(RULES[rule_id])) or ""
+    assert re.search(r"^Refused:\n1\. ", doc, re.MULTILINE)
+    assert isinstance(RULES[rule_id].exactness, Exactness)
+    assert RULES[rule_id].anchor
+
+
+def test_no_rule_changes_the_model_it_is_given() -> None:
+    for rule_id, rule in RULES.items():
+        before = from_text(snippet(rule, "Before"))
+        text = ir.to_onnx_text(before)
+        simplified(before, only=[rule_id])
+        assert ir.to_onnx_text(before) == text
