@@ -49,7 +49,7 @@ def _build() -> typer.Typer:
         rich_markup_mode=None,  # plain help: rich's costs as much time as all the rest of --help
     )
     cli.callback()(_root)
-    for name, command in rooms.classes("onnxsmith.commands", Command).items():  # type: ignore[type-abstract]
+    for name, command in rooms.classes("onnxsmith.commands", Command).items():
         cli.command(name, help=inspect.getdoc(command))(_function(command))
     return cli
 
@@ -92,7 +92,7 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     about = field.metadata
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
     if typing.get_origin(kind) is tuple:
-        kind, default = list[str], list(field.default)
+        kind, default = list[str], []  # repeated options; none is the only default they have
     declared: Any
     if about["kind"] == "argument":
         declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())

@@ -1,7 +1,8 @@
 """Notices, while torch traces, which line of the user's code turned a dynamic size into a constant.
 
-torch logs each decision of its shape environment (`create_symbol s0 = 2 for L['x'].size()[0]`, `set_replacement s0 = 2`)
-at the moment it is made, so the call stack at that moment leads through the user's line. Its exception names neither.
+torch logs each decision of its shape environment (`create_symbol s0 = 2 for L['x'].size()[0]`, then
+`set_replacement s0 = 2`) at the moment it is made, so the call stack at that moment leads through the user's line. Its
+exception names neither the line nor the input.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _STEP = re.compile(r"\['?([^'\]]+)'?\]")
 
 @dataclass(frozen=True)
 class Frozen:
-    """An axis of an input that became the constant `value` at `line` (`file:line`, empty when no user code was near)."""
+    """An axis of an input that became the constant `value` at `line` (`file:line`, empty outside the user's code)."""
 
     port: str
     axis: int

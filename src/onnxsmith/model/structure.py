@@ -51,7 +51,7 @@ def _refuse_bad_text(message: Message, where: str) -> None:
     """
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
-            for text in value if field.is_repeated else (value,):
+            for text in (value,) if isinstance(value, str | bytes) else value:
                 if isinstance(text, bytes):
                     raise problem(
                         "model/invalid",
@@ -61,7 +61,7 @@ def _refuse_bad_text(message: Message, where: str) -> None:
                         fix="the file is damaged, or its writer is wrong: copy or export it again",
                     )
         elif field.type == field.TYPE_MESSAGE and field.name not in _NOT_LOOKED_THROUGH:
-            for inner in value if field.is_repeated else (value,):
+            for inner in (value,) if isinstance(value, Message) else value:
                 _refuse_bad_text(inner, where)
 
 

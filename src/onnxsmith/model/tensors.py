@@ -83,7 +83,8 @@ def check(proto: onnx.ModelProto, where: str) -> None:
 
 
 def _wrong(tensor: onnx.TensorProto) -> str:
-    if isinstance(tensor.name, bytes) or isinstance(tensor.doc_string, bytes):
+    texts: tuple[object, ...] = (tensor.name, tensor.doc_string)
+    if any(isinstance(text, bytes) for text in texts):
         return "its name or description is not UTF-8"
     dtype = _dtype(tensor)
     filled = [name for name in _FIELDS if len(getattr(tensor, name))]

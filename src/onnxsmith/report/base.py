@@ -193,7 +193,7 @@ def _finite(data: Any) -> Any:
 @cache
 def _part_kinds() -> dict[str, type[Part]]:
     found: dict[str, type[Part]] = {}
-    for kind in rooms.classes("onnxsmith.report.parts", Part).values():  # type: ignore[type-abstract]
+    for kind in rooms.classes("onnxsmith.report.parts", Part).values():
         if kind.kind() in found:
             raise problem(
                 "room/clash",

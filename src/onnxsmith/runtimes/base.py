@@ -107,7 +107,7 @@ def get(name: str) -> Runtime:
     Raises:
         OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/not-installed` when it is not here.
     """
-    found = rooms.members("onnxsmith.runtimes", Runtime)  # type: ignore[type-abstract]
+    found = rooms.members("onnxsmith.runtimes", Runtime)
     if name not in found:
         raise problem(
             "runtime/unknown",
@@ -123,7 +123,7 @@ def get(name: str) -> Runtime:
 
 def default() -> str:
     """The name of the runtime to use when nobody asked for one: onnxruntime, else the reference evaluator."""
-    found = rooms.members("onnxsmith.runtimes", Runtime)  # type: ignore[type-abstract]
+    found = rooms.members("onnxsmith.runtimes", Runtime)
     return "onnxruntime" if found["onnxruntime"].missing() is None else "reference"
 
 

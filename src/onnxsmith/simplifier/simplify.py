@@ -89,7 +89,7 @@ def simplified(
     model: ir.Model, *, only: Iterable[str] = (), skip: Iterable[str] = ()
 ) -> tuple[ir.Model, Simplification]:
     """A simplified copy of `model` (weights shared) and what was done; not verified."""
-    rules = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))  # type: ignore[type-abstract]
+    rules = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))
     copy, doubt = shapes.inferred(model)
     journal = Journal()
     rounds, changed = 0, True

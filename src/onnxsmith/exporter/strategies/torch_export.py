@@ -43,6 +43,7 @@ class TorchExport(Strategy):
             except Exception as error:
                 raise _explain_translation(error) from error
         assert translated is not None
+        assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
         return Captured(translated.model, how, bounds, tuple(_mutations(translated.exported_program)))
@@ -121,10 +122,10 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
 def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
     dims = {port.name: port.shape or () for port in program.signature.inputs}
     first = found[0]
-    named = dims.get(first.port, ())[first.axis : first.axis + 1]
+    named = "".join(f" ({dim})" for dim in dims.get(first.port, ())[first.axis : first.axis + 1])
     return problem(
         "export/frozen-axis",
-        f"axis {first.axis} of input {first.port!r}{f' ({named[0]})' if named else ''} is fixed to {first.value} by the model",
+        f"axis {first.axis} of input {first.port!r}{named} is fixed to {first.value} by the model",
         where=first.line,
         why="what this line does holds for one size only: a number in the code, a shape that has to fit another, "
         "or a size taken as a Python number",

@@ -1,0 +1,392 @@
+"""The command line as a shell sees it: help, exit status, what goes to which stream, what an interrupt leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import html.parser
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import onnxsmith
+from onnxsmith import rooms
+from onnxsmith.commands.base import Command
+from onnxsmith.model.save import save
+from onnxsmith.model.text import from_text
+from onnxsmith.report.base import Report
+
+SOURCE = Path(onnxsmith.__file__).parent.parent
+COMMANDS = rooms.classes("onnxsmith.commands", Command)  # type: ignore[type-abstract]
+HEAVY = ("torch", "onnxruntime", "openvino")
+
+ODD_NAME = "<script>alert(1)</script>"
+SMALL = """
+<ir_version: 10, opset_import: ["": 20]>
+g (float[batch,3] x) => (float[batch,3] y) { a = Identity(x)\n y = %s(a) }
+"""
+ENDLESS = """
+<ir_version: 10, opset_import: ["": 20]>
+g (float[2] x) => (float[2] y) <int64 trips = {1000000000}, bool go = {1}> {
+    y = Loop(trips, go, x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e) {
+        d = Identity(c)
+        e = Tanh(a)
+    }>
+}
+"""
+
+
+def started(
+    *args: str, cwd: Path, code: str = "", env: dict[str, str] | None = None, stderr: int = subprocess.PIPE
+) -> subprocess.Popen[str]:
+    """The command in a session of its own; `code` is run in place of the command's own entry."""
+    entry = ["-c", code] if code else ["-m", "onnxsmith"]
+    return subprocess.Popen(
+        [sys.executable, *entry, *args],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "COLUMNS": "100", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def called(*args: str, cwd: Path, code: str = "", env: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of the command."""
+    with started(*args, cwd=cwd, code=code, env=env) as process:
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with `tanh.onnx`, `relu.onnx` of the same interface, and `damaged.onnx`."""
+    for name in ("Tanh", "Relu"):
+        save(from_text(SMALL % name), tmp_path / f"{name.lower()}.onnx")
+    whole = (tmp_path / "tanh.onnx").read_bytes()
+    (tmp_path / "damaged.onnx").write_bytes(whole[: len(whole) // 2])
+    return tmp_path
+
+
+# Help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_lists_every_field(name: str, tmp_path: Path) -> None:
+    status, out, err = called(name, "--help", cwd=tmp_path)
+    assert (status, err) == (0, "")
+    words = "".join(out.split())  # lines break at hyphens too
+    for field in dataclasses.fields(COMMANDS[name]):  # type: ignore[arg-type]
+        about = field.metadata
+        shown = about.get("metavar") or field.name.upper()
+        if about["kind"] != "argument":
+            shown = f"--{field.name.replace('_', '-')}"
+        assert shown in words
+        assert "".join(about["help"].split()) in words
+    for shared in ("--json", "--html", "--quiet"):
+        assert shared in words
+
+
+def test_help_lists_every_command(tmp_path: Path) -> None:
+    for args in ([], ["--help"], ["-h"]):
+        status, out, err = called(*args, cwd=tmp_path)
+        assert status == (0 if args else 2)
+        assert all(f"\n  {name} " in out + err for name in COMMANDS)
+
+
+def test_version(tmp_path: Path) -> None:
+    assert called("--version", cwd=tmp_path) == (0, f"onnxsmith {onnxsmith.__version__}\n", "")
+
+
+def test_the_shell_is_told_how_to_complete(tmp_path: Path) -> None:
+    code = "import sys; sys.argv[0] = 'onnxsmith'; from onnxsmith.cli import main; main()"
+    asked = {"_ONNXSMITH_COMPLETE": "source_bash"}
+    status, out, _ = called(cwd=tmp_path, code=code, env=asked)
+    assert status == 0
+    assert "complete -o default -F _onnxsmith_completion onnxsmith" in out
+    asked = {"_ONNXSMITH_COMPLETE": "complete_bash", "COMP_WORDS": "onnxsmith ins", "COMP_CWORD": "1"}
+    status, out, _ = called(cwd=tmp_path, code=code, env=asked)
+    assert (status, out.split()) == (0, ["inspect"])
+
+
+# What is imported
+
+IMPORT_ALL = """
+import importlib, json, pkgutil, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {heavy!r}:
+            raise ModuleNotFoundError(f"{{name}} is not here", name=name)
+
+sys.meta_path.insert(0, Absent())
+import onnxsmith
+failed = {{}}
+def walk(package):
+    for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        try:
+            module = importlib.import_module(info.name)
+        except Exception as error:
+            failed[info.name] = f"{{type(error).__name__}}: {{error}}"
+        else:
+            if info.ispkg:
+                walk(module)
+walk(onnxsmith)
+print(json.dumps([failed, sorted(name for name in sys.modules if name.startswith("onnxsmith"))]))
+"""
+
+LOADED = """
+import atexit, sys
+from onnxsmith.cli import main
+def tell():
+    heavy = [name for name in {names!r} if name in sys.modules]
+    print("loaded:", *heavy, file=sys.stderr)
+atexit.register(tell)
+main()
+"""
+
+
+def test_only_the_exporter_imports_torch_at_the_top(tmp_path: Path) -> None:
+    status, out, err = called(cwd=tmp_path, code=IMPORT_ALL.format(heavy=HEAVY))
+    assert status == 0, err
+    failed, imported = json.loads(out)
+    elsewhere = {name: why for name, why in failed.items() if not name.startswith("onnxsmith.exporter.")}
+    assert not elsewhere
+    assert all("torch is not here" in why for why in failed.values()), failed
+    assert "onnxsmith.exporter.compare" not in failed, "two files are compared without torch"
+    assert len(imported) > 100, "the walk has lost its way"
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["export", "--help"], ["inspect", "tanh.onnx"], ["explain", "algebra/identity"]]
+)
+def test_what_runs_no_model_loads_no_runtime(args: list[str], folder: Path) -> None:
+    status, _, err = called(*args, cwd=folder, code=LOADED.format(names=HEAVY))
+    assert (status, err) == (0, "loaded:\n")
+
+
+def test_help_loads_neither_the_format_nor_what_draws(folder: Path) -> None:
+    heavy = (*HEAVY, "onnx", "onnx_ir", "numpy", "pydantic", "rich", "jinja2")
+    _, _, err = called("--help", cwd=folder, code=LOADED.format(names=heavy))
+    assert err == "loaded:\n"
+
+
+# Exit status and streams
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("inspect tanh.onnx", 0),
+        ("simplify tanh.onnx -o out.onnx", 0),
+        ("compare tanh.onnx tanh.onnx@reference", 0),
+        ("compare tanh.onnx relu.onnx", 1),
+        ("run tanh.onnx --random", 0),
+        ("run tanh.onnx", 2),
+        ("inspect absent.onnx", 2),
+        ("inspect damaged.onnx", 2),
+        ("simplify tanh.onnx -o absent/out.onnx", 2),
+        ("simplify tanh.onnx", 2),
+        ("explain no/such-problem", 2),
+        ("compare tanh.onnx relu.onnx --no-such-option", 2),
+        ("no-such-command", 2),
+    ],
+)
+def test_exit_status(line: str, status: int, folder: Path) -> None:
+    before = {path.name for path in folder.iterdir()}
+    got, out, err = called(*line.split(), cwd=folder)
+    assert got == status, out + err
+    assert "Traceback" not in out + err
+    assert (err != "") == (status == 2), "problems of what could not be done, and nothing else, go to standard error"
+    assert {path.name for path in folder.iterdir()} - before == ({"out.onnx"} if "-o out.onnx" in line else set())
+
+
+def test_quiet_says_nothing_when_all_is_well(folder: Path) -> None:
+    assert called("compare", "tanh.onnx", "tanh.onnx", "--quiet", cwd=folder) == (0, "", "")
+    status, out, err = called("compare", "tanh.onnx", "relu.onnx", "-q", cwd=folder)
+    assert (status, out) == (1, "")
+    assert "verify/different" in err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["inspect", "tanh.onnx", "--nodes", "--tensors", "--text"],
+        ["inspect", "tanh.onnx", "y"],
+        ["simplify", "tanh.onnx", "-o", "out.onnx"],
+        ["compare", "tanh.onnx", "relu.onnx"],
+        ["run", "tanh.onnx", "--random"],
+        ["explain", "algebra/identity"],
+        ["doctor"],
+        ["inspect", "absent.onnx"],
+    ],
+    ids=" ".join,
+)
+def test_json_is_the_whole_report(args: list[str], folder: Path) -> None:
+    status, out, err = called(*args, "--json", cwd=folder)
+    assert err == ""
+    data = json.loads(out)
+    report = Report.from_json(out)
+    assert report.verdict.exit_code == status
+    assert report.command == data["command"] == args[0]
+    assert report.to_json() + "\n" == out
+    assert {key: type(value) for key, value in data.items()} == {
+        "schema": int,
+        "version": str,
+        "command": str,
+        "verdict": str,
+        "headline": str,
+        "notes": list,
+        "problems": list,
+        "parts": list,
+    }
+
+
+# HTML
+
+
+class _Page(html.parser.HTMLParser):
+    """Collects the tags and the attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_needs_nothing_else_and_runs_nothing(tmp_path: Path) -> None:
+    model = from_text(SMALL % "Tanh")
+    for node in model.graph:
+        node.name = ODD_NAME
+    model.graph.inputs[0].name = '"><img src=x onerror=alert(1)>'
+    model.producer_name = ODD_NAME
+    save(model, tmp_path / "odd.onnx")
+    args = ("inspect", "odd.onnx", "--nodes", "--text", "--html", "page.html")
+    status, _, err = called(*args, cwd=tmp_path)
+    assert (status, err) == (0, "")
+    source = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = _Page(source)
+    assert ODD_NAME in page.text, "the name is there, as text"
+    assert not page.tags & {"script", "img", "link", "iframe", "object", "embed", "base", "a", "form"}
+    assert not page.attributes & {"src", "href", "srcset", "onerror", "onload", "style"}
+    assert "http://" not in source
+    assert "https://" not in source
+    assert "url(" not in source
+    assert "@import" not in source
+    assert "default-src 'none'" in source, "and the browser is told so"
+
+
+def test_html_that_cannot_be_written_is_a_problem(folder: Path) -> None:
+    status, _, err = called("inspect", "tanh.onnx", "--html", "absent/page.html", cwd=folder)
+    assert status == 2
+    assert "report/not-written" in err
+
+
+# Interrupts
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    """A simplification that is in the middle of a check which takes hours, and its folder."""
+    save(from_text(ENDLESS), tmp_path / "in.onnx")
+    (tmp_path / "out.onnx").write_bytes(b"what was there before")
+    with started("simplify", "in.onnx", "-o", "out.onnx", cwd=tmp_path) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".out.onnx.*/out.onnx")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        try:
+            yield tmp_path, process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("after", [0.0, 1.5], ids=["while saving", "while running"])
+@pytest.mark.parametrize("how", ["ctrl-c", "kill"])
+def test_an_interrupt_leaves_nothing_behind(
+    endless: tuple[Path, subprocess.Popen[str]], how: str, after: float
+) -> None:
+    folder, process = endless
+    time.sleep(after)
+    if how == "ctrl-c":
+        os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to every process in front
+    else:
+        process.terminate()
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "run/interrupted" in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert sorted(path.name for path in folder.iterdir()) == ["in.onnx", "out.onnx"]
+    assert (folder / "out.onnx").read_bytes() == b"what was there before"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # the child that ran the model is gone too
+
+
+# Progress
+
+SLOW = """
+import time
+from onnxsmith.clock import advance, stage
+from onnxsmith.{module} import {name} as bar
+with bar({arguments}):
+    with stage("verify"):
+        advance("verify", 1, 4)
+        time.sleep(0.5)
+print("done")
+"""
+
+
+def in_terminal(code: str, cwd: Path) -> str:
+    """What the program draws on standard error, which is a terminal."""
+    front, back = pty.openpty()
+    with started(cwd=cwd, code=code, env={"TERM": "xterm"}, stderr=back) as process:
+        os.close(back)
+        drawn = b""
+        while True:
+            try:
+                piece = os.read(front, 4096)
+            except OSError:  # Linux says EIO when the other side is closed
+                break
+            if not piece:
+                break
+            drawn += piece
+        out, _ = process.communicate(timeout=30)
+    os.close(front)
+    assert out == "done\n", drawn
+    return drawn.decode()
+
+
+def test_a_bar_is_drawn_in_a_terminal(tmp_path: Path) -> None:
+    drawn = in_terminal(SLOW.format(module="render.progress", name="shown", arguments="delay=0"), tmp_path)
+    assert "verify" in drawn
+    assert drawn.count("\x1b[?25l") == drawn.count("\x1b[?25h") == 1, "the cursor is hidden and comes back"
+
+
+def test_what_is_over_in_two_seconds_draws_no_bar(tmp_path: Path) -> None:
+    assert "verify" not in in_terminal(SLOW.format(module="cli", name="_progress", arguments="enabled=True"), tmp_path)
+
+
+def test_no_bar_without_a_terminal(tmp_path: Path) -> None:
+    code = SLOW.format(module="cli", name="_progress", arguments="enabled=True").replace("0.5", "2.5")
+    assert called(cwd=tmp_path, code=code) == (0, "done\n", "")
