@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -327,3 +329,85 @@ def test_weights_in_a_second_file(tmp_path: Path) -> None:
     assert set(result.report.part(Written).files) == {str(tmp_path / "m.onnx"), str(tmp_path / "m.onnx.data")}
     assert (tmp_path / "m.onnx").stat().st_size < 8000
     assert onnxsmith.run(tmp_path / "m.onnx", {"input": np.zeros((2, 64), np.float32)}).ok
+
+
+def test_a_number_among_the_results_is_refused() -> None:
+    class Numbers(nn.Module):
+        def forward(self, x: torch.Tensor) -> dict[str, Any]:
+            return {"a": x * 2, "n": 3, "none": None}
+
+    problem = problem_of(Numbers(), (torch.rand(2),))
+    assert problem.id == "export/no-outputs"
+    assert "3, a int" in problem.what
+
+
+def test_a_scripted_module_says_what_to_pass_instead() -> None:
+    with torch.jit.optimized_execution(False):
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            scripted = torch.jit.script(nn.Linear(3, 3))
+    problem = problem_of(scripted, (torch.rand(4, 3),))
+    assert problem.id == "export/capture-failed"
+    assert "before torch.jit.script" in problem.fix
+
+
+def test_a_random_model_is_not_called_verified() -> None:
+    class Noise(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.rand_like(x)
+
+    assert problem_of(Noise(), (torch.rand(2, 3),)).id == "verify/nondeterministic"
+
+
+def test_an_operator_without_a_kernel_names_it() -> None:
+    problem = problem_of(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),))
+    assert problem.id == "runtime/no-kernel"
+    assert "Gemm" in problem.what
+    assert exported(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),), runtime="reference").ok
+
+
+def test_unused_inputs_are_dropped_when_asked() -> None:
+    result = exported(TwoHeads(), (torch.rand(2, 3), torch.rand(5)), drop_unused=True, dynamic={"x": [0]})
+    assert list(ports(result)[0]) == ["x"]
+    assert result.report.part(Capture).dropped == ("unused",)
+
+
+def test_a_binary_file_is_written_to() -> None:
+    buffer = io.BytesIO()
+    result = exported(nn.Linear(3, 3), (torch.rand(2, 3),), output=buffer)
+    assert onnx.load_from_string(buffer.getvalue()).graph.node
+    assert result.report.part(Written).files == {"the given file": len(buffer.getvalue())}
+
+
+def test_weights_can_be_left_out(tmp_path: Path) -> None:
+    model = nn.Linear(64, 64)
+    exported(model, (torch.rand(2, 64),), output=tmp_path / "m.onnx", weights=False)
+    proto = onnx.load(tmp_path / "m.onnx")
+    assert [value.name for value in proto.graph.input] == ["input", "weight", "bias"]
+    assert not proto.graph.initializer
+    assert any(prop.key == "onnxsmith.weights" for prop in proto.metadata_props)
+    x = np.ones((2, 64), np.float32)
+    feeds = {"input": x, **{name: tensor.numpy() for name, tensor in model.state_dict().items()}}
+    outputs = onnxsmith.run(tmp_path / "m.onnx", feeds).outputs
+    np.testing.assert_allclose(outputs["output"], model(torch.from_numpy(x)).detach(), rtol=1e-5)
+
+
+def test_what_was_asked_for_is_in_the_file() -> None:
+    result = exported(nn.Linear(3, 3), (torch.rand(2, 3),), dynamic={"input": {0: "n"}}, opset=18)
+    assert result.model is not None
+    assert json.loads(result.model.metadata_props["onnxsmith.export"]) == {
+        "target": "Linear",
+        "dynamic": {"input": {"0": "n"}},
+        "opset": 18,
+    }
+
+
+def test_the_report_maps_names_to_arguments() -> None:
+    result = exported(
+        TwoHeads(), (torch.rand(2, 3), torch.rand(5)), input_names=["image", "mask"], output_names=["b", "s"]
+    )
+    capture = result.report.part(Capture)
+    assert [(port.name, port.argument) for port in capture.inputs] == [("image", "x"), ("mask", "unused")]
+    assert [(port.name, port.argument) for port in capture.outputs] == [("b", "boxes"), ("s", "scores")]

@@ -32,6 +32,8 @@ class Export(Command):
     input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
     output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
     external_data: bool | None = option("keep weights in a second file; decided by size when left out")
+    drop_unused: bool = flag("remove graph inputs that nothing reads; kept and named in the report otherwise")
+    no_weights: bool = flag("leave the parameters out of the file: they become inputs of the graph")
     no_simplify: bool = flag("leave the graph as it was captured")
     no_verify: bool = flag("write without checking; the report says so")
     runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
@@ -52,6 +54,8 @@ class Export(Command):
             input_names=_names(self.input_names),
             output_names=_names(self.output_names),
             external_data=self.external_data,
+            drop_unused=self.drop_unused,
+            weights=not self.no_weights,
             simplify=not self.no_simplify,
             verify=not self.no_verify,
             runtime=self.runtime,

@@ -64,7 +64,7 @@ def capture(program: TorchProgram, example: Arrays, asked_opset: int | None) -> 
         model=model,
         how=captured.how,
         opset_how=how,
-        sizes=_sizes(program.signature, roomy),
+        sizes=sizes(program.signature, roomy),
         notes=(*grown, *_limits(bounds), *captured.notes),
         failures=failures,
     )
@@ -84,8 +84,8 @@ def _first_that_works(
 
 def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
     """An example whose dynamic axes are at least 2 long: torch takes sizes 0 and 1 for constants of the model."""
-    sizes = _sizes(program.signature, example)
-    small = {symbol: 2 for symbol, size in sizes.items() if size < 2}
+    now = sizes(program.signature, example)
+    small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
         return dict(example), ()
     grown = {port.name: _repeat(example[port.name], port, small) for port in program.signature.inputs}
@@ -100,7 +100,7 @@ def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
                 why=error.problem.why,
                 fix="leave that axis out of --dynamic, or give an example of a size that the model takes, 2 or more",
             ) from error
-    said = ", ".join(f"{symbol} = {sizes[symbol]}" for symbol in small)
+    said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
     return grown, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
 
 
@@ -115,7 +115,8 @@ def _repeat(array: np.ndarray[Any, Any], port: Port, small: Mapping[str, int]) -
     return array
 
 
-def _sizes(signature: Signature, example: Arrays) -> dict[str, int]:
+def sizes(signature: Signature, example: Arrays) -> dict[str, int]:
+    """The size of every symbolic dimension in the example."""
     return {
         dim: size
         for port in signature.inputs
@@ -162,8 +163,13 @@ def _first_source(model: ir.Model) -> str:
 
 def _limits(bounds: Mapping[str, tuple[int, int | None]]) -> Iterator[str]:
     for name, (low, high) in bounds.items():
+        high = None if high is not None and high >= _UNBOUNDED else high
         if low > 2 or high is not None:
             yield f"torch captured {name} for sizes from {low}{f' to {high}' if high is not None else ''}"
+
+
+_UNBOUNDED = 2**62
+"""torch gives sizes that depend on data the largest integer as their bound."""
 
 
 def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:

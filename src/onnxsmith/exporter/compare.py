@@ -122,7 +122,8 @@ def _as_program(side: _SideSource, other: Signature) -> _SideSource:
     from onnxsmith.exporter import program as programs
 
     side.torch_model.module.eval()
-    program, example = programs.build(side.torch_model, {})
+    built = programs.build(side.torch_model, {})
+    program, example = built.program, built.example
     ports = program.signature.inputs
     if len(ports) == len(other.inputs):
         ports = tuple(_opened(mine, theirs) for mine, theirs in zip(ports, other.inputs, strict=True))

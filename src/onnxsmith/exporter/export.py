@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.dynamic import Dynamic
@@ -20,12 +20,14 @@ def export(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    output: str | Path | None = None,
+    output: str | Path | BinaryIO | None = None,
     inputs: Sequence[str] = (),
     dynamic: Dynamic = None,
     opset: int | None = None,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
+    drop_unused: bool = False,
+    weights: bool = True,
     simplify: bool = True,
     verify: bool = True,
     runtime: str | None = None,
@@ -36,8 +38,9 @@ def export(
 
     `model` is a module, or a target (`file.py:factory`, `package.module:factory`); `args` and `kwargs` are example
     inputs of `forward`, nested as it takes them. `dynamic` names the axes that stay dynamic: `"x:0=batch,2=height"` or
-    `{"x": {0: "batch"}}`. With `output` the model is written, if it agrees. `inputs` are examples as the command line
-    takes them. `opset` is honoured or refused; None leaves it to the exporter. Without `verify` the report says that
+    `{"x": {0: "batch"}}`. With `output` (a path, or a binary file to write to) the model is written, if it agrees. `inputs` are examples as the command line
+    takes them. `drop_unused` removes inputs that nothing reads; without `weights` the parameters become inputs without
+    a value (the check is made before). `opset` is honoured or refused; None leaves it to the exporter. Without `verify` the report says that
     nothing was verified. `external_data` keeps the weights in a second file; None decides by their size. A module in
     training mode is exported in evaluation mode and put back.
 
@@ -46,8 +49,9 @@ def export(
             made, `save/…` when the result could not be written.
     """
     chosen = Settings(
-        dynamic, opset, tuple(input_names), tuple(output_names), simplify, verify, runtime, external_data, seed
-    )
+        dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
+        runtime, external_data, seed,
+    )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.inputs import with_inputs
     from onnxsmith.exporter.job import Job, evaluating

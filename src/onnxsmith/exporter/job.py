@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import onnx_ir as ir
 
+from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verify import Plan, Side, verify
@@ -18,21 +21,20 @@ from onnxsmith.exporter import dynamic as dynamic_axes
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.model import opset, shapes
+from onnxsmith.model import opset, ports, shapes
 from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import Stage, staged
-from onnxsmith.model.signature import Port, signature
+from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import Problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
-from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.runtimes.torch_eager import TorchEager
 from onnxsmith.simplifier.simplify import simplified
 from onnxsmith.sources import factory
 
@@ -59,99 +61,117 @@ class Job:
     settings: Settings
     was_training: bool
 
-    def run(self, output: str | Path | None, clock: Clock) -> Result:
+    def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         """Does it; `clock` is the running one, for the report."""
         with stage("run eagerly"):
             axes = dynamic_axes.parse(self.settings.dynamic)
-            program, example = programs.build(
+            built = programs.build(
                 self.torch_model,
                 axes,
                 input_names=self.settings.input_names,
                 output_names=self.settings.output_names,
             )
         with stage("capture"):
-            graph = capturing.capture(program, example, self.settings.opset)
+            graph = capturing.capture(built.program, built.example, self.settings.opset)
         model, simplification = graph.model, None
-        if self.settings.simplify:
+        if self.settings.simplify and self.settings.weights:
             with stage("simplify"):
                 model, simplification = simplified(graph.model)
-        program = capturing.with_shapes(program, model)
-        part = self._captured(graph, program, model)
+        dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
+        self._record(model)
+        part = self._captured(graph, built, model, dropped)
+        verification, written = self._deliver(built, model, output)
+        parts = (part, simplification, verification, written, Timing(dict(clock.seconds)))
+        return self._result(tuple(p for p in parts if p is not None), verification, written, model)
+
+    def _deliver(
+        self, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
+    ) -> tuple[Verification, Written]:
         if output is None:
             check(model, where="the exported model")
-            verification = self._verify(program, example, model)
-            written = Written({}, "no output was asked for")
-        else:
+            return self._verify(built, model), Written({}, "no output was asked for")
+        if isinstance(output, str | Path):
             with staged(output) as target:
-                verification, written = self._write(program, example, model, target)
-        return self._report(part, simplification, verification, written, clock, model)
+                return self._write(built, model, target)
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, staged(Path(folder) / "model.onnx") as target:
+            verification, written = self._write(built, model, target)
+            if written.files:
+                written = Written({"the given file": output.write(target.target.read_bytes())})
+            return verification, written
 
-    def _write(
-        self, program: TorchProgram, example: capturing.Arrays, model: ir.Model, target: Stage
-    ) -> tuple[Verification, Written]:
-        with stage("save"):
-            target.write(model, external_data=self.settings.external_data)
-            check(load(target.path), where="the exported model")
-        verification = self._verify(program, example, target.path)
+    def _write(self, built: programs.Built, model: ir.Model, target: Stage) -> tuple[Verification, Written]:
+        """Writes aside, verifies that very file (before its weights are left out, where they are), then commits."""
+        if self.settings.weights:
+            with stage("save"):
+                target.write(model, external_data=self.settings.external_data)
+                check(load(target.path), where="the exported model")
+        verification = self._verify(built, target.path if self.settings.weights else model)
         if self.settings.verify and not verification.equal:
             return verification, Written({}, "the exported model differs from the torch module")
         with stage("save"):
+            if not self.settings.weights:
+                target.write(ports.without_weights(model, set(built.program.module.state_dict())), external_data=False)
+                check(load(target.path), where="the model without weights")
             return verification, Written({str(file): file.stat().st_size for file in target.commit()})
 
-    def _verify(self, program: TorchProgram, example: capturing.Arrays, candidate: Path | ir.Model) -> Verification:
+    def _verify(self, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if not self.settings.verify:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
         name = self.settings.runtime or runtimes.default()
+        program = capturing.with_shapes(built.program, load(candidate))
         with stage("shapes"):
             inferred, _ = shapes.inferred(load(candidate))
-            sizes = {
-                dim: size
-                for port in program.signature.inputs
-                for dim, size in zip(port.shape or (), example[port.name].shape, strict=True)
-                if isinstance(dim, str)
-            }
-            generator = replace(Generator.for_model(inferred), signature=program.signature, examples=dict(example))
-            plan = Plan(
-                generator,
-                given=(Feed("the example", sizes, dict(example)),),
-                start=sizes,
-                seed=self.settings.seed,
-            )
+            generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
+            sizes = capturing.sizes(program.signature, built.example)
+            example = Feed("the example", sizes, dict(built.example))
+            plan = Plan(generator, given=(example,), start=sizes, seed=self.settings.seed)
         with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
             reference = Side("PyTorch, eager, on the CPU", a)
-            return verify(reference, Side(f"the exported model on {name} ({b.provider})", b), plan, roundings(inferred))
+            exported = Side(f"the exported model on {name} ({b.provider})", _Narrowed(b, program.signature))
+            return verify(reference, exported, plan, roundings(inferred))
 
-    def _captured(self, graph: capturing.Graph, program: TorchProgram, model: ir.Model) -> Capture:
+    def _record(self, model: ir.Model) -> None:
+        """What was asked for goes into the file, so that it can be asked for again."""
+        asked = {
+            "target": self.target,
+            "dynamic": dynamic_axes.parse(self.settings.dynamic),
+            "opset": self.settings.opset,
+            "input_names": list(self.settings.input_names),
+            "output_names": list(self.settings.output_names),
+        }
+        model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
+        model.metadata_props["onnxsmith.version"] = __version__
+
+    def _captured(
+        self, graph: capturing.Graph, built: programs.Built, model: ir.Model, dropped: tuple[str, ...]
+    ) -> Capture:
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
         notes = list(graph.notes)
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
-        leaves = zip(program.names, program.leaves, strict=True)
+        if not self.settings.weights:
+            notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
+        leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
         return Capture(
             target=self.target,
             how=graph.how,
-            inputs=tuple(_port_map(port, port.name in used) for port in signature(model).inputs),
-            outputs=tuple(_port_map(port, True) for port in signature(model).outputs),
+            inputs=tuple(
+                _port_map(port, built.arguments[port.name], port.name in used) for port in signature(model).inputs
+            ),
+            outputs=tuple(_port_map(port, built.results[port.name], True) for port in signature(model).outputs),
             constants=constants,
             opset_asked=self.settings.opset,
             opset_got=opset.of(model),
             opset_how=graph.opset_how,
             ir_version=model.ir_version,
             captured_sizes=graph.sizes,
+            dropped=dropped,
             notes=tuple(notes),
             tried=tuple(f"{failure.what}: {failure.why}" for failure in graph.failures),
         )
 
-    def _report(
-        self,
-        part: Capture,
-        simplification: Simplification | None,
-        verification: Verification,
-        written: Written,
-        clock: Clock,
-        model: ir.Model,
-    ) -> Result:
+    def _result(self, parts: tuple[Part, ...], verification: Verification, written: Written, model: ir.Model) -> Result:
         agrees = verification.equal or not self.settings.verify
         if not verification.verified:
             end = "NOT VERIFIED"
@@ -161,18 +181,33 @@ class Job:
             command="export",
             verdict=Verdict.DONE if agrees else Verdict.DIFFERENT,
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {end}",
-            parts=tuple(p for p in (part, simplification, verification, written, Timing(dict(clock.seconds))) if p),
+            parts=parts,
             problems=() if agrees else (_different(verification),),
         )
         path = Path(next(iter(written.files))) if written.files else None
         return Result(report, model if agrees else None, path)
 
 
-def _port_map(port: Port, used: bool) -> PortMap:
+class _Narrowed(runtimes.Session):
+    """A session that takes the torch module's inputs, of which the graph may have dropped some."""
+
+    def __init__(self, session: runtimes.Session, wanted: Signature) -> None:
+        self._session = session
+        self.provider = session.provider
+        own = {port.name: port for port in session.signature.inputs}
+        self._names = set(own)
+        inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
+        self.signature = Signature(inputs, session.signature.outputs)
+
+    def run(self, feeds: runtimes.Feeds) -> runtimes.Outputs:
+        return self._session.run({name: value for name, value in feeds.items() if name in self._names})
+
+
+def _port_map(port: Port, argument: str, used: bool) -> PortMap:
     dims = list(enumerate(port.shape or ()))
     return PortMap(
         name=port.name,
-        argument=port.name,
+        argument=argument,
         dtype=port.dtype,
         shape=port.shape or (),
         dynamic=tuple(f"{axis}={dim}" for axis, dim in dims if isinstance(dim, str)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,18 @@ Axes = Mapping[str, Mapping[int, str]]
 """Input name → axis → symbolic dimension."""
 
 
-def build(
-    model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), output_names: Sequence[str] = ()
-) -> tuple[TorchProgram, dict[str, np.ndarray[Any, Any]]]:
-    """The program, and the example inputs by name. Runs the module once, eagerly.
+@dataclass(frozen=True)
+class Built:
+    """A program, its example inputs by name, and which argument (or result) of forward each input and output is."""
+
+    program: TorchProgram
+    example: Mapping[str, np.ndarray[Any, Any]]
+    arguments: Mapping[str, str]
+    results: Mapping[str, str]
+
+
+def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), output_names: Sequence[str] = ()) -> Built:
+    """The program. Runs the module once, eagerly.
 
     Raises:
         OnnxsmithError: `export/no-inputs`, `export/forward-failed` with the user's line, `export/names` when names were
@@ -49,7 +58,7 @@ def build(
     _check_axes(axes, inputs)
     example = {name: to_array(leaf) for name, leaf in zip(names, leaves, strict=True) if name is not None}
     _check_sizes(inputs, example)
-    outputs = _outputs(model, leaves, spec, output_names)
+    outputs, results = _outputs(model, leaves, spec, output_names)
     program = TorchProgram(
         module=model.module,
         signature=Signature(tuple(inputs), tuple(outputs)),
@@ -57,7 +66,8 @@ def build(
         names=names,
         rebuild=lambda values: pytree.tree_unflatten(values, spec),
     )
-    return program, example
+    arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
+    return Built(program, example, arguments, results)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -148,7 +158,9 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
                 )
 
 
-def _outputs(model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[str]) -> list[Port]:
+def _outputs(
+    model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[str]
+) -> tuple[list[Port], dict[str, str]]:
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     buffers = [(buffer, buffer.clone()) for buffer in model.module.buffers()]
@@ -169,6 +181,14 @@ def _outputs(model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[st
     paths = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if leaf is not None]
     if not paths:
         raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")
+    numbers = [leaf for _, leaf in paths if not isinstance(leaf, torch.Tensor)]
+    if numbers:
+        raise problem(
+            "export/no-outputs",
+            f"forward returns {numbers[0]!r}, a {type(numbers[0]).__name__}, among its results",
+            why="an output of a graph is a tensor; a Python value would be a constant that nobody can read",
+            fix="return tensors only, or None for what is absent",
+        )
     own = [
         ".".join(["output", *map(_step, path)]) if _is_plain(path) else ".".join(map(_step, path)) for path, _ in paths
     ]
@@ -178,10 +198,9 @@ def _outputs(model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[st
             f"{len(asked)} output names were asked for, the model gives {len(own)} values",
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
-    return [
-        Port(name, dtype_name(leaf.dtype) if isinstance(leaf, torch.Tensor) else "undefined", None)
-        for name, (_, leaf) in zip(asked or own, paths, strict=True)
-    ]
+    names = list(asked or own)
+    ports = [Port(name, dtype_name(leaf.dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
+    return ports, dict(zip(names, own, strict=True))
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:

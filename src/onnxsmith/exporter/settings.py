@@ -16,6 +16,8 @@ class Settings:
     opset: int | None = None
     input_names: Sequence[str] = ()
     output_names: Sequence[str] = ()
+    drop_unused: bool = False
+    weights: bool = True
     simplify: bool = True
     verify: bool = True
     runtime: str | None = None

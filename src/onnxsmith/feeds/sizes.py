@@ -36,7 +36,7 @@ def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterat
         ladder: tuple[int, ...] = _OTHER_BATCHES
     else:
         step = next((step for step in (64, 32, 16, 8, 4, 2) if now % step == 0 and now > step), 1)
-        ladder = (now + 1, now - 1, now + step, now - step, now * 2, now // 2, 1, *_LADDER)
+        ladder = (now + 1, now * 2, now - 1, now + step, now - step, now // 2, 1, *_LADDER)
     yield from (size for size in dict.fromkeys(ladder) if size > 0 and size != now)
 
 

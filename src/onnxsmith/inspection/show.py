@@ -130,7 +130,8 @@ def attribute_text(attribute: ir.Attr) -> str:
 
 def _float(value: float) -> str:
     """The shortest decimal that is the same float32, which is what the file holds."""
-    return str(np.float32(value))
+    with np.errstate(over="ignore"):
+        return str(np.float32(value))
 
 
 def _listing(texts: Iterable[str]) -> str:

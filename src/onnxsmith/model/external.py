@@ -30,7 +30,7 @@ def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
 
 
 def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
-    """The model of a message that was checked; its external tensors know the folder of `path`, wherever they are."""
+    """The model of a message that was checked, which it takes over; its external tensors know the folder of `path`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
         model = ir.from_proto(proto)
@@ -38,10 +38,11 @@ def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
     for holder in holders:
         if "ai.onnx" in holder.opset_imports:  # the default domain's other name; nodes are given the short one
             holder.opset_imports[""] = holder.opset_imports.pop("ai.onnx")
-    if path is not None:
-        for tensor in walk.tensors(model):
-            if isinstance(tensor, ir.ExternalTensor):
-                tensor.base_dir = path.absolute().parent
+    for tensor in walk.tensors(model):
+        if isinstance(tensor, ir.ExternalTensor) and path is not None:
+            tensor.base_dir = path.absolute().parent
+        elif isinstance(tensor, ir.serde.TensorProtoTensor):
+            del tensor.raw.metadata_props[:]  # onnx-ir keeps a copy, and would write both
     return model
 
 

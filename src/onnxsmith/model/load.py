@@ -140,7 +140,7 @@ def parse_text(text: str, *, where: str) -> onnx.ModelProto:
         raise problem("model/text-syntax", f"the ONNX text nests over {_DEEPEST_TEXT} deep", where=where)
     try:
         proto: onnx.ModelProto = onnx.parser.parse_model(text)
-    except (onnx.parser.ParseError, DecodeError) as error:
+    except (onnx.parser.ParseError, DecodeError, TypeError) as error:  # a lone surrogate is a TypeError
         raise problem(
             "model/text-syntax",
             "the ONNX text does not parse",

@@ -241,6 +241,11 @@ def _flush(file: Path) -> None:
         os.fsync(handle.fileno())
 
 
+def _is_full(target: Path) -> bool:
+    """Whether the target's disk has no room left; numpy tells a short write without its cause."""
+    return shutil.disk_usage(target.parent).free < 2**20
+
+
 @contextmanager
 def _disk_problems(target: Path) -> Iterator[None]:
     try:
@@ -248,7 +253,7 @@ def _disk_problems(target: Path) -> Iterator[None]:
     except OnnxsmithError:
         raise
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT) or (error.errno is None and _is_full(target))
         raise problem(
             "save/failed",
             "the disk is full" if full else "the model could not be written",

@@ -32,6 +32,14 @@ def op_name(node: ir.Node) -> str:
     return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
 
 
+_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+
+
+def random_nodes(model: ir.Model) -> list[ir.Node]:
+    """Nodes that draw random numbers and have no seed, so that two runs differ."""
+    return [n for n in all_nodes(model) if n.op_type in _RANDOM and not n.domain and "seed" not in n.attributes]
+
+
 def node_label(node: ir.Node) -> str:
     """A node by its name, or by what it makes when it has none."""
     if node.name:

@@ -30,6 +30,14 @@ class TorchExport(Strategy):
     title = "torch.export + torch.onnx"
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        if isinstance(program.module, torch.jit.ScriptModule):
+            raise problem(
+                "export/capture-failed",
+                "torch.export does not trace a scripted module",
+                where=type(program.module).__qualname__,
+                why="it is compiled already; its Python source, which torch.export follows, is gone",
+                fix="pass the module as it was before torch.jit.script or torch.jit.trace",
+            )
         args, kwargs = program.arguments(example)
         with _quiet(), watching() as watch:
             try:

@@ -37,6 +37,7 @@ class Capture(Part):
     opset_how: str
     ir_version: int
     captured_sizes: dict[str, int]
+    dropped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
 
@@ -61,6 +62,8 @@ class Capture(Part):
             )
         if self.constants:
             yield Text(f"constants of this export: {', '.join(self.constants)}")
+        if self.dropped:
+            yield Text(f"unused inputs that were dropped: {', '.join(self.dropped)}")
         for port in self.inputs:
             if not port.used:
                 yield Text(f"input {port.name!r} is kept, but nothing in the graph reads it", Tone.WARN)

@@ -1,0 +1,105 @@
+"""Where a node came from is read from the file, and outlives its rewriting."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnxsmith.model import provenance
+from onnxsmith.model.provenance import Provenance
+
+TRACE = """File "/home/me/net.py", line 31, in forward
+    return self.body(x)
+  File "/home/me/net.py", line 12, in forward
+    return self.conv(x)
+  File "/opt/lib/python3.11/site-packages/torch/nn/modules/conv.py", line 55, in forward
+    return self._conv_forward(input)"""
+
+
+def node(**props: str) -> ir.Node:
+    return ir.Node("", "Conv", [], metadata_props={f"pkg.torch.onnx.{key}": value for key, value in props.items()})
+
+
+def at(scope: str) -> ir.Node:
+    return node(name_scopes=repr(["", scope, "conv2d"]))
+
+
+def merged(found: ir.Node) -> str | None:
+    return found.metadata_props.get("onnxsmith.merged")
+
+
+def test_what_the_exporter_wrote_is_read() -> None:
+    found = provenance.of(
+        node(
+            name_scopes="['', 'body', 'body.conv', 'conv2d']",
+            class_hierarchy="['net.Net', 'net.Body', 'torch.nn.Conv2d', 'aten.conv2d.default']",
+            stack_trace=TRACE,
+        )
+    )
+    assert found == Provenance("body.conv", "/home/me/net.py:12", "aten.conv2d.default")
+    assert str(found) == "body.conv (/home/me/net.py:12)"
+
+
+def test_a_node_that_says_nothing_has_no_origin() -> None:
+    assert provenance.of(ir.Node("", "Conv", [])) == Provenance()
+    assert str(Provenance()) == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("/home/me/torch/net.py", "/home/me/torch/net.py:7"),
+        ("C:\\work\\net.py", "C:\\work\\net.py:7"),
+        ("/opt/site-packages/torch/nn/functional.py", ""),
+        ("C:\\py\\site-packages\\torch\\nn\\functional.py", ""),
+        ("/src/pytorch/torch/nn/functional.py", ""),
+    ],
+)
+def test_lines_of_torch_itself_are_not_the_users(file: str, source: str) -> None:
+    trace = f'File "{file}", line 7, in forward\n    return x'
+    assert provenance.of(node(stack_trace=trace)).source == source
+
+
+@pytest.mark.parametrize("text", ["[", "{[]: 1}", "5", "'a'", "[1, 2]", "(" * 5000, "\0", "__import__('os')"])
+def test_scopes_that_are_no_list_are_passed_over(text: str) -> None:
+    assert provenance.of(node(name_scopes=text, class_hierarchy=text)).module in ("", "1")
+
+
+@given(st.text())
+def test_any_metadata_is_read(text: str) -> None:
+    provenance.of(node(name_scopes=text, class_hierarchy=text, stack_trace=text))
+
+
+def test_a_new_node_inherits_its_origin() -> None:
+    new = ir.Node("", "Conv", [])
+    provenance.inherit([new], [ir.Node("", "Pad", []), at("a.conv")])
+    assert provenance.of(new).module == "a.conv"
+    assert merged(new) is None
+
+
+def test_further_origins_are_listed() -> None:
+    new = ir.Node("", "Conv", [])
+    provenance.inherit([new], [at("conv"), at("bn"), at("act")])
+    assert (provenance.of(new).module, merged(new)) == ("conv", "['conv2d']")
+
+
+def test_origins_are_not_lost_over_several_rewrites() -> None:
+    first, second, last = (ir.Node("", "Conv", []) for _ in range(3))
+    provenance.inherit([first], [node(name_scopes="['a']"), node(name_scopes="['b']")])
+    provenance.inherit([second], [node(name_scopes="['c']"), node(name_scopes="['d']")])
+    provenance.inherit([last], [first, second])
+    assert merged(last) == "['b', 'c', 'd']"
+
+
+def test_what_a_node_knows_of_itself_stays() -> None:
+    new = node(name_scopes="['', 'mine', 'op']")
+    provenance.inherit([new], [at("other")])
+    assert provenance.of(new).module == "mine"
+
+
+def test_without_any_origin_nothing_is_written() -> None:
+    new = ir.Node("", "Conv", [])
+    provenance.inherit([new], [ir.Node("", "Pad", [])])
+    assert not new.metadata_props

@@ -1,0 +1,324 @@
+"""Whatever happens while a model is written, the target is the whole old model or the whole new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from tests.conftest import Refused
+
+from onnxsmith.model import save as room
+from onnxsmith.model.load import load
+from onnxsmith.model.save import save, staged
+from onnxsmith.model.text import from_text
+
+ROOT = Path(__file__).parents[2]
+OLD, NEW = 1.0, 2.0
+POINTS = ["write", "weights", "flush", "data", "model"]
+"""Half of the model written, half of its weights, before they are flushed, before either file moves into place."""
+
+
+def filled(number: float, size: int = 5000) -> ir.Model:
+    model = from_text('<ir_version: 10, opset_import: ["": 20]>\ng (float x) => (float y) { y = Abs(x) }')
+    for name in ("a", "b"):
+        tensor = ir.Tensor(np.full(size, number, np.float32), name=name)
+        model.graph.register_initializer(ir.Value(name=name, const_value=tensor))
+    return model
+
+
+def numbers(path: Path) -> set[float]:
+    """The numbers that the model's weights are filled with."""
+    weights = (value.const_value for value in load(path).graph.initializers.values())
+    return {float(number) for weight in weights if weight is not None for number in weight.numpy()}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def strike(point: str, act: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
+    """Makes `act` happen at that point of the next save."""
+
+    def half_written(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+            file.flush()
+            act()
+        raise AssertionError
+
+    def half_of_weights(tensor: ir.Tensor, file: Any) -> None:
+        file.write(tensor.tobytes()[: tensor.nbytes // 2])
+        file.flush()
+        act()
+
+    def at_once(*_: object) -> None:
+        act()
+
+    where, name, does = {
+        "write": (Path, "write_bytes", half_written),
+        "weights": (ir.Tensor, "tofile", half_of_weights),
+        "flush": (room, "_flush", at_once),
+        "data": (Path, "rename", at_once),
+        "model": (Path, "replace", at_once),
+        "moved": (room, "_let_go", at_once),
+    }[point]
+    patch(where, name, does)
+
+
+def disk_full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("old_external", [False, True])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_full_disk_leaves_the_old_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, old_external: bool, refused: Refused
+) -> None:
+    save(filled(OLD), tmp_path / "m.onnx", external_data=old_external)
+    before = names(tmp_path)
+    strike(point, disk_full, monkeypatch.setattr)
+    with refused("save/failed") as refusal:
+        save(filled(NEW), tmp_path / "m.onnx", external_data=True)
+    assert refusal.problem.what == "the disk is full"
+    assert names(tmp_path) == before
+    assert numbers(tmp_path / "m.onnx") == {OLD}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_an_interrupt_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    save(filled(OLD), tmp_path / "m.onnx", external_data=True)
+    before = names(tmp_path)
+    strike(point, interrupt, monkeypatch.setattr)
+    with pytest.raises(KeyboardInterrupt):
+        save(filled(NEW), tmp_path / "m.onnx", external_data=True)
+    assert names(tmp_path) == before
+    assert numbers(tmp_path / "m.onnx") == {OLD}
+
+
+def die_at(point: str, target: str) -> None:
+    """Runs in a process of its own: saves a model, and is killed on the way."""
+    strike(point, die, setattr)
+    save(filled(NEW), target, external_data=True)
+
+
+@pytest.mark.parametrize(
+    ("point", "whole"), [("write", OLD), ("weights", OLD), ("data", OLD), ("model", OLD), ("moved", NEW)]
+)
+def test_a_killed_process_leaves_a_whole_model(tmp_path: Path, point: str, whole: float) -> None:
+    save(filled(OLD), tmp_path / "m.onnx", external_data=True)
+    code = f"from {__name__} import die_at; die_at({point!r}, {str(tmp_path / 'm.onnx')!r})"
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert numbers(tmp_path / "m.onnx") == {whole}
+
+
+def test_a_new_model_is_saved_where_a_killed_process_left_its_files(tmp_path: Path) -> None:
+    test_a_killed_process_leaves_a_whole_model(tmp_path, "model", OLD)
+    save(filled(3.0), tmp_path / "m.onnx", external_data=True)
+    assert numbers(tmp_path / "m.onnx") == {3.0}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("nothing may be mounted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # weights are mapped until they are collected
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_a_disk_that_is_really_full_leaves_the_old_model(small_disk: Path, external: bool, refused: Refused) -> None:
+    save(filled(OLD, 50_000), small_disk / "m.onnx", external_data=external)
+    before = names(small_disk)
+    with refused("save/failed") as refusal:
+        save(filled(NEW, 500_000), small_disk / "m.onnx", external_data=external)
+    assert refusal.problem.what == "the disk is full"
+    assert names(small_disk) == before
+    assert numbers(small_disk / "m.onnx") == {OLD}
+
+
+def test_a_stage_that_is_not_committed_leaves_nothing(tmp_path: Path) -> None:
+    with staged(tmp_path / "m.onnx") as stage:
+        stage.write(filled(NEW), external_data=True)
+        assert numbers(stage.path) == {NEW}
+    assert names(tmp_path) == []
+
+
+def test_a_stage_whose_check_fails_leaves_the_old_model(tmp_path: Path) -> None:
+    save(filled(OLD), tmp_path / "m.onnx")
+    with pytest.raises(RuntimeError), staged(tmp_path / "m.onnx") as stage:
+        stage.write(filled(NEW))
+        raise RuntimeError
+    assert names(tmp_path) == ["m.onnx"]
+    assert numbers(tmp_path / "m.onnx") == {OLD}
+
+
+def test_two_writers_do_not_take_each_others_data_file(tmp_path: Path, refused: Refused) -> None:
+    with staged(tmp_path / "m.onnx") as slow:
+        slow.write(filled(OLD), external_data=True)
+        save(filled(NEW), tmp_path / "m.onnx", external_data=True)
+        with refused("save/failed"):
+            slow.commit()
+    assert numbers(tmp_path / "m.onnx") == {NEW}
+    assert names(tmp_path) == ["m.onnx", "m.onnx.data"]
+
+
+# Over the model that the weights are read from
+
+
+def weight(model: ir.Model, name: str) -> ir.TensorProtocol:
+    tensor = model.graph.initializers[name].const_value
+    assert tensor is not None
+    return tensor
+
+
+@pytest.fixture
+def in_place(tmp_path: Path) -> tuple[Path, ir.Model]:
+    """A model in a file with external data, loaded, with one weight changed."""
+    path = tmp_path / "m.onnx"
+    save(filled(OLD), path, external_data=True)
+    model = load(path)
+    model.graph.initializers["b"].const_value = ir.Tensor(np.full(5000, NEW, np.float32), name="b")
+    return path, model
+
+
+@pytest.mark.parametrize("external", [None, True, False])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_model_is_written_over_itself(in_place: tuple[Path, ir.Model], mapped: bool, external: bool | None) -> None:
+    path, model = in_place
+    view = weight(model, "a").numpy() if mapped else None
+    save(model, path, external_data=external)
+    assert weight(load(path), "a").numpy().tolist() == [OLD] * 5000
+    assert weight(load(path), "b").numpy().tolist() == [NEW] * 5000
+    assert view is None or (view == OLD).all()
+
+
+def test_the_old_data_file_goes(in_place: tuple[Path, ir.Model]) -> None:
+    path, model = in_place
+    assert save(model, path) == [path, path.with_name("m.onnx.2.data")]
+    assert names(path.parent) == ["m.onnx", "m.onnx.2.data"]
+
+
+def test_the_old_data_file_goes_when_weights_are_taken_inside(in_place: tuple[Path, ir.Model]) -> None:
+    path, model = in_place
+    assert save(model, path, external_data=False) == [path]
+    assert names(path.parent) == ["m.onnx"]
+
+
+@pytest.mark.parametrize("external", [None, False])
+def test_the_model_in_memory_stays_whole(in_place: tuple[Path, ir.Model], external: bool | None) -> None:
+    path, model = in_place
+    other = model.clone()
+    save(model, path, external_data=external)
+    assert (weight(model, "a").numpy() == OLD).all()
+    assert (weight(other, "a").numpy() == OLD).all()
+
+
+@pytest.mark.parametrize("external", [None, True, False])
+def test_a_model_is_written_over_itself_again_and_again(
+    in_place: tuple[Path, ir.Model], external: bool | None
+) -> None:
+    path, model = in_place
+    for number in (3.0, 4.0, 5.0):
+        model.graph.initializers["b"].const_value = ir.Tensor(np.full(5000, number, np.float32), name="b")
+        save(model, path, external_data=external)
+        assert numbers(path) == {OLD, number}
+    save(model, path, external_data=True)
+    assert numbers(path) == {OLD, 5.0}
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "other.onnx.data", "m.onnx.data.old", "xm.onnx.data"])
+def test_files_of_others_are_left_alone(tmp_path: Path, name: str) -> None:
+    model = filled(OLD)
+    tensor = weight(model, "a").numpy()
+    tensor.tofile(tmp_path / name)
+    model.graph.initializers["a"].const_value = ir.ExternalTensor(
+        name, 0, tensor.nbytes, ir.DataType.FLOAT, shape=ir.Shape(tensor.shape), name="a", base_dir=tmp_path
+    )
+    (tmp_path / "m.onnx").write_bytes(ir.to_proto(model).SerializeToString())
+    save(load(tmp_path / "m.onnx"), tmp_path / "m.onnx")
+    assert (tmp_path / name).is_file()
+    assert numbers(tmp_path / "m.onnx") == {OLD}
+
+
+def test_a_data_file_that_nobody_refers_to_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx.data").write_text("mine")
+    save(filled(NEW), tmp_path / "m.onnx", external_data=True)
+    assert (tmp_path / "m.onnx.data").read_text() == "mine"
+    assert numbers(tmp_path / "m.onnx") == {NEW}
+
+
+def test_what_was_no_model_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_text("not a model")
+    save(filled(NEW), tmp_path / "m.onnx")
+    assert numbers(tmp_path / "m.onnx") == {NEW}
+
+
+# Large
+
+
+def copy_a_large_model(source: str, target: str) -> None:
+    """Runs in a process of its own: prints by how many MB its memory grew while it loaded and saved a model."""
+    import resource
+
+    save(filled(OLD), Path(target).with_name("warm.onnx"), external_data=True)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    save(load(source), target)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+
+
+@pytest.fixture
+def roomy(tmp_path: Path) -> Iterator[Path]:
+    """A folder for large files: in memory where there is much of it, because a disk takes ten seconds."""
+    shared = Path("/dev/shm")  # noqa: S108
+    parent = shared if shared.is_dir() and shutil.disk_usage(shared).free > 8 * 2**30 else tmp_path
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.slow
+def test_a_model_of_over_2_gb_is_copied_without_being_read(roomy: Path) -> None:
+    elements = 550_000_000
+    tensor = ir.ExternalTensor(
+        "m.data", 0, 4 * elements, ir.DataType.FLOAT, shape=ir.Shape([elements]), name="w", base_dir=roomy
+    )
+    model = filled(OLD)
+    model.graph.register_initializer(ir.Value(name="w", const_value=tensor))
+    (roomy / "m.onnx").write_bytes(ir.to_proto(model).SerializeToString())
+    with (roomy / "m.data").open("wb") as data:
+        data.truncate(4 * elements)
+        data.seek(4 * elements - 4)
+        data.write(np.float32(7).tobytes())
+    paths = f"{str(roomy / 'm.onnx')!r}, {str(roomy / 'n.onnx')!r}"
+    code = f"from {__name__} import copy_a_large_model; copy_a_large_model({paths})"
+    grew = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert int(grew) < 100
+    copied = weight(load(roomy / "n.onnx"), "w")
+    assert (copied.numpy()[-1], copied.shape) == (7, (elements,))

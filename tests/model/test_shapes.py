@@ -1,0 +1,72 @@
+"""Shapes that follow from the inputs; a failure of the engine is a note."""
+
+from __future__ import annotations
+
+import logging
+
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import helper
+
+from onnxsmith.model.load import load
+from onnxsmith.model.shapes import inferred
+from onnxsmith.model.text import from_text
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
+
+
+def shape(model: ir.Model, name: str) -> list[int | str | None] | None:
+    found = next(value for node in model.graph for value in node.outputs if value.name == name)
+    return None if found.shape is None else [d if isinstance(d, int) else d.value for d in found.shape]
+
+
+def test_shapes_follow_from_the_inputs() -> None:
+    model, note = inferred(from_text(HEAD + "g (float[n,3] x) => (float y) { t = Transpose(x)\n y = ReduceSum(t) }"))
+    assert shape(model, "t") == [3, "n"]
+    assert note is None
+
+
+def test_the_given_model_is_not_changed() -> None:
+    model = from_text(HEAD + "g (float[n,3] x) => (float y) { t = Transpose(x)\n y = ReduceSum(t) }")
+    inferred(model)
+    assert shape(model, "t") is None
+
+
+def test_weights_are_shared() -> None:
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) <float w = {1}> { y = Add(x, w) }")
+    copy, _ = inferred(model)
+    assert copy.graph.initializers["w"].const_value is model.graph.initializers["w"].const_value
+
+
+@pytest.mark.parametrize("nameless", ["?", "-1", -1])
+def test_dimensions_that_name_nothing_do_not_become_sizes(nameless: int | str) -> None:
+    value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [nameless, 3])
+    middle = helper.make_tensor_value_info("t", onnx.TensorProto.FLOAT, [nameless, 3])
+    nodes = [helper.make_node("Abs", ["x"], ["t"]), helper.make_node("Concat", ["t", "t"], ["y"], axis=0)]
+    graph = helper.make_graph(nodes, "g", [value], [helper.make_value_info("y", onnx.TypeProto())], value_info=[middle])
+    model, note = inferred(load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)))
+    assert note is None
+    found = shape(model, "y")
+    assert found is not None
+    assert found[1] == 3
+    assert not isinstance(found[0], int)
+
+
+def test_a_failure_of_the_engine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("onnx_shape_inference.infer_symbolic_shapes", fails)
+    given = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
+    model, note = inferred(given)
+    assert note == "shapes are as the file declares them: RecursionError: too deep"
+    assert model is not given
+
+
+def test_the_engine_is_quiet_and_its_log_level_is_given_back(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("onnx_shape_inference")
+    before = log.level
+    inferred(from_text(HEAD + "g (float[n] x) => (float[n] y) { y = other.Op(x) }"))
+    assert log.level == before
+    assert not [record for record in caplog.records if record.name.startswith("onnx_shape_inference")]

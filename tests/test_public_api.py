@@ -1,0 +1,114 @@
+"""The public face, frozen: whoever changes a name or a signature here changes it for everybody who imports it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import onnxsmith
+
+NAMES = [
+    "OnnxsmithError",
+    "Problem",
+    "Report",
+    "Result",
+    "Verdict",
+    "__version__",
+    "compare",
+    "doctor",
+    "explain",
+    "export",
+    "inspect",
+    "load",
+    "run",
+    "save",
+    "simplify",
+]
+
+SIGNATURES = {
+    "compare": (
+        "(reference: 'Any', candidate: 'Any', *, inputs: 'Mapping[str, Any] | Sequence[str]' = (), "
+        "sizes: 'Mapping[str, int] | None' = None, runtime: 'str | None' = None, generate: 'bool' = True, "
+        "seed: 'int' = 0) -> 'Result'"
+    ),
+    "doctor": "() -> 'Report'",
+    "explain": "(id: 'str') -> 'Report'",
+    "export": (
+        "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "
+        "output: 'str | Path | None' = None, inputs: 'Sequence[str]' = (), dynamic: 'Dynamic' = None, "
+        "opset: 'int | None' = None, input_names: 'Sequence[str]' = (), output_names: 'Sequence[str]' = (), "
+        "simplify: 'bool' = True, verify: 'bool' = True, runtime: 'str | None' = None, "
+        "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"
+    ),
+    "inspect": (
+        "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
+        "name: 'str | None' = None) -> 'Report'"
+    ),
+    "load": "(source: 'Source') -> 'ir.Model'",
+    "run": (
+        "(source: 'Source', inputs: 'Mapping[str, Any] | Sequence[str]' = (), *, "
+        "runtime: 'str | None' = None, provider: 'str' = 'cpu', output: 'str | Path | None' = None, "
+        "random: 'bool' = False, sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
+    ),
+    "save": "(model: 'ir.Model', target: 'str | Path', *, external_data: 'bool | None' = None) -> 'list[Path]'",
+    "simplify": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
+        "skip: 'Iterable[str]' = (), verify: 'bool' = True, runtime: 'str | None' = None, "
+        "given: 'tuple[Feed, ...]' = (), sizes: 'Mapping[str, int] | None' = None, "
+        "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"
+    ),
+}
+
+
+def test_names() -> None:
+    assert onnxsmith.__all__ == NAMES
+    assert dir(onnxsmith) == NAMES
+
+
+def test_every_function_is_frozen() -> None:
+    functions = {name for name in onnxsmith.__all__ if inspect.isfunction(getattr(onnxsmith, name))}
+    assert functions == set(SIGNATURES)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(name: str) -> None:
+    assert str(inspect.signature(getattr(onnxsmith, name))) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "__version__"])
+def test_every_name_says_what_it_is(name: str) -> None:
+    assert inspect.getdoc(getattr(onnxsmith, name))
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'exprot'"):
+        onnxsmith.exprot  # noqa: B018
+
+
+def test_a_verb_stays_a_function_when_its_rooms_are_imported() -> None:
+    import onnxsmith.comparison.run
+    import onnxsmith.exporter.export
+    import onnxsmith.inspection.inspect
+    import onnxsmith.simplifier.simplify
+
+    for name in SIGNATURES:
+        assert callable(getattr(onnxsmith, name))
+
+
+def test_importing_it_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = "import sys, json, onnxsmith; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    env = {**os.environ, "PYTHONPATH": str(Path(onnxsmith.__file__).parent.parent)}
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, check=True)
+    heavy = {"torch", "onnxruntime", "onnx", "onnx_ir", "numpy", "typer", "rich", "pydantic", "jinja2", "PIL"}
+    assert not heavy & set(json.loads(found.stdout))
+
+
+def test_the_package_is_typed() -> None:
+    assert (files("onnxsmith") / "py.typed").is_file()
