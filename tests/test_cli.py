@@ -1,4 +1,4 @@
-"""The command line as a shell sees it: help, exit status, what goes to which stream, what an interrupt leaves behind."""
+"""The command line as a shell sees it: help, exit status, streams, and what an interrupt leaves behind."""
 
 from __future__ import annotations
 

@@ -37,12 +37,14 @@ def export(
     """Exports a torch module to ONNX and checks the result against eager PyTorch.
 
     `model` is a module, or a target (`file.py:factory`, `package.module:factory`); `args` and `kwargs` are example
-    inputs of `forward`, nested as it takes them. `dynamic` names the axes that stay dynamic: `"x:0=batch,2=height"` or
-    `{"x": {0: "batch"}}`. With `output` (a path, or a binary file to write to) the model is written, if it agrees. `inputs` are examples as the command line
-    takes them. `drop_unused` removes inputs that nothing reads; without `weights` the parameters become inputs without
-    a value (the check is made before). `opset` is honoured or refused; None leaves it to the exporter. Without `verify` the report says that
-    nothing was verified. `external_data` keeps the weights in a second file; None decides by their size. A module in
-    training mode is exported in evaluation mode and put back.
+    inputs of `forward`, nested as it takes them; `inputs` are examples as the command line takes them. `dynamic` names
+    the axes that stay dynamic: `"x:0=batch,2=height"` or `{"x": {0: "batch"}}`. With `output` (a path, or a binary file
+    to write to) the model is written, if it agrees.
+
+    `opset` is honoured or refused; None leaves it to the exporter. `drop_unused` removes inputs that nothing reads.
+    Without `weights` the parameters become inputs without a value; the check is made before. Without `verify` the
+    report says that nothing was verified. `external_data` keeps the weights in a second file; None decides by their
+    size. A module in training mode is exported in evaluation mode and put back.
 
     Raises:
         OnnxsmithError: `export/…` for what cannot be captured, `verify/…` and `runtime/…` when the check could not be

@@ -145,6 +145,7 @@ class Job:
     def _captured(
         self, graph: capturing.Graph, built: programs.Built, model: ir.Model, dropped: tuple[str, ...]
     ) -> Capture:
+        interface = signature(model)
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
         notes = list(graph.notes)
         if self.was_training:
@@ -156,10 +157,8 @@ class Job:
         return Capture(
             target=self.target,
             how=graph.how,
-            inputs=tuple(
-                _port_map(port, built.arguments[port.name], port.name in used) for port in signature(model).inputs
-            ),
-            outputs=tuple(_port_map(port, built.results[port.name], True) for port in signature(model).outputs),
+            inputs=tuple(_port_map(p, built.arguments[p.name], p.name in used) for p in interface.inputs),
+            outputs=tuple(_port_map(p, built.results[p.name], True) for p in interface.outputs),
             constants=constants,
             opset_asked=self.settings.opset,
             opset_got=opset.of(model),

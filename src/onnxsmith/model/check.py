@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
+from onnxsmith.model.copying import cloned
 from onnxsmith.model.external import in_memory
 from onnxsmith.problem import Problem, problem
 
@@ -20,8 +21,8 @@ def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
         OnnxsmithError: `model/invalid` with the checker's reason.
     """
     try:
-        model = in_memory(model)  # what is left of external data would be looked for in the current folder
-        CheckerPass(full_check=False)(model.clone())
+        copy = cloned(in_memory(model))  # what is left of external data would be looked for in the current folder
+        CheckerPass(full_check=False)(copy)
     except onnx.checker.ValidationError as error:
         raise problem(
             "model/invalid",
@@ -35,7 +36,7 @@ def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
             "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
         ) from error
     try:
-        CheckerPass(full_check=True)(model.clone())
+        CheckerPass(full_check=True)(copy)
     except Exception as error:  # noqa: BLE001 — the first pass was clean, so this is shape inference speaking
         doubt = Problem(
             "model/shape-conflict",

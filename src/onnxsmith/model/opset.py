@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.model import provenance
+from onnxsmith.model.copying import cloned
 from onnxsmith.problem import problem
 
 
@@ -37,7 +38,7 @@ def convert(model: ir.Model, target: int) -> ir.Model:
         )
     from onnxscript import version_converter
 
-    copy = model.clone()
+    copy = cloned(model)
     with _heard() as said:
         try:
             version_converter.convert_version(copy, target, fallback=True)

@@ -6,6 +6,8 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
+from onnxsmith.model.copying import cloned
+
 WEIGHTLESS = "onnxsmith.weights"
 """Metadata key that says that weights were left out; `inspect` and every later report point at it."""
 
@@ -20,7 +22,7 @@ def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
 
 def without_weights(model: ir.Model, weights: Collection[str]) -> ir.Model:
     """A copy in which the initializers called `weights` are graph inputs without a value, after the real inputs."""
-    copy = model.clone()
+    copy = cloned(model)
     left_out = [value for name, value in copy.graph.initializers.items() if name in weights]
     for value in left_out:
         assert value.name is not None

@@ -12,6 +12,7 @@ import logging
 import onnx_ir as ir
 
 from onnxsmith.model import walk
+from onnxsmith.model.copying import cloned
 from onnxsmith.model.signature import names_something
 
 _ENGINE_LOG = logging.getLogger("onnx_shape_inference")
@@ -24,7 +25,7 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
     """
     from onnx_shape_inference import infer_symbolic_shapes
 
-    copy = model.clone()
+    copy = cloned(model)
     _forget_nameless(copy)
     level = _ENGINE_LOG.level
     _ENGINE_LOG.setLevel(logging.CRITICAL)

@@ -22,7 +22,10 @@ def show(report: Report, console: Console) -> None:
             continue
         console.print(f"[bold]{escape(part.title)}[/bold]")
         for block in blocks:
-            console.print(_indented(block))
+            if isinstance(block, Text) and block.verbatim:
+                console.print(escape(block.text), soft_wrap=True, highlight=False)
+                continue
+            console.print(Padding(_renderable(block), (0, 0, 0, 2)))
         console.print()
     for note in report.notes:
         console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
@@ -37,12 +40,6 @@ def show_problem(found: Problem, console: Console) -> None:
     console.print(f"[bold red]{escape(found.id)}[/]: {escape(found.what)}", soft_wrap=True)
     for label, text in found.details():
         console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)
-
-
-def _indented(block: Block) -> RenderableType:
-    if isinstance(block, Text) and block.verbatim:
-        return escape(block.text)
-    return Padding(_renderable(block), (0, 0, 0, 2))
 
 
 def _renderable(block: Block) -> RenderableType:
