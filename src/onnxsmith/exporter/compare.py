@@ -11,16 +11,17 @@ import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.rounding import Rounding, roundings
+from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.comparison.view import View
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import shapes
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.problem import Problem, problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.problem import problem
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.parts.verification import Verification
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Program, Runtime
@@ -58,14 +59,14 @@ def compare(
             feeds = (Feed("the given input", {}, values),) if values else ()
             plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
         with stage("verify"), a.runtime.prepare(a.source) as first, b.runtime.prepare(b.source) as second:
-            renamed = _Renamed(second, b.interface, a.interface)
+            renamed = _as(second, b.interface, a.interface)
             part = verify(Side(a.label, first), Side(b.label, renamed), plan, tolerances)
     part = replace(part, notes=(*notes, *part.notes))
     report = Report(
         "compare",
-        Verdict.DONE if part.equal else Verdict.DIFFERENT,
+        verdict(part),
         (part, Timing(dict(clock.seconds))),
-        () if part.equal else (_different(part),),
+        problems(part),
         headline=f"{a.label} and {b.label}: {'equal' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs",
     )
     return Result(report)
@@ -189,32 +190,18 @@ def _paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Po
     return list(zip(theirs, mine, strict=False))
 
 
-class _Renamed(runtimes.Session):
-    """A session under the port names of the other side."""
-
-    def __init__(self, session: runtimes.Session, own: Signature, wanted: Signature) -> None:
-        self._session = session
-        self._inputs = {mine.name: theirs.name for theirs, mine in _paired(own.inputs, wanted.inputs)}
-        self._outputs = {theirs.name: mine.name for theirs, mine in _paired(own.outputs, wanted.outputs)}
-        self.provider = session.provider
-        order = [self._inputs[port.name] for port in wanted.inputs]
-        ports = {port.name: port for port in own.inputs}
-        outs = {self._outputs[port.name]: port for port in own.outputs}
-        self.signature = Signature(
-            tuple(replace(ports[name], name=port.name) for name, port in zip(order, wanted.inputs, strict=True)),
-            tuple(replace(outs[port.name], name=port.name) for port in wanted.outputs),
-        )
-
-    def run(self, feeds: runtimes.Feeds) -> runtimes.Outputs:
-        outputs = self._session.run({self._inputs[name]: value for name, value in feeds.items()})
-        return {self._outputs[name]: value for name, value in outputs.items()}
-
-
-def _different(part: Verification) -> Problem:
-    bad = next((output for output in part.outputs if not output.equal), None)
-    return Problem(
-        "verify/different",
-        f"output {bad.name!r} differs: {bad.reason}" if bad else "the interfaces differ",
-        where=bad.where if bad else "; ".join(part.notes),
-        fix="`onnxsmith explain verify/different` lists the usual causes",
+def _as(session: runtimes.Session, own: Signature, wanted: Signature) -> View:
+    """The session under the port names and in the order of the other side."""
+    inputs = _paired(own.inputs, wanted.inputs)
+    outputs = _paired(own.outputs, wanted.outputs)
+    theirs = {mine.name: replace(port, name=mine.name) for port, mine in inputs}
+    given = {mine.name: replace(port, name=mine.name) for port, mine in outputs}
+    return View(
+        session,
+        Signature(
+            tuple(theirs[port.name] for port in wanted.inputs),
+            tuple(given[port.name] for port in wanted.outputs),
+        ),
+        {mine.name: port.name for port, mine in inputs},
+        {port.name: mine.name for port, mine in outputs},
     )

@@ -15,7 +15,9 @@ import onnx_ir as ir
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.rounding import roundings
+from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import dynamic as dynamic_axes
 from onnxsmith.exporter import program as programs
@@ -26,7 +28,6 @@ from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import Stage, staged
 from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.problem import Problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
 from onnxsmith.report.parts.timing import Timing
@@ -127,7 +128,7 @@ class Job:
             plan = Plan(generator, given=(example,), start=sizes, seed=self.settings.seed)
         with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
             reference = Side("PyTorch, eager, on the CPU", a)
-            exported = Side(f"the exported model on {name} ({b.provider})", _Narrowed(b, program.signature))
+            exported = Side(f"the exported model on {name} ({b.provider})", _with_dropped(b, program.signature))
             return verify(reference, exported, plan, roundings(inferred))
 
     def _record(self, model: ir.Model) -> None:
@@ -171,35 +172,22 @@ class Job:
         )
 
     def _result(self, parts: tuple[Part, ...], verification: Verification, written: Written, model: ir.Model) -> Result:
-        agrees = verification.equal or not self.settings.verify
-        if not verification.verified:
-            end = "NOT VERIFIED"
-        else:
-            end = f"{'verified' if verification.equal else 'DIFFERENT'} on {len(verification.runs)} inputs"
         report = Report(
             command="export",
-            verdict=Verdict.DONE if agrees else Verdict.DIFFERENT,
-            headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {end}",
+            verdict=verdict(verification, asked=self.settings.verify),
+            headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {ending(verification)}",
             parts=parts,
-            problems=() if agrees else (_different(verification),),
+            problems=problems(verification, asked=self.settings.verify),
         )
         path = Path(next(iter(written.files))) if written.files else None
-        return Result(report, model if agrees else None, path)
+        return Result(report, model if report.verdict is Verdict.DONE else None, path)
 
 
-class _Narrowed(runtimes.Session):
-    """A session that takes the torch module's inputs, of which the graph may have dropped some."""
-
-    def __init__(self, session: runtimes.Session, wanted: Signature) -> None:
-        self._session = session
-        self.provider = session.provider
-        own = {port.name: port for port in session.signature.inputs}
-        self._names = set(own)
-        inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
-        self.signature = Signature(inputs, session.signature.outputs)
-
-    def run(self, feeds: runtimes.Feeds) -> runtimes.Outputs:
-        return self._session.run({name: value for name, value in feeds.items() if name in self._names})
+def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:
+    """The session with the inputs of the torch module, of which the graph may have dropped some."""
+    own = {port.name: port for port in session.signature.inputs}
+    inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
+    return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})
 
 
 def _port_map(port: Port, argument: str, used: bool) -> PortMap:
@@ -212,17 +200,4 @@ def _port_map(port: Port, argument: str, used: bool) -> PortMap:
         dynamic=tuple(f"{axis}={dim}" for axis, dim in dims if isinstance(dim, str)),
         fixed=tuple(f"{axis}={dim}" for axis, dim in dims if isinstance(dim, int)),
         used=used,
-    )
-
-
-def _different(verification: Verification) -> Problem:
-    bad = next((output for output in verification.outputs if not output.equal), None)
-    return Problem(
-        "verify/different",
-        f"output {bad.name!r} differs: {bad.reason}"
-        if bad
-        else f"the interface differs: {'; '.join(verification.notes)}",
-        where=bad.where if bad else "",
-        why="the exported graph does not compute what the module computes on this input",
-        fix="nothing was written; `onnxsmith explain verify/different` lists the usual causes",
     )

@@ -10,13 +10,14 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model import shapes, walk
 from onnxsmith.model.check import check
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.save import staged
-from onnxsmith.problem import Problem, problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.problem import problem
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
@@ -76,10 +77,10 @@ def simplify(
     agrees = verification.equal or not verify
     report = Report(
         command="simplify",
-        verdict=Verdict.DONE if agrees else Verdict.DIFFERENT,
-        headline=_headline(where, part, verification),
+        verdict=verdict(verification, asked=verify),
+        headline=f"{where}: {part.nodes_before} nodes → {part.nodes_after}, {ending(verification)}",
         parts=(part, verification, written, Timing(dict(clock.seconds))),
-        problems=(*doubts, *(() if agrees else (_different(verification),))),
+        problems=(*doubts, *problems(verification, asked=verify)),
     )
     path = Path(next(iter(written.files))) if written.files else None
     return Result(report, simple if agrees else None, path)
@@ -151,22 +152,3 @@ def _verified(
         return nothing_verified("the original", "the simplified model", "--no-verify was given")
     names = ("the original", "the simplified model")
     return verify_models(original, simple, runtime=runtime, given=given, known=sizes, seed=seed, names=names)
-
-
-def _different(verification: Verification) -> Problem:
-    bad = [output for output in verification.outputs if not output.equal]
-    what = f"output {bad[0].name!r} differs: {bad[0].reason}" if bad else "the interface differs"
-    return Problem(
-        "verify/different",
-        what,
-        where=bad[0].where if bad else "; ".join(verification.notes),
-        why="a rewrite changed the numbers by more than rounding explains",
-        fix="leave rules out with --skip until it agrees, and report the one that is wrong",
-    )
-
-
-def _headline(where: str, part: Simplification, verification: Verification) -> str:
-    counts = f"{where}: {part.nodes_before} nodes → {part.nodes_after}"
-    if not verification.verified:
-        return f"{counts}, NOT VERIFIED"
-    return f"{counts}, {'verified' if verification.equal else 'DIFFERENT'} on {len(verification.runs)} inputs"

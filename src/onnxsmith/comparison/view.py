@@ -1,0 +1,28 @@
+"""A session under another interface: other names, or inputs that it does not need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnxsmith.model.signature import Signature
+from onnxsmith.runtimes.base import Feeds, Outputs, Session
+
+
+class View(Session):
+    """`session` as `signature`. `inputs` maps the names of the view's inputs to the session's, those that it has;
+    `outputs` maps the session's output names to the view's."""
+
+    def __init__(
+        self, session: Session, signature: Signature, inputs: Mapping[str, str], outputs: Mapping[str, str]
+    ) -> None:
+        self._session = session
+        self._inputs = inputs
+        self._outputs = outputs
+        self.signature = signature
+        self.provider = session.provider
+
+    def run(self, feeds: Feeds) -> Outputs:
+        outputs = self._session.run(
+            {self._inputs[name]: value for name, value in feeds.items() if name in self._inputs}
+        )
+        return {self._outputs.get(name, name): value for name, value in outputs.items()}
