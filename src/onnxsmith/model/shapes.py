@@ -11,7 +11,7 @@ import logging
 
 import onnx_ir as ir
 
-from onnxsmith.model import walk
+from onnxsmith.model import sound_shapes, walk
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.signature import names_something
 
@@ -25,6 +25,7 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
     """
     from onnx_shape_inference import infer_symbolic_shapes
 
+    sound_shapes.install()
     copy = cloned(model)
     _forget_nameless(copy)
     level = _ENGINE_LOG.level

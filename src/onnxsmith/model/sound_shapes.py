@@ -1,9 +1,9 @@
 """Shape rules of our own for operators where onnx-shape-inference takes for granted what need not be.
 
 It takes two differently named dimensions that meet in a broadcast to be equal (one may be 1), the bounds of a Slice to
-lie inside (`x[:1000]` of a dimension `n` would be 1000 long), and the result of an Expand to have the shape that it
-asks for, even where that of its input is unknown. A wrong shape is worse than none: rules rely on it. Here such a
-dimension becomes an expression, or a new name.
+lie inside (`x[:1000]` of a dimension `n` would be 1000 long), the result of an Expand to have the shape that it asks
+for, even where that of its input is unknown, and dimensions with a name not to be 1 where a Squeeze removes all that
+are. A wrong shape is worse than none: rules rely on it. Here such a dimension becomes an expression, or a new name.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def install() -> None:
     for op in _BROADCASTING:
         _wrap(registry, op, _broadcasting)
     _wrap(registry, "Slice", _slice)
+    _wrap(registry, "Squeeze", _squeeze)
     _wrap(registry, "Expand", lambda _: _expand)
 
 
@@ -89,6 +90,19 @@ def _expand(context: Any, node: ir.Node) -> None:
     dims = context.get_symbolic_value(target) if wanted is None else np.asarray(wanted.numpy()).ravel().tolist()
     shape = None if data.shape is None or dims is None else ir.Shape(_joined(context, [data.shape, ir.Shape(dims)]))
     context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
+
+
+def _squeeze(infer: Infer) -> Infer:
+    def careful(context: Any, node: ir.Node) -> None:
+        data = node.inputs[0]
+        shape = data.shape if data is not None else None
+        all_ones = "axes" not in node.attributes and (len(node.inputs) < 2 or node.inputs[1] is None)
+        if data is not None and shape is not None and all_ones and not all(isinstance(dim, int) for dim in shape):
+            context.set_shape_and_dtype(node.outputs[0], None, data.dtype)
+        else:
+            infer(context, node)
+
+    return careful
 
 
 def _slice(infer: Infer) -> Infer:

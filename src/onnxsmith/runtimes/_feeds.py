@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
-
 import numpy as np
-import onnx_ir as ir
 
 from onnxsmith.model.signature import Port, Signature
 from onnxsmith.problem import problem
+from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
@@ -45,13 +42,6 @@ def check(feeds: Feeds, signature: Signature) -> None:
             _check_sequence(port, value)
         elif value is not None:
             _check_array(port, value)
-
-
-def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy dtype of an ONNX dtype name; ml_dtypes' for bfloat16, float8 and int4, object for strings."""
-    if name == "string":
-        return np.dtype(object)
-    return np.dtype(ir.DataType[name.upper()].numpy())
 
 
 def _check_sequence(port: Port, value: Value) -> None:
@@ -142,14 +132,3 @@ def _same_dtype(value: Array, dtype: str) -> bool:
 
 def _listing(signature: Signature) -> str:
     return ", ".join(f"{port.name} {port}" for port in signature.required()) or "none"
-
-
-def packed_nbytes(dtype: str, shape: tuple[int, ...]) -> int:
-    """Bytes of a tensor as ONNX stores it, sub-byte dtypes packed."""
-    return math.ceil(ir.DataType[dtype.upper()].bitwidth * math.prod(shape) / 8)
-
-
-def onnx_name(tensor_type: str) -> str:
-    """`float` from onnxruntime's `tensor(float)`; onnxruntime says `float16` and `double` as ONNX does."""
-    match = re.fullmatch(r"tensor\((\w+)\)", tensor_type)
-    return match.group(1) if match else tensor_type

@@ -6,16 +6,18 @@ import ctypes
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
-import onnx_ir as ir
 
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
-from onnxsmith.runtimes._feeds import numpy_dtype, onnx_name, packed_nbytes
+from onnxsmith.runtimes._dtypes import numpy_dtype, onnx_name, packed_nbytes
 from onnxsmith.runtimes.base import Array, Outputs, Value
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 _PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -134,6 +136,8 @@ def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
 
 
 def _tiny(ir_version: int, opset: int) -> bytes:
+    import onnx_ir as ir
+
     value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1]))
     node = ir.node("Identity", [value])
     node.outputs[0].name, node.outputs[0].type, node.outputs[0].shape = "y", value.type, value.shape
@@ -169,6 +173,8 @@ def _to_ort(value: Value) -> Any:
     assert isinstance(value, np.ndarray)
     if _plain(value):
         return ort.OrtValue.ortvalue_from_numpy(value)
+    import onnx_ir as ir  # only dtypes that numpy lacks pay for it
+
     if ir.DataType.from_numpy(value.dtype).bitwidth < 8:
         raise problem(
             "runtime/failed",
@@ -187,6 +193,8 @@ def _from_ort_value(value: Any) -> Array:
         return array
     shape = tuple(value.shape())
     data = ctypes.string_at(value.data_ptr(), packed_nbytes(name, shape))
+    import onnx_ir as ir
+
     dtype = ir.DataType[name.upper()]
     flat = np.frombuffer(data, dtype=numpy_dtype(name)) if dtype.bitwidth >= 8 else _unpacked(data, dtype)
     return flat[: math.prod(shape)].reshape(shape)

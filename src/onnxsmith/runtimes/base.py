@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy.typing as npt
-import onnx_ir as ir
 
 from onnxsmith import rooms
-from onnxsmith.model.load import TEXT_SUFFIXES, load
-from onnxsmith.model.save import save
-from onnxsmith.model.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
+
+if TYPE_CHECKING:  # the child processes of runtimes import this module and never touch a graph
+    import onnx_ir as ir
+
+    from onnxsmith.model.signature import Signature
 
 Array = npt.NDArray[Any]
 Value = Array | list[Any] | None
@@ -35,7 +36,7 @@ class Program(ABC):
     signature: Signature
 
 
-Source = Path | ir.Model | Program
+Source: TypeAlias = "Path | ir.Model | Program"
 """A model on disk, in memory, or a program."""
 
 
@@ -130,6 +131,9 @@ def default() -> str:
 @contextmanager
 def on_disk(source: Path | ir.Model) -> Iterator[Path]:
     """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends."""
+    from onnxsmith.model.load import TEXT_SUFFIXES, load
+    from onnxsmith.model.save import save
+
     if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES:
         yield source
         return

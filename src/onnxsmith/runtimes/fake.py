@@ -11,6 +11,7 @@ from onnxsmith.model.load import load
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
 
 Answer = Callable[[Feeds], Outputs]
@@ -61,7 +62,7 @@ def _zeros_of(port: Port, sizes: dict[str, int]) -> Value:
     shape = [dim if isinstance(dim, int) else _size(dim, sizes) for dim in port.shape or ()]
     if port.dtype == "string":
         return np.full(shape, "", dtype=object)
-    return np.zeros(shape, _feeds.numpy_dtype(port.dtype))
+    return np.zeros(shape, numpy_dtype(port.dtype))
 
 
 def _size(dim: str, sizes: dict[str, int]) -> int:

@@ -1,0 +1,55 @@
+"""ONNX dtypes as numpy knows them, without the graph library, so that a child process starts fast."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import ml_dtypes
+import numpy as np
+
+_NUMPY: dict[str, type[np.generic]] = {
+    "float": np.float32,
+    "double": np.float64,
+    "float16": np.float16,
+    **{name: getattr(np, name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{name: getattr(np, name) for name in ("complex64", "complex128")},
+    "bool": np.bool_,
+    "string": np.object_,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8e5m2": ml_dtypes.float8_e5m2,
+    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float8e8m0": ml_dtypes.float8_e8m0fnu,
+    "float6e2m3": ml_dtypes.float6_e2m3fn,
+    "float6e3m2": ml_dtypes.float6_e3m2fn,
+    "float4e2m1": ml_dtypes.float4_e2m1fn,
+    "int4": ml_dtypes.int4,
+    "uint4": ml_dtypes.uint4,
+    "int2": ml_dtypes.int2,
+    "uint2": ml_dtypes.uint2,
+}
+_BITS = {"float6e2m3": 6, "float6e3m2": 6, "float4e2m1": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+NAMES = tuple(_NUMPY)
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """The numpy dtype of an ONNX dtype name; ml_dtypes' for bfloat16, float8 and int4, object for strings."""
+    return np.dtype(_NUMPY[name])
+
+
+def bits(name: str) -> int:
+    """Bits of one element as ONNX stores it."""
+    return _BITS.get(name, numpy_dtype(name).itemsize * 8)
+
+
+def packed_nbytes(name: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor as ONNX stores it, sub-byte dtypes packed."""
+    return math.ceil(bits(name) * math.prod(shape) / 8)
+
+
+def onnx_name(tensor_type: str) -> str:
+    """`float` from onnxruntime's `tensor(float)`; onnxruntime says `float16` and `double` as ONNX does."""
+    match = re.fullmatch(r"tensor\((\w+)\)", tensor_type)
+    return match.group(1) if match else tensor_type
