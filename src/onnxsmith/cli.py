@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import signal
@@ -107,8 +108,8 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
 
 def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
     try:
-        with _progress(enabled=not json and not quiet):
-            report = command.run()
+        with _progress(enabled=not json and not quiet), contextlib.redirect_stdout(sys.stderr):
+            report = command.run()  # what a user's model prints does not belong into the report
     except OnnxsmithError as error:
         report = Report(command.name, Verdict.FAILED, problems=(error.problem,))
     except KeyboardInterrupt:

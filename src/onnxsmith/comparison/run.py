@@ -49,6 +49,8 @@ def run(
             outputs cannot be written as asked.
     """
     name = runtime or runtimes.default()
+    if output is not None:
+        _check_output(Path(output))
     with Clock() as clock:
         with stage("load"):
             model = load(source)
@@ -81,31 +83,38 @@ def _nodes(session: Session) -> dict[str, int]:
     return dict(getattr(session, "nodes_by_provider", {}))
 
 
-def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
+def _check_output(path: Path) -> None:
+    """Raises what can be known of the output file before anything is run."""
     if not path.absolute().parent.is_dir():
-        raise problem("save/no-folder", "the folder to write to does not exist", where=str(path.absolute().parent))
+        folder = path.absolute().parent
+        raise problem(
+            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+        )
+    if path.suffix.lower() not in (".npz", *IMAGES):
+        raise problem(
+            "output/unknown-kind",
+            f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
+            where=str(path),
+            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for a picture",
+        )
+
+
+def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
     if path.suffix.lower() in IMAGES:
         first = next(iter(outputs))
         write_image(np.asarray(outputs[first]), path)
         return {first: str(path)}
-    if path.suffix == ".npz":
-        arrays: dict[str, Any] = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
-        left = [name for name in outputs if name not in arrays or arrays[name].dtype.kind == "O"]
-        if left:
-            raise problem(
-                "output/not-an-array",
-                f"output {left[0]!r} cannot be written to an .npz",
-                why="it is a sequence, an absent optional or strings",
-                fix="run it from Python and take Result.outputs",
-            )
-        np.savez(path, **arrays)
-        return dict.fromkeys(arrays, str(path))
-    raise problem(
-        "output/unknown-kind",
-        f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
-        where=str(path),
-        fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for a picture",
-    )
+    arrays: dict[str, Any] = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
+    left = [name for name in outputs if name not in arrays or arrays[name].dtype.kind == "O"]
+    if left:
+        raise problem(
+            "output/not-an-array",
+            f"output {left[0]!r} cannot be written to an .npz",
+            why="it is a sequence, an absent optional or strings",
+            fix="run it from Python and take Result.outputs",
+        )
+    np.savez(path, **arrays)
+    return dict.fromkeys(arrays, str(path))
 
 
 def _typed(value: Value) -> str:

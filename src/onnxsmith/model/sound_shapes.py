@@ -36,6 +36,7 @@ def install() -> None:
         _wrap(registry, op, _broadcasting)
     _wrap(registry, "Slice", _slice)
     _wrap(registry, "Squeeze", _squeeze)
+    _wrap(registry, "ConstantOfShape", _constant_of_shape)
     _wrap(registry, "Expand", lambda _: _expand)
 
 
@@ -101,6 +102,18 @@ def _squeeze(infer: Infer) -> Infer:
             context.set_shape_and_dtype(node.outputs[0], None, data.dtype)
         else:
             infer(context, node)
+
+    return careful
+
+
+def _constant_of_shape(infer: Infer) -> Infer:
+    """The engine reads constants only; the shape of another value, which it follows elsewhere, will do too."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        infer(context, node)
+        dims = context.get_symbolic_value(node.inputs[0]) if node.outputs[0].shape is None else None
+        if dims is not None:
+            context.set_shape(node.outputs[0], ir.Shape(dims))
 
     return careful
 
