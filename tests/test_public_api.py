@@ -42,8 +42,9 @@ SIGNATURES = {
     "explain": "(id: 'str') -> 'Report'",
     "export": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "
-        "output: 'str | Path | None' = None, inputs: 'Sequence[str]' = (), dynamic: 'Dynamic' = None, "
-        "opset: 'int | None' = None, input_names: 'Sequence[str]' = (), output_names: 'Sequence[str]' = (), "
+        "output: 'str | Path | BinaryIO | None' = None, inputs: 'Sequence[str]' = (), "
+        "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
+        "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, verify: 'bool' = True, runtime: 'str | None' = None, "
         "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"
     ),

@@ -8,9 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.model.save import save
 from onnxsmith.model.signature import signature

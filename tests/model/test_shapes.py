@@ -33,12 +33,6 @@ def test_the_given_model_is_not_changed() -> None:
     assert shape(model, "t") is None
 
 
-def test_weights_are_shared() -> None:
-    model = from_text(HEAD + "g (float[n] x) => (float[n] y) <float w = {1}> { y = Add(x, w) }")
-    copy, _ = inferred(model)
-    assert copy.graph.initializers["w"].const_value is model.graph.initializers["w"].const_value
-
-
 @pytest.mark.parametrize("nameless", ["?", "-1", -1])
 def test_dimensions_that_name_nothing_do_not_become_sizes(nameless: int | str) -> None:
     value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [nameless, 3])

@@ -9,8 +9,9 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
+from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
-from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import shapes, walk
 from onnxsmith.model.load import load

@@ -10,9 +10,10 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import Rounding, roundings
 from onnxsmith.comparison.verdict import problems, verdict
-from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator

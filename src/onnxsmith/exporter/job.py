@@ -14,9 +14,10 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.comparison.verify import Plan, Side, verify
+from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import dynamic as dynamic_axes

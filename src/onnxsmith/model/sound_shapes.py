@@ -68,7 +68,9 @@ def _broadcasting(infer: Infer) -> Infer:
 def _joined(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
     """The shape that `shapes` are broadcast to, as far as it is sure."""
     rank = max((len(shape) for shape in shapes), default=0)
-    columns = zip(*([1] * (rank - len(shape)) + list(shape) for shape in shapes), strict=True)
+    ones: list[Dim] = [1]
+    padded = [ones * (rank - len(shape)) + list(shape.dims) for shape in shapes]
+    columns = zip(*padded, strict=True)
     return [_met(context, dict.fromkeys(context.simplify_dim(dim) for dim in column)) for column in columns]
 
 

@@ -1,0 +1,91 @@
+"""Collects differences by output and says what they amount to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from onnxsmith.comparison.explore import Run
+from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.tensors import Difference, difference
+from onnxsmith.model.signature import Signature
+from onnxsmith.problem import Problem
+from onnxsmith.report.parts.verification import OutputCheck
+from onnxsmith.runtimes.base import Outputs
+
+_TINY = 1e-12
+"""Outputs below this scale are named: random weights that shrink from layer to layer give such, and test little."""
+
+
+class Checks:
+    """Collects differences by output."""
+
+    def __init__(self, signature: Signature, roundings: Mapping[str, Rounding]) -> None:
+        self._ports = signature.outputs
+        self._roundings = roundings
+        self._worst: dict[str, Difference] = {port.name: Difference() for port in self._ports}
+        self._where: dict[str, str] = {}
+        self._still: set[str] = set()
+        self._compared: dict[str, int] = dict.fromkeys(self._worst, 0)
+
+    def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> None:
+        """Takes in one run and the candidate's answer to it."""
+        for port in self._ports:
+            if answer is None:
+                assert refusal is not None
+                refused = f"{refusal.what} {refusal.why}".strip()
+                found = Difference(f"the candidate refuses an input that the reference takes: {refused}")
+            elif port.name not in answer:
+                found = Difference("the candidate has no such output")
+            else:
+                found = difference(run.outputs[port.name], answer[port.name], self._tolerance(port.name))
+            self._compared[port.name] += found.compared
+            worst = self._worst[port.name]
+            if (bool(found.reason), found.worst_rel, found.scale) > (bool(worst.reason), worst.worst_rel, worst.scale):
+                self._worst[port.name] = found
+                self._where[port.name] = run.feed.label
+
+    def _tolerance(self, name: str) -> float:
+        rounding = self._roundings.get(name)
+        return rounding.tolerance if rounding is not None else 0.0
+
+    def judge_movement(self, runs: Sequence[Run]) -> None:
+        """Notes outputs that were the same for two inputs of the same sizes: agreeing on them shows little."""
+        pairs = [(a, b) for a, b in itertools.pairwise(runs) if a.feed.sizes == b.feed.sizes and a.feed.values]
+        for port in self._ports if pairs else ():
+            tolerance = self._tolerance(port.name)
+            if not any(difference(a.outputs[port.name], b.outputs[port.name], tolerance).reason for a, b in pairs):
+                self._still.add(port.name)
+
+    def results(self) -> tuple[OutputCheck, ...]:
+        """One check per output, in the model's order."""
+        return tuple(self._result(port.name, port.dtype) for port in self._ports)
+
+    def _result(self, name: str, dtype: str) -> OutputCheck:
+        worst, rounding = self._worst[name], self._roundings.get(name)
+        floating = "float" in dtype or dtype in ("double", "complex64", "complex128")
+        return OutputCheck(
+            name=name,
+            dtype=dtype,
+            equal=not worst.reason,
+            worst_abs=worst.worst_abs,
+            worst_rel=worst.worst_rel,
+            scale=worst.scale,
+            tolerance=self._tolerance(name) if floating else 0.0,
+            why_tolerance=str(rounding) if rounding is not None and floating else "",
+            compared=self._compared[name],
+            reason=worst.reason,
+            where=self._where.get(name, "") if worst.reason else "",
+            weak=self._weakness(name, worst, floating),
+        )
+
+    def _weakness(self, name: str, worst: Difference, floating: bool) -> str:
+        if worst.reason:
+            return ""
+        if self._compared[name] == 0:
+            return "nothing was compared: it was empty or NaN on every input"
+        if floating and worst.scale < _TINY:
+            return f"its values are of the size {worst.scale:.1g}: agreement at such a scale shows little"
+        if name in self._still:
+            return "it was the same for different inputs: agreement on it shows little"
+        return ""
