@@ -33,6 +33,6 @@ def test_the_error_reads_as_its_problem() -> None:
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])  # noqa: S301
 def test_a_copied_error_keeps_its_problem(again: object) -> None:
     error = OnnxsmithError(Problem("a/b", "it broke", "here"))
-    copied = again(error)  # type: ignore[operator]
+    copied = again(error)
     assert copied.problem == error.problem
     assert str(copied) == str(error)

@@ -1,4 +1,4 @@
-"""Holds the pinned alpha engine of symbolic shapes to real runs: what it infers is what the reference evaluator gives."""
+"""Holds the pinned alpha engine of symbolic shapes to real runs: what is inferred is what the reference gives."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 GRAPHS = {
     "elementwise": "(float[a,b] x, float[b] z) => (float y) { t = Add(x, z)\n y = Mul(t, x) }",
     "broadcast of two names": "(float[a,2] x, float[b,2] z) => (float y) { t = Add(x, z)\n y = Max(t, x) }",
-    "broadcast of three names": "(float[a] x, float[b] z, bool[c] m) => (float y) { t = Where(m, x, z)\n y = Neg(t)\n u = Neg(x) }",
-    "broadcast that is declared": "(float[a] x, float[b] z) => (float[out] y) <float[out] t> { t = Sub(x, z)\n y = Abs(t) }",
+    "broadcast of three names":
+        "(float[a] x, float[b] z, bool[c] m) => (float y) { t = Where(m, x, z)\n y = Neg(t)\n u = Neg(x) }",
+    "broadcast that is declared":
+        "(float[a] x, float[b] z) => (float[out] y) <float[out] t> { t = Sub(x, z)\n y = Abs(t) }",
     "convolution":
         "(float[n,3,h,w] x) => (float y) <int64[4] s = {4, 3, 3, 3}> { k = ConstantOfShape(s)\n"
         " t = Conv<pads = [1,1,1,1], strides = [2,2]>(x, k)\n y = MaxPool<kernel_shape = [2,2], ceil_mode = 1>(t) }",
@@ -30,18 +32,22 @@ GRAPHS = {
         " y = ConvTranspose<pads = [1,1,1,1], strides = [2,2], output_padding = [1,1]>(x, k) }",
     "reshape":
         "(float[n,6,t] x) => (float y) <int64[4] s = {0, 0, 2, 3}, int64[2] f = {0, -1}> {"
-        " p = Transpose<perm = [0,2,1]>(x)\n q = Reshape(p, s)\n r = Transpose<perm = [0,2,1,3]>(q)\n y = Reshape(r, f) }",
+        " p = Transpose<perm = [0,2,1]>(x)\n q = Reshape(p, s)\n r = Transpose<perm = [0,2,1,3]>(q)\n"
+        " y = Reshape(r, f) }",
     "shape arithmetic":
         "(float[n,c] x) => (float y) <int64 zero = {0}, int64 one = {1}, int64[1] axes = {0}> { s = Shape(x)\n"
         " a = Gather(s, zero)\n b = Gather(s, one)\n p = Mul(a, b)\n q = Unsqueeze(p, axes)\n y = Reshape(x, q) }",
-    "concat": "(float[n,a] x, float[n,b] z) => (float y) { t = Concat<axis = 1>(x, z)\n y = Concat<axis = 1>(t, t, x) }",
+    "concat":
+        "(float[n,a] x, float[n,b] z) => (float y) { t = Concat<axis = 1>(x, z)\n y = Concat<axis = 1>(t, t, x) }",
     "slice from the ends":
         "(float[n,t] x) => (float y) <int64[1] one = {1}, int64[1] last = {-1}, int64[1] far = {9223372036854775807}> {"
         " p = Slice(x, one, last, one)\n y = Slice(p, one, far, one, one) }",
     "slice beyond the end":
-        "(float[n,t] x) => (float y) <int64[1] o = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] end = {1000}> {"
+        "(float[n,t] x) => (float y)"
+        " <int64[1] o = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] end = {1000}> {"
         " p = Slice(x, o, end, o)\n q = Slice(x, o, end, o, two)\n y = Slice(x, two, four, o) }",
-    "first of a dimension": "(float[n,t] x) => (float y) <int64[1] o = {0}, int64[1] e = {1}> { y = Slice(x, o, e, e) }",
+    "first of a dimension":
+        "(float[n,t] x) => (float y) <int64[1] o = {0}, int64[1] e = {1}> { y = Slice(x, o, e, e) }",
     "slice backwards":
         "(float[n,t] x) => (float y) <int64[1] m = {-1}, int64[1] far = {-9223372036854775807}, int64[1] one = {1}> {"
         " y = Slice(x, m, far, one, m) }",
@@ -71,8 +77,11 @@ GRAPHS = {
         " y = Range(zero, e, two) }",
     "flatten": "(float[n,c,h] x) => (float y) { p = Flatten(x)\n y = Flatten<axis = 2>(x) }",
     "tile": "(float[n,t] x) => (float y) <int64[2] r = {2, 3}> { y = Tile(x, r) }",
-    "depth to space": "(float[n,8,h,w] x) => (float y) { p = DepthToSpace<blocksize = 2>(x)\n y = SpaceToDepth<blocksize = 2>(p) }",
-    "pooling": "(float[n,2,h,w] x) => (float y) { p = GlobalAveragePool(x)\n"
+    "depth to space":
+        "(float[n,8,h,w] x) => (float y) { p = DepthToSpace<blocksize = 2>(x)\n"
+        " y = SpaceToDepth<blocksize = 2>(p) }",
+    "pooling":
+        "(float[n,2,h,w] x) => (float y) { p = GlobalAveragePool(x)\n"
         " y = AveragePool<kernel_shape = [3,2], strides = [2,1], pads = [1,0,1,1]>(x) }",
     "one hot": "(int64[n,t] i) => (int64 y) <int64 depth = {6}, int64[2] v = {0, 1}> { y = OneHot(i, depth, v) }",
     "einsum": '(float[n,i,j] x, float[n,j,k] z) => (float y) { y = Einsum<equation = "nij,njk->nki">(x, z) }',
@@ -98,7 +107,7 @@ def graph(name: str) -> ir.Model:
     return model
 
 
-def arrays(model: ir.Model, sizes: dict[str, int]) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def arrays(model: ir.Model, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     made = {}
     for value in model.graph.inputs:
         assert value.shape is not None
@@ -126,7 +135,7 @@ def test_inferred_shapes_are_those_of_runs(name: str) -> None:
             sizes = dict(zip(names, picked, strict=True))
             try:
                 outputs = session.run(arrays(model, sizes))
-            except Exception:  # noqa: BLE001, S112 — these sizes do not go together
+            except Exception:  # noqa: BLE001 — these sizes do not go together
                 continue
             runs += 1
             for value, array in outputs.items():

@@ -9,12 +9,12 @@ import onnx
 import onnx_ir as ir
 import pytest
 from onnx import parser
-from tests.conftest import Refused
 
 from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import save
 from onnxsmith.model.text import from_text
+from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 
@@ -45,7 +45,7 @@ def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
 
 
 def test_checking_changes_nothing() -> None:
-    model = from_text(HEAD + "g (float[n] x) => (float[n] y) <float[500] w = {}> { y = Abs(x) }".replace("<float[500] w = {}>", ""))
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
     model.graph.register_initializer(ir.Value(name="w", const_value=ir.Tensor(np.zeros(500), name="w")))
     before = ir.to_proto(model).SerializeToString()
     check(model)
@@ -84,6 +84,6 @@ def test_a_model_with_large_weights_is_checked_without_them(tmp_path: Path) -> N
 
 
 def test_a_saved_model_is_as_valid_as_before(tmp_path: Path) -> None:
-    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Add(x, w) }".replace("Add(x, w)", "Abs(x)"))
+    model = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
     save(model, tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)

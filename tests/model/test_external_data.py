@@ -102,7 +102,7 @@ def test_a_model_in_the_current_folder_finds_its_weights(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     loaded = load("m.onnx")
     monkeypatch.chdir("/")
-    assert loaded.graph.initializers["w"].const_value.numpy().tolist() == [0, 1, 2, 3]  # type: ignore[union-attr]
+    assert loaded.graph.initializers["w"].const_value.numpy().tolist() == [0, 1, 2, 3]
 
 
 def test_a_tensor_without_elements_needs_no_bytes(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ PLACES = [in_a_constant, in_a_branch, in_a_function, in_a_default_of_a_function,
 def placed(folder: Path, place: object) -> Path:
     proto = parser.parse_model(ADD)
     proto.graph.initializer.append(numpy_helper.from_array(DATA[:4], "w"))
-    place(proto)  # type: ignore[operator]
+    place(proto)
     return put(folder, proto)
 
 
@@ -217,7 +217,17 @@ def test_in_memory_of_a_model_without_external_data_is_the_model() -> None:
 
 @pytest.mark.parametrize(
     "location",
-    ["../m.data", "sub/../../m.data", "..", "/etc/passwd", "..\\m.data", "\\m.data", "C:\\m.data", "C:m.data", "file:m"],
+    [
+        "../m.data",
+        "sub/../../m.data",
+        "..",
+        "/etc/passwd",
+        "..\\m.data",
+        "\\m.data",
+        "C:\\m.data",
+        "C:m.data",
+        "file:m",
+    ],
 )
 def test_a_location_that_leads_out_is_refused(tmp_path: Path, location: str, refused: Refused) -> None:
     DATA.tofile(tmp_path / "m.data")
@@ -296,9 +306,7 @@ def test_a_location_that_is_no_file_is_damage(tmp_path: Path, name: str, refused
         {"length": "all"},
     ],
 )
-def test_a_reference_that_does_not_fit_is_damage(
-    tmp_path: Path, entries: dict[str, object], refused: Refused
-) -> None:
+def test_a_reference_that_does_not_fit_is_damage(tmp_path: Path, entries: dict[str, object], refused: Refused) -> None:
     with refused("model/external-damaged"):
         load(model(tmp_path, outside(**entries)))
 
@@ -327,8 +335,8 @@ def test_a_tensor_whose_size_makes_no_sense_is_damage(
 ) -> None:
     tensor = outside()
     for field, value in spoiled.items():
-        tensor.ClearField(field)  # type: ignore[arg-type]
-        tensor.MergeFrom(onnx.TensorProto(**{field: value}))  # type: ignore[arg-type]
+        tensor.ClearField(field)
+        tensor.MergeFrom(onnx.TensorProto(**{field: value}))
     with refused("model/external-damaged"):
         load(model(tmp_path, tensor))
 

@@ -97,7 +97,9 @@ def test_a_loaded_model_is_given_back(real: bytes) -> None:
 
 
 def test_the_other_name_of_the_default_domain_becomes_the_short_one() -> None:
-    model = from_text('<ir_version: 10, opset_import: ["ai.onnx": 20]>\ng (float x) => (float y) { y = ai.onnx.Abs(x) }')
+    model = from_text(
+        '<ir_version: 10, opset_import: ["ai.onnx": 20]>\ng (float x) => (float y) { y = ai.onnx.Abs(x) }'
+    )
     assert model.opset_imports == {"": 20}
     assert model.graph.node(0).domain == ""
 
@@ -308,7 +310,7 @@ def with_opaque_type(proto: onnx.ModelProto) -> None:
 )
 def test_what_could_not_be_kept_is_refused(spoil: object, refused: Refused) -> None:
     proto = parser.parse_model(ADD)
-    spoil(proto)  # type: ignore[operator]
+    spoil(proto)
     with refused("model/not-carried"):
         load(proto)
 

@@ -136,10 +136,11 @@ def full() -> onnx.ModelProto:
     proto.model_version, proto.doc_string = 7, "the model"
     helper.set_model_props(proto, {"a": "1", "b": "2"})
     graph, function, branch = proto.graph, proto.functions[0], proto.graph.node[3].attribute[0].g
-    for number, holder in enumerate([graph, function, branch, graph.node[0], function.node[0], branch.node[0],
-                                     graph.input[0], graph.output[0], graph.value_info[0], graph.initializer[0]]):  # fmt: skip
+    holders = [graph, function, branch, graph.node[0], function.node[0], branch.node[0]]
+    holders += [graph.input[0], graph.output[0], graph.value_info[0], graph.initializer[0]]
+    for number, holder in enumerate(holders):
         holder.doc_string = f"doc {number}"
-        helper.set_model_props(holder, {"key": f"value {number}"})  # type: ignore[arg-type]
+        helper.set_model_props(holder, {"key": f"value {number}"})
     graph.node[0].attribute.add(name="noted", type=onnx.AttributeProto.INT, doc_string="an attribute", i=3)
     raw = graph.node[4].attribute.add(name="raw", type=onnx.AttributeProto.STRING)
     raw.s = b"\xff\xfe"
@@ -314,7 +315,7 @@ def test_a_view_of_the_weights_does_not_hinder_saving(tmp_path: Path, external: 
     np.arange(elements, dtype=np.float64).tofile(tmp_path / "w.data")
     (tmp_path / "in.onnx").write_bytes(proto.SerializeToString())
     model = load(tmp_path / "in.onnx")
-    view = model.graph.initializers["w"].const_value.numpy()  # type: ignore[union-attr]
+    view = model.graph.initializers["w"].const_value.numpy()
     save(model, tmp_path / "out.onnx", external_data=external)
     np.testing.assert_array_equal(weight(tmp_path / "out.onnx").numpy(), view)
 

@@ -21,7 +21,9 @@ def of(inputs: str, outputs: str = "float y", more: str = "") -> Signature:
 def with_dims(*dims: int | str | None, name: str = "x") -> Signature:
     """The signature of a model whose file says exactly these dimensions."""
     value = helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims)
-    graph = helper.make_graph([helper.make_node("Abs", [name], ["y"])], "g", [value], [helper.make_value_info("y", onnx.TypeProto())])
+    graph = helper.make_graph(
+        [helper.make_node("Abs", [name], ["y"])], "g", [value], [helper.make_value_info("y", onnx.TypeProto())]
+    )
     return signature(load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)))
 
 
@@ -37,9 +39,7 @@ def with_dims(*dims: int | str | None, name: str = "x") -> Signature:
         (("DynamicDimension.0",), ("DynamicDimension.0",)),
     ],
 )
-def test_every_dimension_has_a_size_or_a_name(
-    dims: tuple[int | str | None, ...], shape: tuple[int | str, ...]
-) -> None:
+def test_every_dimension_has_a_size_or_a_name(dims: tuple[int | str | None, ...], shape: tuple[int | str, ...]) -> None:
     assert with_dims(*dims).inputs[0].shape == shape
 
 

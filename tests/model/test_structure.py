@@ -102,7 +102,7 @@ def test_the_node_that_comes_too_early_is_named(refused: Refused) -> None:
         pytest.param(branching("q = Abs(x)\n p = Neg(q)"), id="two branches use the same name"),
         pytest.param(graph("y = Abs(x)", outputs="float y, float y"), id="an output that is listed twice"),
         pytest.param(graph("z = Abs(x)", outputs="float x"), id="an output that is an input"),
-        pytest.param(f"{HEAD}g (float x) => (float w) <float w = {{1}}> {{ y = Abs(x) }}", id="an output that is a weight"),
+        pytest.param(f"{HEAD}g (float x) => (float w) <float w = {{1}}> {{ y = Abs(x) }}", id="a weight as output"),
         pytest.param(f"{HEAD}g (float x, float w) => (float y) <float w = {{1}}> {{ y = Add(x, w) }}", id="a default"),
         pytest.param(graph("y, = Dropout(x)"), id="an output left out"),
     ],

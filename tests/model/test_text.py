@@ -6,10 +6,10 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import Refused
 
 from onnxsmith.model.text import from_text, to_text
 from onnxsmith.problem import OnnxsmithError
+from tests.conftest import Refused
 
 ADD = '<ir_version: 10, opset_import: ["": 20]>\ng (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
 

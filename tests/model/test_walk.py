@@ -58,6 +58,7 @@ def test_weights_are_counted() -> None:
 
 def test_strings_count_their_letters() -> None:
     model = from_text(
-        '<ir_version: 10, opset_import: ["": 20]>\ng () => (string[2] w) <string[2] w = {"ab", "c"}> { x = Identity(w) }'
+        '<ir_version: 10, opset_import: ["": 20]>\n'
+        'g () => (string[2] w) <string[2] w = {"ab", "c"}> { x = Identity(w) }'
     )
     assert (walk.parameter_count(model), walk.weight_bytes(model)) == (2, 3)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from onnxsmith.model.signature import Port
 from onnxsmith.problem import problem
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Array = npt.NDArray[Any]
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
@@ -69,8 +72,7 @@ def read_image(path: Path, port: Port) -> Array:
         with Image.open(path) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel, which would be cut off")
-            colours = picture.convert("RGBA").convert("RGB")
-            pixels = np.asarray(colours.convert("YCbCr").getchannel(0) if shape[channel] == 1 else colours)
+            pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
     except Exception as error:
         raise problem(
             "input/unreadable",
@@ -86,6 +88,16 @@ def read_image(path: Path, port: Port) -> Array:
     if port.dtype == "uint8":
         return np.ascontiguousarray(batch)
     return (batch / 255).astype({"float": np.float32, "float16": np.float16, "double": np.float64}[port.dtype])
+
+
+def _luminance(picture: Image.Image) -> Image.Image:
+    if picture.mode in ("1", "L", "LA"):
+        return picture.convert("L")  # by way of colours, one grey in twelve would come out one step darker
+    return _colours(picture).convert("YCbCr").getchannel(0)
+
+
+def _colours(picture: Image.Image) -> Image.Image:
+    return picture.convert("RGBA").convert("RGB")  # a palette with transparency warns on any shorter way
 
 
 def write_image(array: Array, path: Path) -> None:

@@ -16,7 +16,6 @@ from google.protobuf.message import Message
 
 from onnxsmith.problem import OnnxsmithError, problem
 
-
 _NOT_LOOKED_THROUGH = {"type", "tp", "type_protos", "t", "tensors", "initializer"}
 
 

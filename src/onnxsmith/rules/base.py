@@ -56,15 +56,6 @@ class Rule(ABC):
         """What replaces the anchor's first output, built on `tape`; an existing value is fine."""
 
 
-def constant(value: ir.Value | None) -> Any:
-    """The numpy array of a value that never changes, or None. An initializer that is also a graph input is a default,
-    which the caller may replace, so it is no constant."""
-    if value is None or (value.is_initializer() and value.is_graph_input()):
-        return None
-    tensor = ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
 def is_sole_use(value: ir.Value) -> bool:
     """Whether exactly one node reads the value, once, and no graph gives it out."""
     return len(value.uses()) == 1 and not value.is_graph_output()

@@ -48,10 +48,22 @@ class _Session(Session):
         _feeds.check(feeds, self.signature)
         try:
             with np.errstate(all="ignore"):
-                results = self._evaluator.run(None, dict(feeds))
+                results = self._evaluator.run(None, {name: _text(value) for name, value in feeds.items()})
         except Exception as error:
             raise _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
+
+
+def _text(value: Value) -> Value:
+    """Strings in the one form that the evaluator gives back: Python's own, in an array of objects."""
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    if value is None or value.dtype.kind not in "OUS":
+        return value
+    texts = np.empty(value.shape, dtype=object)
+    for place, item in np.ndenumerate(value):
+        texts[place] = item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+    return texts
 
 
 def _owned(value: object) -> Value:

@@ -12,7 +12,7 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model import shapes, walk
+from onnxsmith.model import facts, shapes, walk
 from onnxsmith.model.check import check
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.save import staged
@@ -105,7 +105,8 @@ def simplified(
         changed |= engine.apply(copy, rules, journal)
     for one in pipeline.AFTER_RULES:
         one.run(copy)
-    _restore_ports(copy, model)
+    facts.forget(copy)
+    _restore_shapes(copy, model)
     part = Simplification(
         nodes_before=walk.count_nodes(model),
         nodes_after=walk.count_nodes(copy),
@@ -119,13 +120,20 @@ def simplified(
     return copy, part
 
 
-def _restore_ports(copy: ir.Model, model: ir.Model) -> None:
-    """Inputs and outputs keep the shapes that the file declares: they are its contract."""
-    for new, old in zip(
-        (*copy.graph.inputs, *copy.graph.outputs), (*model.graph.inputs, *model.graph.outputs), strict=True
-    ):
+def _restore_shapes(copy: ir.Model, model: ir.Model) -> None:
+    """Ports keep the shapes that the file declares, which are its contract; other values have one where they had one.
+
+    What inference found out would make the file larger, and any reader can find it out again.
+    """
+    ports = zip((*copy.graph.inputs, *copy.graph.outputs), (*model.graph.inputs, *model.graph.outputs), strict=True)
+    for new, old in ports:
         new.shape = old.shape.copy() if old.shape is not None else None
         new.type = old.type
+    declared = {v.name for node in walk.all_nodes(model) for v in node.outputs if v.shape is not None}
+    for node in walk.all_nodes(copy):
+        for value in node.outputs:
+            if value.name not in declared and not value.is_graph_output():
+                value.shape = value.type = None
 
 
 def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Rule]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.model.facts import constant
 from onnxsmith.rules.algebra.identity import Identity
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, constant
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class DropoutInference(Rule):

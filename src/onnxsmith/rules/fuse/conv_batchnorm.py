@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, constant, is_sole_use
+from onnxsmith.model.facts import constant
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
 
 
 class ConvBatchNorm(Rule):

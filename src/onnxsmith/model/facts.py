@@ -1,0 +1,90 @@
+"""What is known of a value before anything runs: constants, and integers as expressions over symbolic dimensions.
+
+Shape inference (`model/shapes.py`) leaves behind what it found out about small integer tensors: for each element an
+integer or an expression such as `batch` or `3*height`. Rules read it here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY
+
+from onnxsmith.model import walk
+
+Element = int | str
+"""An integer, or an expression over symbolic dimensions."""
+
+
+def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
+    """The array of a value that never changes, or None.
+
+    An initializer that is also a graph input is a default, which the caller may replace, so it is no constant.
+    """
+    if value is None or (value.is_initializer() and value.is_graph_input()):
+        return None
+    if not value.is_initializer() and (value.producer() is None or not _is_constant_node(value.producer())):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
+def _is_constant_node(node: ir.Node | None) -> bool:
+    return node is not None and node.op_type == "Constant" and not node.domain
+
+
+def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
+    """The elements of an integer tensor of rank 0 or 1, as far as they are known: all of them, or None."""
+    if value is None:
+        return None
+    array = constant(value)
+    if array is not None:
+        return tuple(int(n) for n in array.ravel()) if array.dtype.kind in "iu" and array.ndim <= 1 else None
+    text = value.metadata_props.get(SYM_DATA_KEY)
+    if text is None or value.is_graph_input():
+        return None
+    found = json.loads(text)
+    elements = found if isinstance(found, list) else [found]
+    known = all(isinstance(e, int) or (isinstance(e, str) and _is_sure(e)) for e in elements)
+    return tuple(elements) if known else None
+
+
+def _is_sure(expression: str) -> bool:
+    return bool(expression) and expression != "None"
+
+
+def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
+    """The dimensions of a value: integers, expressions, None for one of which nothing is known; None without a rank."""
+    if value is None or value.shape is None:
+        return None
+    return tuple(dim if isinstance(dim, int) else dim.value for dim in value.shape)
+
+
+def same(a: Sequence[Element | None] | None, b: Sequence[Element | None] | None) -> bool:
+    """Whether two shapes are provably equal: known, and the same expression everywhere."""
+    return (
+        a is not None
+        and b is not None
+        and len(a) == len(b)
+        and all(x == y and x is not None for x, y in zip(a, b, strict=True))
+    )
+
+
+def forget(model: ir.Model) -> None:
+    """Takes what inference noted out of the metadata, where it would be written to the file."""
+    for node in walk.all_nodes(model):
+        for value in node.outputs:
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+    for graph in walk.graphs(model):
+        for value in (*graph.inputs, *graph.initializers.values()):
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+
+
+def scalar(number: Any, like: npt.DTypeLike) -> npt.NDArray[Any]:
+    """A 0-d array of that dtype."""
+    return np.asarray(number, like)

@@ -1,0 +1,1 @@
+"""Shape arithmetic that follows from what is known of the dimensions."""

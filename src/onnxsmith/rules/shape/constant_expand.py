@@ -1,0 +1,72 @@
+"""An `Expand` whose target is known becomes constant, or goes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules.algebra.identity import Identity
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+
+class ConstantExpand(Rule):
+    """Expand broadcasts both ways, so a 1 in its target keeps the data's dimension. Where the target says the data's own
+    dimension, 1 says the same; a target of ones alone expands nothing.
+
+    Refused:
+    1. An element is symbolic and not the data's dimension at the same place, counted from the right.
+    2. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[batch,4] x) => (float[batch,4] y) {
+            s = Shape(x)
+            e = Expand(x, s)
+            y = Relu(e)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[batch,4] x) => (float[batch,4] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = ("Expand",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        target, data = facts.integers(node.inputs[1]), facts.dims(node.inputs[0])
+        if target is None or data is None:
+            return None
+        written = _written(target, data)
+        if written is None:
+            return NoMatch("an element of the target depends on sizes that are not the data's", node.name or "")
+        if len(written) <= len(data) and all(element == 1 for element in written):
+            return Identity().match(node)
+        if facts.constant(node.inputs[1]) is not None:
+            return None
+        return Match(node, (node,), {"target": written})
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        if "target" not in match.found:
+            return Identity().rewrite(tape, match)
+        target = ir.tensor(np.array(match.found["target"], np.int64))
+        source = match.node.inputs[1]
+        name = source.name if source is not None and source.name else "target"
+        return tape.op("Expand", [match.node.inputs[0], tape.initializer(target, name=f"{name}_known")])
+
+
+def _written(target: tuple[facts.Element, ...], data: tuple[facts.Element | None, ...]) -> list[int] | None:
+    """The target with 1 wherever it says the data's own dimension."""
+    padded = (None,) * (len(target) - len(data)) + data[max(0, len(data) - len(target)) :]
+    written: list[int] = []
+    for element, dim in zip(target, padded, strict=True):
+        if element == dim:
+            written.append(1)
+        elif isinstance(element, int):
+            written.append(element)
+        else:
+            return None
+    return written

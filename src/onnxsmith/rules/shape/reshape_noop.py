@@ -1,0 +1,43 @@
+"""A `Reshape` to the shape that is there already."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules.algebra.identity import Identity
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+
+class ReshapeNoop(Rule):
+    """A Reshape whose result has the data's shape, provably for every size, gives the data. Squeeze,
+    Unsqueeze and Flatten that change no dimension are the same.
+
+    Refused:
+    1. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[batch,4] x) => (float[batch,4] y) <int64[2] t = {-1, 4}> {
+            a = Reshape(x, t)
+            y = Relu(a)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[batch,4] x) => (float[batch,4] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
+        if not facts.same(before, after):
+            return None
+        return Identity().match(node)
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        return Identity().rewrite(tape, match)

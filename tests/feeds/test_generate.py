@@ -1,0 +1,210 @@
+"""Values are the same to the bit for the same seed, of the right dtype, and inside what the graph allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from onnxsmith.feeds.generate import SPREADS, Feed, Generator, shape_of, size_of
+from onnxsmith.feeds.ranges import Allowed
+from onnxsmith.model.signature import Dim, Port, Signature
+from onnxsmith.model.text import from_text
+from tests.conftest import Refused
+
+DTYPES = [d.name.lower() for d in ir.DataType if d != ir.DataType.UNDEFINED]
+
+
+def generator(*ports: Port, **more: Any) -> Generator:
+    return Generator(Signature(ports, ()), **more)
+
+
+def one(port: Port, *, sizes: dict[str, int] | None = None, seed: int = 0, spread: str = "normal", **more: Any) -> Any:
+    return generator(port, **more).feed(sizes or {}, seed=seed, spread=spread).values[port.name]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0,)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_are_arrays_of_the_ports_dtype_and_shape(dtype: str, shape: tuple[int, ...]) -> None:
+    found = one(Port("x", dtype, shape))
+    assert isinstance(found, np.ndarray)
+    assert found.shape == shape
+    assert found.dtype == (object if dtype == "string" else ir.DataType[dtype.upper()].numpy())
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (64,)], ids=str)
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "string"])
+@pytest.mark.parametrize("seed", range(4))
+def test_values_are_not_all_zero(dtype: str, shape: tuple[int, ...], seed: int) -> None:
+    assert one(Port("x", dtype, shape), seed=seed).astype(np.complex128).any()
+
+
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "string"])
+def test_values_are_finite(dtype: str) -> None:
+    assert np.isfinite(one(Port("x", dtype, (200,))).astype(np.complex128)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_same_seed_gives_the_same_values(dtype: str) -> None:
+    first, second = (one(Port("x", dtype, (20,)), seed=7) for _ in range(2))
+    assert first.tolist() == second.tolist()
+    if dtype != "string":
+        assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float", "int64", "bool", "string"])
+def test_another_seed_gives_other_values(dtype: str) -> None:
+    first, second = (one(Port("x", dtype, (40,)), seed=seed) for seed in (1, 2))
+    assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float", "int64", "bool", "string"])
+def test_two_inputs_do_not_get_the_same_values(dtype: str) -> None:
+    values = generator(Port("x", dtype, (40,)), Port("z", dtype, (40,))).feed({}).values
+    assert values["x"].tolist() != values["z"].tolist()
+
+
+def test_values_do_not_depend_on_other_inputs() -> None:
+    alone = one(Port("x", "float", (5,)))
+    together = generator(Port("a", "float", (3,)), Port("x", "float", (5,))).feed({}).values["x"]
+    assert alone.tolist() == together.tolist()
+
+
+def test_values_stay_the_same_from_version_to_version() -> None:
+    assert one(Port("x", "float", (2,))).tolist() == pytest.approx([-0.64854, 1.08172], abs=2e-5)
+    assert one(Port("x", "int64", (6,))).tolist() == one(Port("x", "int32", (6,))).tolist()
+
+
+# Kinds
+
+
+def test_a_sequence_has_two_different_elements() -> None:
+    found = one(Port("x", "float", ("n",), kind="sequence"), sizes={"n": 3})
+    assert [value.shape for value in found] == [(3,), (3,)]
+    assert found[0].tolist() != found[1].tolist()
+
+
+def test_an_optional_and_a_default_are_left_out() -> None:
+    ports = (Port("o", "float", (1,), kind="optional"), Port("w", "float", (1,), default=True), Port("x", "float", ()))
+    assert list(generator(*ports).feed({}).values) == ["x"]
+
+
+# Limits
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "uint64"])
+@pytest.mark.parametrize(("low", "high"), [(0, 9), (3, 3), (100, 109), (0, 0), (5, 127)])
+def test_integers_stay_inside_their_limits(dtype: str, low: int, high: int) -> None:
+    found = one(Port("x", dtype, (300,)), allowed={"x": Allowed(low, high)})
+    assert low <= found.min() <= found.max() <= high
+
+
+def test_negative_limits_are_kept() -> None:
+    found = one(Port("x", "int64", (100,)), allowed={"x": Allowed(-20, -11)})
+    assert set(found.tolist()) == set(range(-20, -10))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint4", "int4", "int2", "uint2", "int8"])
+def test_limits_beyond_the_dtype_are_cut(dtype: str) -> None:
+    kind = ir.DataType[dtype.upper()]
+    least, most = (kind.min, kind.max)
+    found = one(Port("x", dtype, (300,)), allowed={"x": Allowed(-1000, 1000)}).astype(int)
+    assert least <= found.min() <= found.max() <= most
+    assert len(set(found.tolist())) > 1
+
+
+def test_choices_are_the_only_values() -> None:
+    found = one(Port("x", "int64", (50,)), allowed={"x": Allowed(8, 17, (8, 16, 17))})
+    assert set(found.tolist()) == {8, 16, 17}
+
+
+def test_a_chosen_value_fills_the_input() -> None:
+    made = generator(Port("x", "int64", (3,)), allowed={"x": Allowed(8, 16, (8, 16))})
+    assert made.choices() == {"x": (8, 16)}
+    assert made.feed({}, chosen={"x": 16}).values["x"].tolist() == [16, 16, 16]
+
+
+def test_texts_are_those_that_the_model_knows() -> None:
+    assert set(one(Port("x", "string", (50,)), texts={"x": ("cat", "dog")}).tolist()) == {"cat", "dog"}
+
+
+def test_a_model_limits_its_own_inputs() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]>\n'
+        "g (int64[n] i, float[n] x, string[n] s, bool[n] b, int64[1] d) => (float[n] y)"
+        " <float[3] table = {1, 2, 3}, int64[1] d = {5}> { g = Gather(table, i)\n y = Add(g, x) }"
+    )
+    made = Generator.for_model(model)
+    assert made.allowed == {"i": Allowed(0, 2, (), "Gather")}
+    assert "Straße" in made.texts["s"]
+    assert set(made.feed({"n": 40}).values["i"].tolist()) == {0, 1, 2}
+
+
+# Spreads and examples
+
+
+@pytest.mark.parametrize(("spread", "low", "high"), [("normal", -9, 9), ("unit", 0, 1), ("positive", 1, 2)])
+def test_a_spread_has_its_range(spread: str, low: float, high: float) -> None:
+    found = one(Port("x", "float", (2000,)), spread=spread)
+    assert low <= found.min() < found.max() <= high
+    assert bool(found.min() < -1) is (spread == "normal")
+    assert spread in SPREADS
+
+
+def test_floats_follow_an_example() -> None:
+    example = np.linspace(10, 20, 50, dtype=np.float32)
+    found = one(Port("x", "float", (500,)), examples={"x": example})
+    assert 10 <= found.min() < 14 < 16 < found.max() <= 20
+
+
+def test_integers_follow_an_example_where_the_graph_limits_nothing() -> None:
+    example = np.array([100, 102])
+    assert set(one(Port("x", "int64", (50,)), examples={"x": example}, allowed={}).tolist()) == {100, 101, 102}
+    limited = one(Port("x", "int64", (50,)), examples={"x": example}, allowed={"x": Allowed(0, 3, (), "Gather")})
+    assert limited.max() <= 3
+
+
+@pytest.mark.parametrize(
+    "example", [np.array([]), np.array([5.0]), np.array([5.0, 5.0]), np.full(3, np.nan), np.array([np.inf, np.nan])]
+)
+def test_an_example_that_says_nothing_is_passed_over(example: np.ndarray) -> None:
+    assert one(Port("x", "double", (5,)), examples={"x": example}).tolist() == one(Port("x", "double", (5,))).tolist()
+
+
+def test_gaps_in_an_example_are_passed_over() -> None:
+    found = one(Port("x", "double", (50,)), examples={"x": np.array([1.0, np.nan, 2.0, np.inf])})
+    assert 1 <= found.min() < found.max() <= 2
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("dim", "size"),
+    [(4, 4), ("n", 6), ("x.0", 3), ("2*n", 12), ("n + m", 8), ("n/2", 3), ("floor(n/4)", 1), ("n//4", 1), ("a-b", 9)],
+)
+def test_a_dimension_is_worth_its_size(dim: Dim, size: int) -> None:
+    assert size_of(dim, {"n": 6, "m": 2, "x.0": 3, "a-b": 9}) == size
+
+
+@pytest.mark.parametrize(
+    "dim", ["nobody", "n + nobody", "n - 7", "n/4", "batch size", "?", "n n", "((", ")", "", "1/0", "n;"]
+)
+def test_a_dimension_without_a_size_is_told(dim: str, refused: Refused) -> None:
+    with refused("feeds/unknown-size"):
+        size_of(dim, {"n": 6})
+
+
+def test_an_unknown_rank_is_told(refused: Refused) -> None:
+    with refused("feeds/unknown-rank") as refusal:
+        shape_of(Port("x", "float", None), {})
+    assert "--input x=" in refusal.problem.fix
+
+
+def test_a_feed_says_how_it_came_about() -> None:
+    port = Port("x", "int64", ("n",))
+    feed = generator(port).feed({"n": 2}, seed=3, spread="unit", chosen={"x": 1})
+    assert isinstance(feed, Feed)
+    assert (feed.label, feed.sizes) == ("n=2, x:=1, seed 3, unit", {"n": 2})

@@ -1,0 +1,163 @@
+"""What an integer input may be follows from what the graph does with it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from onnxsmith.feeds.ranges import Allowed, allowed, strings
+from onnxsmith.model.text import from_text
+
+TABLE = "float[10,4] table = {" + ",".join(["0"] * 40) + "}"
+
+
+def of(nodes: str, *, x: str = "int64[n] x", weights: str = "", outputs: str = "") -> Allowed:
+    """What `x` may be; the outputs are what the last node makes."""
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]>\n'
+        f"g ({x}) => ({outputs or 'float y'}) <{TABLE}{', ' + weights if weights else ''}> {{ {nodes} }}"
+    )
+    return allowed(model.graph.inputs[0])
+
+
+def bounds(found: Allowed) -> tuple[int, int]:
+    return found.low, found.high
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights", "wanted"),
+    [
+        ("y = Gather(table, x)", "", (0, 9)),
+        ("y = Gather<axis = 1>(table, x)", "", (0, 3)),
+        ("y = Gather<axis = -1>(table, x)", "", (0, 3)),
+        ("c = Cast<to = 6>(x)\n y = Gather(table, c)", "", (0, 9)),
+        ("u = Unsqueeze(x, k)\n y = Gather(table, u)", "int64[1] k = {0}", (0, 9)),
+        ("a = Add(x, k)\n y = Gather(table, a)", "int64 k = {3}", (0, 6)),
+        ("a = Add(k, x)\n y = Gather(table, a)", "int64 k = {3}", (0, 6)),
+        ("a = Sub(x, k)\n y = Gather(table, a)", "int64 k = {3}", (3, 12)),
+        ("a = Add(x, k)\n y = Gather(table, a)", "int64 k = {-100}", (100, 109)),
+        ("a = Add(x, k)\n y = Gather(table, a)", "int64 k = {20}", (-20, -11)),
+        ("a = Add(x, k)\n b = Sub(a, k)\n y = Gather(table, b)", "int64 k = {3}", (0, 9)),
+        ("c = Cast<to = 6>(x)\n u = Unsqueeze(c, k)\n a = Add(u, j)\n y = Gather(table, a)",
+         "int64[1] k = {0}, int32 j = {1}", (0, 8)),
+        ("s, t = Split<num_outputs = 2>(x)\n y = Gather(table, t)", "", (0, 9)),
+        ("a = Concat<axis = 0>(k, x)\n y = Gather(table, a)", "int64[1] k = {0}", (0, 9)),
+        ("a = Gather(x, k)\n y = Gather(table, a)", "int64[1] k = {0}", (0, 9)),
+        ("z = Gather(table, x)\n y = Gather<axis = 1>(table, x)", "", (0, 3)),
+        ("y = GatherElements(table, x)", "", (0, 9)),
+        ("y = GatherElements<axis = 1>(table, x)", "", (0, 3)),
+        ("y = ScatterElements<axis = 1>(table, x, v)", "float[1,1] v = {0}", (0, 3)),
+        ("y = OneHot(x, d, v)", "int64 d = {7}, float[2] v = {0, 1}", (0, 6)),
+        ("m = Cast<to = 9>(x)\n y = Not(m)", "", (0, 1)),
+        ("c = Cast<to = 1>(x)\n m = Sub(one, c)\n y = Neg(m)", "float one = {1}", (0, 1)),
+        ("y = Reshape(table, x)", "", (1, 4)),
+        ("y = Expand(table, x)", "", (1, 4)),
+        ("y = ConstantOfShape(x)", "", (1, 4)),
+    ],
+)  # fmt: skip
+def test_limits_are_found_through_the_graph(nodes: str, weights: str, wanted: tuple[int, int]) -> None:
+    assert bounds(of(nodes, weights=weights)) == wanted
+
+
+@pytest.mark.parametrize(("shape", "wanted"), [("[n,1]", (0, 9)), ("[n,2]", (0, 3)), ("[n,k]", (0, 3))])
+def test_index_tuples_stay_inside_every_axis_that_they_reach(shape: str, wanted: tuple[int, int]) -> None:
+    assert bounds(of("y = GatherND(table, x)", x=f"int64{shape} x")) == wanted
+
+
+def test_batch_dimensions_are_not_indexed() -> None:
+    assert bounds(of("y = GatherND<batch_dims = 1>(table, x)", x="int64[10,1] x")) == (0, 3)
+
+
+def test_an_index_inside_a_branch_is_found() -> None:
+    found = of(
+        "y = If(c) <then_branch = a () => (float[n,4] p) { p = Gather(table, x) },"
+        " else_branch = b () => (float[n,4] q) { i = Neg(x)\n q = Gather(table, k) }>",
+        x="int64[n] x, bool c",
+        weights="int64[1] k = {0}",
+    )
+    assert bounds(found) == (0, 9)
+
+
+@pytest.mark.parametrize(
+    ("x", "nodes", "wanted"),
+    [
+        ("uint8[n] x", "c = Cast<to = 7>(x)\n a = Add(c, k)\n y = Gather(table, a)", (0, 0)),
+        ("int8[n] x", "c = Cast<to = 7>(x)\n y = Gather(big, c)", (0, 127)),
+        ("uint8[n] x", "c = Cast<to = 7>(x)\n y = Gather(big, c)", (0, 255)),
+    ],
+)
+def test_limits_stay_inside_the_dtype(x: str, nodes: str, wanted: tuple[int, int]) -> None:
+    big = "float[300] big = {" + ",".join(["0"] * 300) + "}"
+    assert bounds(of(nodes, x=x, weights=f"int64 k = {{9}}, {big}")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("nodes", "choices"),
+    [
+        ("y = Equal(x, k)", (8, 9)),
+        ("y = Equal(k, x)", (8, 9)),
+        ("y = Greater(x, k)", (8, 9)),
+        ("c = Cast<to = 1>(x)\n y = LessOrEqual(c, f)", (2, 3)),
+        ("y = Equal(x, k)\n z = Equal(x, j)", (8, 16, 17)),
+        ("a = Add(x, j)\n y = Equal(a, k)", (-8, -7)),
+        ("u = Unsqueeze(x, k)\n y = Equal(u, j)", (16, 17)),
+        ("y = Equal(x, many)", (1, 2, 3)),
+    ],
+)
+def test_compared_constants_are_choices_with_one_other(nodes: str, choices: tuple[int, ...]) -> None:
+    found = of(
+        nodes, weights="int64 k = {8}, int64 j = {16}, float f = {2}, int64[2] many = {1, 2}", outputs="bool[n] y"
+    )
+    assert found.choices == choices
+    assert bounds(found) == (min(choices), max(choices))
+
+
+def test_a_choice_outside_the_limits_is_none() -> None:
+    found = of("y = Gather(table, x)\n z = Equal(x, k)", weights="int64 k = {50}")
+    assert (found.choices, bounds(found)) == ((), (0, 9))
+
+
+def test_a_choice_outside_the_dtype_is_none() -> None:
+    found = of("c = Cast<to = 7>(x)\n y = Equal(c, k)", x="uint8[n] x", weights="int64[2] k = {0, 300}")
+    assert found.choices == (0, 1)
+
+
+def test_a_fraction_is_no_choice() -> None:
+    assert of("c = Cast<to = 1>(x)\n y = Equal(c, k)", weights="float k = {1.5}").choices == ()
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    ["y = Neg(x)", "m = Mul(x, k)\n y = Gather(table, m)", "a = Sub(k, x)\n y = Gather(table, a)", "y = Add(x, x)"],
+)
+def test_what_nothing_limits_is_small(nodes: str) -> None:
+    assert of(nodes, weights="int64 k = {3}") == Allowed(0, 4)
+
+
+def test_a_symbolic_size_limits_nothing() -> None:
+    found = of("y = Gather(z, x)", x="int64[n] x, float[m,2] z")
+    assert bounds(found) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"), [("[embed] y = Gather(table, x)", "Gather embed"), ("y = Equal(x, k)", "Equal")]
+)
+def test_the_limiting_node_is_named(nodes: str, why: str) -> None:
+    assert of(nodes, weights="int64 k = {3}").why == why
+
+
+def test_values_are_followed_around_a_diamond_once() -> None:
+    doubling = "\n".join(f"a{n + 1} = Concat<axis = 0>(a{n}, a{n})" for n in range(40))
+    assert bounds(of(f"a0 = Identity(x)\n{doubling}\n y = Gather(table, a40)")) == (0, 9)
+
+
+def test_known_strings_are_found() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]>\ng (string[n] x) => (int64[n] y) {'
+        ' y = ai.onnx.ml.LabelEncoder<keys_strings = ["cat", "dog", "cat"], values_int64s = [0, 1, 2]>(x) }'
+    )
+    assert strings(model.graph.inputs[0]) == ("cat", "dog")
+
+
+def test_other_strings_are_ordinary_ones() -> None:
+    assert "Straße" in strings(ir.Value(name="x"))
