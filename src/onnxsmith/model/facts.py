@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
@@ -85,6 +84,13 @@ def forget(model: ir.Model) -> None:
             value.metadata_props.pop(SYM_DATA_KEY, None)
 
 
-def scalar(number: Any, like: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A 0-d array of that dtype."""
-    return np.asarray(number, like)
+def opset(node: ir.Node) -> int:
+    """The version of ONNX's own operator set that holds for the node; 0 where none is imported."""
+    return node.graph.opset_imports.get("", 0) if node.graph is not None else 0
+
+
+def spread_opsets(model: ir.Model) -> None:
+    """Notes the model's opsets at every branch and loop body, which have none of their own in a file."""
+    for graph in walk.graphs(model):
+        if not graph.opset_imports:
+            graph.opset_imports.update(model.opset_imports)

@@ -92,6 +92,7 @@ def simplified(
     """A simplified copy of `model` (weights shared) and what was done; not verified."""
     rules = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))
     copy, doubt = shapes.inferred(model)
+    facts.spread_opsets(copy)
     journal = Journal()
     rounds, changed = 0, True
     while changed and rounds < _MOST_ROUNDS:

@@ -10,7 +10,7 @@ from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One output over all runs. `worst_rel` and `tolerance` are relative to the output's scale (its root mean square)."""
+    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square."""
 
     name: str
     dtype: str

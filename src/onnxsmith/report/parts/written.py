@@ -10,7 +10,7 @@ from onnxsmith.report.base import Block, Facts, Part, Text
 
 @dataclass(frozen=True)
 class Written(Part):
-    """Files written, the model first, with their sizes in bytes; empty when nothing was, for the reason in `why_not`."""
+    """Files written, the model first, with their sizes in bytes; none, for the reason in `why_not`, when none was."""
 
     title = "Files"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -54,7 +56,7 @@ class ConvBatchNorm(Rule):
         if spatial is not None and not spatial.as_int():
             return NoMatch("it normalises each position by itself", node.name or "")
         names = ("scale", "shift", "mean", "variance")
-        found = {name: constant(value) for name, value in zip(names, node.inputs[1:], strict=False)}
+        found: dict[str, Any] = {name: constant(value) for name, value in zip(names, node.inputs[1:], strict=False)}
         found["weight"] = constant(conv.inputs[1])
         found["bias"] = constant(conv.inputs[2]) if len(conv.inputs) > 2 and conv.inputs[2] is not None else 0.0
         missing = [name for name in (*names, "weight", "bias") if found.get(name) is None]
