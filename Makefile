@@ -15,7 +15,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test lint bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 16
@@ -24,10 +24,7 @@ demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enla
 	$(BIN)/onnxsmith export examples/super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
 	$(BIN)/python examples/super_resolution/upscale.py superres.onnx examples/super_resolution/photo.png -o upscaled.png --evaluate
 
-test: $(DEV_STAMP) ## run the tests, except those that take long or need a GPU
-	$(BIN)/python -m pytest -m "not slow and not gpu"
-
-test-all: $(DEV_STAMP) ## run all tests that need no GPU
+test: $(DEV_STAMP) ## run the tests, except those that need a GPU
 	$(BIN)/python -m pytest -m "not gpu"
 
 lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which

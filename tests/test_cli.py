@@ -390,3 +390,44 @@ def test_what_is_over_in_two_seconds_draws_no_bar(tmp_path: Path) -> None:
 def test_no_bar_without_a_terminal(tmp_path: Path) -> None:
     code = SLOW.format(module="cli", name="_progress", arguments="enabled=True").replace("0.5", "2.5")
     assert called(cwd=tmp_path, code=code) == (0, "done\n", "")
+
+
+def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m onnxsmith explain all | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "0"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_under_the_report_is_exit_status_two(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "onnxsmith", "explain", "all"]
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_that_nobody_foresaw_is_exit_status_two(tmp_path: Path) -> None:
+    program = (
+        "from onnxsmith.commands.explain import Explain\n"
+        "def run(self): raise ZeroDivisionError('unforeseen')\n"
+        "Explain.run = run\n"
+        "from onnxsmith.cli import main\n"
+        "import sys; sys.argv = ['onnxsmith', 'explain', 'all']; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "internal/unexpected" in done.stderr
+    assert "ZeroDivisionError: unforeseen" in done.stderr
+
+
+def test_what_a_model_prints_stays_out_of_the_json(tmp_path: Path) -> None:
+    (tmp_path / "chatty.py").write_text(
+        "import torch\nprint('loading')\n"
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        print('forward')\n        return x + 1\n"
+        "def build(): return Net(), (torch.rand(2),)\n"
+    )
+    command = [sys.executable, "-m", "onnxsmith", "export", "chatty.py:build", "-o", "m.onnx", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["verdict"] == "done", done.stderr
+    assert "loading" in done.stderr

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import io
+import os
 import signal
 import sys
+import traceback
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -33,7 +36,16 @@ _SHARED = {
 def main() -> None:
     """The entry point of the `onnxsmith` command."""
     signal.signal(signal.SIGTERM, _terminated)
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
+    try:
+        app()
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stderr.write(f"the report could not be written: {error}\n")
+        sys.exit(2)
 
 
 def _terminated(*_: object) -> None:
@@ -86,6 +98,8 @@ def _function(command: type[Command]) -> Callable[..., None]:
     return call
 
 
+_PIPE_WIDTH = 160
+"""Columns of a report that goes into a file or a pipe."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -115,7 +129,13 @@ def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
     except KeyboardInterrupt:
         stopped = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
         report = Report(command.name, Verdict.FAILED, problems=(stopped,))
-    return _render(report, json=json, html=html, quiet=quiet)
+    except Exception as error:  # noqa: BLE001 — whatever it is, the exit status has to tell it from a difference
+        report = Report(command.name, Verdict.FAILED, problems=(_unexpected(error),))
+    try:
+        return _render(report, json=json, html=html, quiet=quiet)
+    except BrokenPipeError:  # the reader has seen enough (`| head`); what was to be done is done
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return report.verdict.exit_code
 
 
 def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
@@ -142,11 +162,22 @@ def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
             return report.verdict.exit_code
         report = dataclasses.replace(report, problems=())
     if not quiet:
-        terminal.show(report, Console())
+        terminal.show(report, terminal.console(None if sys.stdout.isatty() else _PIPE_WIDTH))
     elif report.problems:
         for found in report.problems:
             terminal.show_problem(found, failed_console)
     return report.verdict.exit_code
+
+
+def _unexpected(error: Exception) -> Problem:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return Problem(
+        "internal/unexpected",
+        "this should not have happened",
+        where=f"{frame.filename}:{frame.lineno}, in {frame.name}",
+        why=f"{type(error).__name__}: {error}",
+        fix="it is a defect of onnxsmith: report it with the command and, if you can, the model",
+    )
 
 
 @contextmanager

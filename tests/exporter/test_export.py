@@ -410,3 +410,12 @@ def test_the_report_maps_names_to_arguments() -> None:
     capture = result.report.part(Capture)
     assert [(port.name, port.argument) for port in capture.inputs] == [("image", "x"), ("mask", "unused")]
     assert [(port.name, port.argument) for port in capture.outputs] == [("b", "boxes"), ("s", "scores")]
+
+
+def test_the_file_tells_nobody_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+    exported(Small(), (torch.rand(2, 1, 8, 6),), output=tmp_path / "m.onnx")
+    data = (tmp_path / "m.onnx").read_bytes()
+    assert b"test_export.py" in data
+    assert str(Path(__file__).parent).encode() not in data
+    assert b"site-packages" not in data

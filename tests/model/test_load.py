@@ -346,10 +346,30 @@ def test_a_tensor_that_does_not_hold_its_shape_is_invalid(tensor: onnx.TensorPro
     assert "tensor 'w'" in refusal.problem.where
 
 
-def test_names_that_are_not_text_are_refused(refused: Refused) -> None:
-    data = parser.parse_model(ADD).SerializeToString().replace(b"Add", b"A\xff\xfe")
+def marked() -> onnx.ModelProto:
+    """A model in which each text is another letter, doubled."""
+    proto = parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 20]>\nAA (float[BB] CC) => (float DD) { [EE] DD = FF(CC) }'
+    )
+    proto.doc_string, proto.graph.node[0].doc_string, proto.graph.input[0].type.denotation = "GG", "HH", "II"
+    helper.set_model_props(proto, {"JJ": "KK"})
+    helper.set_model_props(proto.graph.node[0], {"LL": "MM"})
+    proto.graph.node[0].attribute.add(name="NN", type=onnx.AttributeProto.INT)
+    tensor = numpy_helper.from_array(np.zeros(1), "OO")
+    helper.set_model_props(tensor, {"PP": "QQ"})
+    proto.graph.initializer.append(tensor)
+    proto.opset_import.add(domain="RR", version=1)
+    proto.functions.append(helper.make_function("SS", "TT", ["UU"], ["VV"], [], []))
+    proto.functions[0].node.add(op_type="Abs", input=["UU"], output=["VV"])
+    return proto
+
+
+@pytest.mark.parametrize("letter", "ABCDEFGHIJKLMNOPQRSTUV")
+def test_a_text_that_is_not_utf8_is_refused(letter: str, refused: Refused) -> None:
+    data = marked().SerializeToString()
+    assert letter.encode() * 2 in data
     with refused("model/invalid"):
-        from_proto(onnx.ModelProto.FromString(data), where="a test")
+        from_proto(onnx.ModelProto.FromString(data.replace(letter.encode() * 2, b"\xff\xfe")), where="a test")
 
 
 def test_a_message_nested_beyond_measure_is_refused(refused: Refused) -> None:

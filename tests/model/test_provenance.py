@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sysconfig
+from pathlib import Path
+
 import onnx_ir as ir
 import pytest
 from hypothesis import given
@@ -55,11 +58,28 @@ def test_a_node_that_says_nothing_has_no_origin() -> None:
         ("/opt/site-packages/torch/nn/functional.py", ""),
         ("C:\\py\\site-packages\\torch\\nn\\functional.py", ""),
         ("/src/pytorch/torch/nn/functional.py", ""),
+        ("torch/nn/modules/conv.py", ""),
+        ("torch/_ops.py", ""),
+        ("net.py", "net.py:7"),
     ],
 )
 def test_lines_of_torch_itself_are_not_the_users(file: str, source: str) -> None:
     trace = f'File "{file}", line 7, in forward\n    return x'
     assert provenance.of(node(stack_trace=trace)).source == source
+
+
+def test_a_shortened_trace_names_the_same_line() -> None:
+    here = f"{Path.cwd()}/pkg/net.py"
+    packages = sysconfig.get_path("purelib")
+    trace = TRACE.replace("/home/me/net.py", here).replace("/opt/lib/python3.11/site-packages", packages)
+        "/opt/lib/python3.11/site-packages", sysconfig.get_path("purelib")
+    )
+    found = node(stack_trace=trace)
+    graph = ir.Graph([], [], nodes=[found], opset_imports={"": 20})
+    assert provenance.of(found).source == f"{here}:12"
+    provenance.shorten(ir.Model(graph, ir_version=10))
+    assert provenance.of(found).source == "pkg/net.py:12"
+    assert str(Path.cwd()) not in found.metadata_props["pkg.torch.onnx.stack_trace"]
 
 
 @pytest.mark.parametrize("text", ["[", "{[]: 1}", "5", "'a'", "[1, 2]", "(" * 5000, "\0", "__import__('os')"])

@@ -25,6 +25,12 @@ def test_weights_are_shown_when_asked_for(weights: bool) -> None:
     assert ("{1,2}" in to_text(from_text(ADD), weights=weights)) is weights
 
 
+def test_bytes_in_a_string_attribute_are_shown() -> None:
+    model = from_text(ADD.replace("Add(x, w)", 'other.Op<code = "text"> (x, w)'))
+    model.graph.node(0).attributes["code"] = ir.Attr("code", ir.AttributeType.STRING, b"\xff\x00")
+    assert "\\xff" in to_text(model)
+
+
 def test_the_place_of_a_mistake_is_told(refused: Refused) -> None:
     with refused("model/text-syntax") as refusal:
         from_text(ADD.replace("=>", "=="))

@@ -86,16 +86,21 @@ def test_refused(case: str) -> None:
 
 KEPT = {
     "an unused input": "g (float[N] x, float[N] unused) => (float[N] y) { y = Neg(x) }",
-    "a default that a caller may replace": "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Neg(x) }",
+    "a default that a caller may replace": (
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Neg(x) }"
+    ),
     "an output position": "g (float[4] x) => (float[2] b) { a, b = Split<axis = 0, num_outputs = 2>(x) }",
     "a node that only a branch reads": """g (float[N] x, bool c) => (float[N] y) {
         a = Neg(x)
         y = If(c) <then_branch = t () => (float[N] p) { p = Abs(a) }, else_branch = e () => (float[N] q) { q = Exp(a) }>
     }""",
     "an initializer that only a branch reads": """g (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
-        y = If(c) <then_branch = t () => (float[2] p) { p = Add(x, w) }, else_branch = e () => (float[2] q) { q = Sub(x, w) }>
+        y = If(c) <then_branch = t () => (float[2] p) { p = Add(x, w) },
+               else_branch = e () => (float[2] q) { q = Sub(x, w) }>
     }""",
-    "a constant that is an output": "g (float[N] x) => (float[N] y, float z) { z = Constant<value_float = 2.0>()\n y = Neg(x) }",
+    "a constant that is an output": (
+        "g (float[N] x) => (float[N] y, float z) { z = Constant<value_float = 2.0>()\n y = Neg(x) }"
+    ),
     "a sum with negative zero": "g (float[N] x) => (float[N] y) <float zero = {0}> { y = Add(x, zero) }",
 }
 

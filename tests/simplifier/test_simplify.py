@@ -112,7 +112,10 @@ def test_an_unknown_rule_is_refused(model: Path) -> None:
 
 
 def test_a_model_that_no_runtime_can_run_is_not_written(tmp_path: Path) -> None:
-    text = '<ir_version: 10, opset_import: ["": 20, "mine": 1]> g (float[n] x) => (float[n] y) { a = Identity(x)\n y = mine.Op(a) }'
+    text = """
+    <ir_version: 10, opset_import: ["": 20, "mine": 1]>
+    g (float[n] x) => (float[n] y) { a = Identity(x)\n y = mine.Op(a) }
+    """
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         onnxsmith.simplify(from_text(text), tmp_path / "out.onnx")
     assert caught.value.problem.id == "runtime/unknown-operator"

@@ -55,6 +55,7 @@ def capture(program: TorchProgram, example: Arrays, asked_opset: int | None) -> 
         [port.name for port in program.signature.outputs],
     )
     names.rename_symbols(model, symbols)
+    provenance.shorten(model)
     emitted = opset.of(model)
     if asked_opset is not None:
         model = opset.convert(model, asked_opset)

@@ -34,6 +34,7 @@ from onnxsmith.report.parts.capture import Capture, PortMap
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
+from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager
@@ -114,7 +115,7 @@ class Job:
             if not self.settings.weights:
                 target.write(ports.without_weights(model, set(built.program.module.state_dict())), external_data=False)
                 check(load(target.path), where="the model without weights")
-            return verification, Written({str(file): file.stat().st_size for file in target.commit()})
+            return verification, files_written(target.commit())
 
     def _verify(self, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if not self.settings.verify:

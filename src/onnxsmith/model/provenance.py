@@ -7,18 +7,23 @@ whoever replaces nodes, so that a report can name the user's own line after any 
 from __future__ import annotations
 
 import ast
+import os
 import re
+import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import onnx_ir as ir
+
+from onnxsmith.model import walk
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _TRACE = "pkg.torch.onnx.stack_trace"
 _PREFIX = "pkg.torch.onnx."
 _MERGED = "onnxsmith.merged"
-_TORCH_ITSELF = re.compile(r"-packages/torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
+_TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
 
 
@@ -63,6 +68,20 @@ def _user_line(trace: str) -> str:
         return ""
     file, line, _ = own[-1]
     return f"{file}:{line}"
+
+
+def shorten(model: ir.Model) -> None:
+    """Takes what is this machine's out of the paths in stack traces: the current folder, and where packages lie.
+
+    The file then tells nobody where it was made, and is the same wherever the same sources are.
+    """
+    packages = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
+    folders = sorted({str(Path.cwd()), *packages}, key=len, reverse=True)
+    pattern = re.compile("|".join(f'(?<=File "){re.escape(folder)}{re.escape(os.sep)}' for folder in folders))
+    for node in walk.all_nodes(model):
+        trace = node.metadata_props.get(_TRACE)
+        if trace:
+            node.metadata_props[_TRACE] = pattern.sub("", trace)
 
 
 def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:

@@ -16,7 +16,8 @@ from google.protobuf.message import Message
 
 from onnxsmith.problem import OnnxsmithError, problem
 
-_NOT_LOOKED_THROUGH = {"type", "tp", "type_protos", "t", "tensors", "initializer"}
+_TENSORS = {"t", "tensors", "initializer"}
+"""Names of fields that hold tensors."""
 
 
 @dataclass(frozen=True)
@@ -45,23 +46,49 @@ def check(proto: onnx.ModelProto, where: str) -> None:
 def _refuse_bad_text(message: Message, where: str) -> None:
     """A string that is not UTF-8 reads as bytes, and breaks whoever joins it with text later.
 
-    Types are left to the graph library, which refuses such dimensions; tensors, too large to be looked through here, to
-    `tensors.check`.
+    Tensors are left to `tensors.check`, because listing their fields would copy their values.
     """
+    texts: list[object] = []
+    inner: list[Message] = []
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
-            for text in (value,) if isinstance(value, str | bytes) else value:
-                if isinstance(text, bytes):
-                    raise problem(
-                        "model/invalid",
-                        f"the text of a {field.name} is not UTF-8",
-                        where=where,
-                        why=f"it is {text[:60]!r}",
-                        fix="the file is damaged, or its writer is wrong: copy or export it again",
-                    )
-        elif field.type == field.TYPE_MESSAGE and field.name not in _NOT_LOOKED_THROUGH:
-            for inner in (value,) if isinstance(value, Message) else value:
-                _refuse_bad_text(inner, where)
+            texts += [value] if isinstance(value, str | bytes) else value
+        elif field.type != field.TYPE_MESSAGE or field.name in _TENSORS:
+            continue
+        elif field.message_type.name == "StringStringEntryProto":
+            texts += (text for entry in value for text in (entry.key, entry.value))
+        elif field.message_type.name == "AttributeProto":
+            texts += (text for a in value for text in (a.name, a.doc_string, a.ref_attr_name))
+            inner += (graph for a in value for graph in (*a.graphs, *([a.g] if a.HasField("g") else [])))
+        elif field.message_type.name == "TypeProto":
+            texts += _texts_of_type(value)
+        else:
+            inner += [value] if isinstance(value, Message) else value
+    for text in texts:
+        if isinstance(text, bytes):
+            raise problem(
+                "model/invalid",
+                f"a text in a {message.DESCRIPTOR.name} is not UTF-8",
+                where=where,
+                why=f"it is {text[:60]!r}",
+                fix="the file is damaged, or its writer is wrong: copy or export it again",
+            )
+    for part in inner:
+        _refuse_bad_text(part, where)
+
+
+def _texts_of_type(type_: onnx.TypeProto) -> Iterator[str]:
+    """Listed one by one, because a model has many of these, and little in them is text."""
+    yield type_.denotation
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            yield from _texts_of_type(type_.sequence_type.elem_type)
+        case "optional_type":
+            yield from _texts_of_type(type_.optional_type.elem_type)
+        case "tensor_type" | "sparse_tensor_type" as kind:
+            for dim in getattr(type_, kind).shape.dim:
+                yield dim.denotation
+                yield dim.dim_param
 
 
 def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 
@@ -66,10 +67,10 @@ def check(proto: onnx.ModelProto, where: str) -> None:
         OnnxsmithError: `model/invalid`.
     """
     for tensor in tensors(proto):
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            continue
         try:
-            wrong = _wrong(tensor)
+            wrong = _bad_text(tensor)
+            if not wrong and tensor.data_location != onnx.TensorProto.EXTERNAL:
+                wrong = _wrong(tensor)
         except (ValueError, TypeError) as error:
             wrong = str(error)
         if wrong:
@@ -82,10 +83,14 @@ def check(proto: onnx.ModelProto, where: str) -> None:
             )
 
 
+def _bad_text(tensor: onnx.TensorProto) -> str:
+    texts: list[object] = [tensor.name, tensor.doc_string]
+    for entry in itertools.chain(tensor.metadata_props, tensor.external_data):
+        texts += (entry.key, entry.value)
+    return "its name or description is not UTF-8" if any(isinstance(text, bytes) for text in texts) else ""
+
+
 def _wrong(tensor: onnx.TensorProto) -> str:
-    texts: tuple[object, ...] = (tensor.name, tensor.doc_string)
-    if any(isinstance(text, bytes) for text in texts):
-        return "its name or description is not UTF-8"
     dtype = _dtype(tensor)
     filled = [name for name in _FIELDS if len(getattr(tensor, name))]
     if tensor.HasField("raw_data"):

@@ -14,6 +14,18 @@ _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "b
 _VERDICTS = {Verdict.DONE: "green", Verdict.DIFFERENT: "bold red", Verdict.FAILED: "bold red"}
 
 
+class _Console(Console):
+    """A console that says when its reader is gone; rich's own would end the process with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def console(width: int | None = None) -> Console:
+    """A console on standard output."""
+    return _Console(width=width)
+
+
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
     for part in report.parts:
@@ -25,7 +37,7 @@ def show(report: Report, console: Console) -> None:
             if isinstance(block, Text) and block.verbatim:
                 console.print(escape(block.text), soft_wrap=True, highlight=False)
                 continue
-            console.print(Padding(_renderable(block), (0, 0, 0, 2)))
+            console.print(Padding(_renderable(block), (0, 0, 0, 2), expand=False))
         console.print()
     for note in report.notes:
         console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)

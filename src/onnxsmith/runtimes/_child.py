@@ -42,8 +42,11 @@ class Child:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — closed in close()
         root = str(Path(onnxsmith.__file__).parent.parent)
         boot = _BOOT.format(paths=[root, *(p for p in sys.path if p)], module=module, function=function)
+        self._cache = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
+            # libraries leave device ids and logs in the cache and temporary folders: theirs go when the child goes
+            env={**os.environ, "XDG_CACHE_HOME": self._cache.name, "TMPDIR": self._cache.name},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -134,6 +137,7 @@ class Child:
             self._process.kill()
             self._process.wait()
         self._stderr.close()
+        self._cache.cleanup()
 
 
 def _request(request: dict[str, Any]) -> str:

@@ -58,6 +58,7 @@ class Host:
         import onnxruntime as ort
 
         ort.set_default_logger_severity(4)
+        ort.disable_telemetry_events()
         wanted = _PROVIDERS.get(request["provider"], request["provider"])
         if wanted not in ort.get_available_providers():
             raise problem(

@@ -22,6 +22,7 @@ from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
+from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.rules.base import Rule
 from onnxsmith.simplifier import engine, pipeline
@@ -73,7 +74,7 @@ def simplify(
                 written = Written({}, "the simplified model differs from the original")
                 if verification.equal or not verify:
                     with stage("save"):
-                        written = Written({str(file): file.stat().st_size for file in target.commit()})
+                        written = files_written(target.commit())
     agrees = verification.equal or not verify
     report = Report(
         command="simplify",

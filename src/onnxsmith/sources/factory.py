@@ -147,7 +147,9 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
             "the factory failed",
             where=user_line(error) or target,
             why=f"{type(error).__name__}: {error}",
-            fix="the factory is called without arguments; give its parameters defaults, or write a small one around it"
+            fix=f"pip install {error.name}, if that is its name on PyPI"
+            if isinstance(error, ModuleNotFoundError)
+            else "the factory is called without arguments; give its parameters defaults, or write a small one around it"
             if isinstance(error, TypeError)
             else "call it in python by itself and mend what it says",
         ) from error
