@@ -72,8 +72,6 @@ def test_a_shortened_trace_names_the_same_line() -> None:
     here = f"{Path.cwd()}/pkg/net.py"
     packages = sysconfig.get_path("purelib")
     trace = TRACE.replace("/home/me/net.py", here).replace("/opt/lib/python3.11/site-packages", packages)
-        "/opt/lib/python3.11/site-packages", sysconfig.get_path("purelib")
-    )
     found = node(stack_trace=trace)
     graph = ir.Graph([], [], nodes=[found], opset_imports={"": 20})
     assert provenance.of(found).source == f"{here}:12"

@@ -18,6 +18,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.model import save as room
+from onnxsmith.model.copying import cloned
 from onnxsmith.model.load import load
 from onnxsmith.model.save import save, staged
 from onnxsmith.model.text import from_text
@@ -71,7 +72,7 @@ def strike(point: str, act: Callable[[], None], patch: Callable[[Any, str, Any],
         "flush": (room, "_flush", at_once),
         "data": (Path, "rename", at_once),
         "model": (Path, "replace", at_once),
-        "moved": (room, "_let_go", at_once),
+        "moved": (room, "_remove", at_once),
     }[point]
     patch(where, name, does)
 
@@ -238,12 +239,30 @@ def test_the_old_data_file_goes_when_weights_are_taken_inside(in_place: tuple[Pa
 
 
 @pytest.mark.parametrize("external", [None, False])
-def test_the_model_in_memory_stays_whole(in_place: tuple[Path, ir.Model], external: bool | None) -> None:
-    path, model = in_place
-    other = model.clone()
-    save(model, path, external_data=external)
-    assert (weight(model, "a").numpy() == OLD).all()
-    assert (weight(other, "a").numpy() == OLD).all()
+@pytest.mark.parametrize("copies", [1, 3])
+def test_models_in_memory_stay_whole(in_place: tuple[Path, ir.Model], external: bool | None, copies: int) -> None:
+    path, original = in_place
+    models = [original]
+    for number in range(copies):
+        models.append(cloned(models[-1]))
+        tensor = ir.Tensor(np.full(5000, 3.0 + number, np.float32), name="b")
+        models[-1].graph.initializers["b"].const_value = tensor
+        save(models[-1], path, external_data=external)
+    for number, model in enumerate(models):
+        save(model, path.with_name("again.onnx"))
+        assert numbers(path.with_name("again.onnx")) == {OLD, NEW if number == 0 else 2.0 + number}
+
+
+def test_names_of_data_files_that_come_again_do_not_mix_up_models(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    models = []
+    for number in (1.0, 2.0, 3.0, 4.0):
+        save(filled(number), path, external_data=True)
+        models.append(load(path))
+    for number, model in enumerate(models, 1):
+        assert (weight(model, "a").numpy() == number).all()
+        save(model, tmp_path / "again.onnx", external_data=True)
+        assert numbers(tmp_path / "again.onnx") == {number}
 
 
 @pytest.mark.parametrize("external", [None, True, False])

@@ -29,6 +29,10 @@ def misbehave(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[s
             time.sleep(60)
         case "exit":
             os._exit(7)
+        case "exit slowly":
+            os.closerange(3, 256)
+            time.sleep(0.3)
+            os._exit(3)
         case "hang":
             time.sleep(60)
         case "print":
@@ -87,6 +91,12 @@ def test_an_exit_is_told_with_its_status(child: Child, refused: Refused) -> None
     with refused("runtime/died") as refusal:
         child.ask({"do": "exit"})
     assert "exit status 7" in refusal.problem.what
+
+
+def test_a_child_that_ends_after_its_pipes_is_waited_for(child: Child, refused: Refused) -> None:
+    with refused("runtime/died") as refusal:
+        child.ask({"do": "exit slowly"})
+    assert "exit status 3" in refusal.problem.what
 
 
 def test_a_dead_child_stays_dead(child: Child, refused: Refused) -> None:

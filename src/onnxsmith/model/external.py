@@ -6,6 +6,8 @@ of this kind), so a location is followed only to a regular file inside the folde
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import warnings
 from pathlib import Path, PurePosixPath
@@ -15,6 +17,9 @@ import onnx_ir as ir
 
 from onnxsmith.model import tensors, walk
 from onnxsmith.problem import OnnxsmithError, problem
+
+_KEPT = "onnxsmith.kept"
+"""Mark of a tensor whose file is gone: another may have its name by now, so that only the mapping is to be read."""
 
 
 def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
@@ -56,7 +61,7 @@ def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
     def stays(tensor: ir.TensorProtocol) -> bool:
         if not isinstance(tensor, ir.ExternalTensor):
             return True
-        return up_to is not None and tensor.nbytes > up_to and Path(tensor.path).exists()
+        return up_to is not None and tensor.nbytes > up_to and _KEPT not in tensor.meta
 
     if all(map(stays, walk.initializer_tensors(model))) and not any(
         isinstance(tensor, ir.ExternalTensor) for tensor in walk.attribute_tensors(model)
@@ -71,6 +76,19 @@ def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
         for name, attribute in holder.attributes.items():
             holder.attributes[name] = _without_external(attribute)
     return copy
+
+
+def keep(files: set[str]) -> None:
+    """Maps every tensor of this process that is read from one of `files`, which are about to be removed.
+
+    A mapping outlives the name of its file. The model that was written is one of those that read it; the one that it
+    was made from, and other copies, belong to the caller, and only the garbage collector knows of them all.
+    """
+    for tensor in [found for found in gc.get_objects() if type(found) is ir.ExternalTensor] if files else []:
+        if os.path.realpath(tensor.path) in files:
+            with contextlib.suppress(OSError, ValueError):  # one that could not be read before is none the worse
+                tensor.numpy()
+                tensor.meta[_KEPT] = True
 
 
 def _without_external(attribute: ir.Attr) -> ir.Attr:

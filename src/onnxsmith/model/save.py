@@ -22,10 +22,11 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
-from onnxsmith.model.external import in_memory, read
+from onnxsmith.model import external
+from onnxsmith.model.external import in_memory
 from onnxsmith.model.load import TEXT_SUFFIXES
 from onnxsmith.model.tensors import tensors
-from onnxsmith.model.walk import attribute_tensors, initializer_tensors, initializers
+from onnxsmith.model.walk import initializer_tensors, initializers
 from onnxsmith.problem import OnnxsmithError, problem
 
 INLINE_LIMIT = 1_900_000_000
@@ -44,7 +45,7 @@ class Stage:
         self.path = folder / target.name
         self._linked = linked
         self._data = _free_data_name(target)
-        self._sources: list[ir.TensorProtocol] | None = None
+        self._written = False
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
         """Writes `model` to `path`. It is not changed.
@@ -68,16 +69,15 @@ class Stage:
         with _disk_problems(self.target):
             whole = _moved_out(model, self.folder / self._data) if outside else in_memory(model)
             self.path.write_bytes(_serialise(whole, self.target))
-            self._sources = [*initializer_tensors(model), *attribute_tensors(model)]
+            self._written = True
 
     def commit(self) -> list[Path]:
         """Moves the written files into place and returns them, the model first.
 
         The data file moves before the model that refers to it, under a name that no file has: at every moment the
-        target is the whole old model or the whole new one. The old model's own data file goes last; tensors of the
-        written model that were read from it are read from the new one from then on.
+        target is the whole old model or the whole new one. The old model's own data file goes last.
         """
-        assert self._sources is not None, "nothing was written"
+        assert self._written, "nothing was written"
         with _disk_problems(self.target):
             stale = _data_of(self.target)
             data, placed = self.folder / self._data, self.target.parent / self._data
@@ -94,7 +94,7 @@ class Stage:
                 if has_data and self.path.exists() and not data.exists():
                     placed.unlink(missing_ok=True)
                 raise
-            _let_go(self._sources, self.target, stale)
+            _remove(stale)
         return [self.target, placed] if has_data else [self.target]
 
 
@@ -179,43 +179,12 @@ def _serialise(model: ir.Model, target: Path) -> bytes:
     return data
 
 
-def _let_go(sources: list[ir.TensorProtocol], target: Path, stale: list[Path]) -> None:
-    """Removes the `stale` data files, after the tensors among `sources` that are read from them got another source.
-
-    `sources` are the tensors that were written to `target`, initializers first.
-    """
-    gone = {os.path.realpath(file) for file in stale}
-    if any(_reads(tensor, gone) for tensor in sources):
-        written = read(onnx.load(target, load_external_data=False), target)
-        for old, new in zip(sources, initializer_tensors(written), strict=False):
-            if isinstance(old, ir.ExternalTensor) and isinstance(new, ir.ExternalTensor) and _reads(old, gone):
-                _point(old, new)
-        for tensor in sources:
-            if _reads(tensor, gone):
-                tensor.numpy()  # maps the file; a mapping outlives its name
+def _remove(stale: list[Path]) -> None:
+    """Removes the `stale` data files. Tensors that were to be read from them stay readable."""
+    external.keep({os.path.realpath(file) for file in stale})
     for file in stale:
         with contextlib.suppress(OSError):  # the new model is in place; a leftover harms nobody
             file.unlink()
-
-
-def _reads(tensor: ir.TensorProtocol, files: set[str]) -> bool:
-    return isinstance(tensor, ir.ExternalTensor) and os.path.realpath(tensor.path) in files
-
-
-def _point(tensor: ir.ExternalTensor, new: ir.ExternalTensor) -> None:
-    """Makes `tensor`, which clones of its model share, read from where `new` does."""
-    ir.ExternalTensor.__init__(
-        tensor,
-        new.location,
-        new.offset,
-        new.length,
-        new.dtype,
-        shape=tensor.shape,
-        name=tensor.name,
-        doc_string=tensor.doc_string,
-        metadata_props=tensor.metadata_props,
-        base_dir=new.base_dir,
-    )
 
 
 def _free_data_name(target: Path) -> str:
