@@ -57,7 +57,13 @@ def started(
         stderr=stderr,
         text=True,
         start_new_session=True,
+        preexec_fn=_as_from_a_terminal,
     )
+
+
+def _as_from_a_terminal() -> None:
+    """A shell starts background jobs with Ctrl-C ignored, and what runs these tests may be one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def called(*args: str, cwd: Path, code: str = "", env: dict[str, str] | None = None) -> tuple[int, str, str]:
