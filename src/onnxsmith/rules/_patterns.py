@@ -1,0 +1,83 @@
+"""What rules ask of a graph again and again: who made a value, whether a constant fits, what would be left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules.base import NoMatch
+
+FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | None:
+    """The node of ONNX's own domain and one of these types that makes the value, in the graph where `reader` is."""
+    node = value.producer() if value is not None else None
+    if node is None or node.op_type not in op_types or node.domain or node.graph is not reader.graph:
+        return None
+    return node
+
+
+def two_ways(node: ir.Node) -> tuple[tuple[ir.Value, ir.Value], ...]:
+    """Both orders of a binary operator's inputs."""
+    a, b = node.inputs[:2]
+    return () if a is None or b is None else ((a, b), (b, a))
+
+
+def integer(node: ir.Node, name: str, default: int) -> int | None:
+    """An integer attribute; None where it is a reference to a function's attribute."""
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return default
+    return None if attribute.is_ref() else attribute.as_int()
+
+
+def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
+    """Whether a value is one constant number, to the precision of its dtype, and leaves the shape of `beside` be."""
+    array = facts.constant(value)
+    if array is None or array.size != 1 or not fits(array.shape, beside):
+        return False
+    if array.dtype.kind == "f":
+        return bool(abs(float(array.item()) - wanted) <= 2 * float(np.finfo(array.dtype).eps) * abs(wanted))
+    return array.dtype.kind in "iu" and int(array.item()) == wanted
+
+
+def fits(shape: Sequence[int], beside: ir.Value) -> bool:
+    """Whether a tensor of this shape broadcasts to the shape of `beside`, without raising its rank or widening it."""
+    if not shape:
+        return True
+    dims = facts.dims(beside)
+    if dims is None or len(shape) > len(dims):
+        return False
+    return all(size in (1, dim) for size, dim in zip(reversed(shape), reversed(dims), strict=False))
+
+
+def needs_own_value(node: ir.Node, source: ir.Value) -> NoMatch | None:
+    """The refusal to let `source` stand for the node's result, where that is a graph output; see algebra/identity."""
+    if not node.outputs[0].is_graph_output():
+        return None
+    producer = source.producer()
+    if producer is None or producer.graph is not node.graph or source.is_graph_output():
+        return NoMatch("the result is a graph output, which needs a value of its own", node.outputs[0].name or "")
+    return None
+
+
+def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
+    """The refusal to replace `nodes`, the anchor first, where a result of the others is read outside of them."""
+    inside = {id(node) for node in nodes}
+    for node in nodes[1:]:
+        for value in node.outputs:
+            if value.is_graph_output() or any(id(reader) not in inside for reader in value.consumers()):
+                return NoMatch(f"a result of {node.op_type} in the middle is used elsewhere too", value.name or "")
+    return None
+
+
+def too_old(node: ir.Node, op_type: str, since: int) -> NoMatch | None:
+    """The refusal to write an operator that the model's opset does not have."""
+    have = facts.opset(node)
+    return (
+        None if have >= since else NoMatch(f"opset {have} has no {op_type}, which came with {since}", node.name or "")
+    )

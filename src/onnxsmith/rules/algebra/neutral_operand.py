@@ -1,0 +1,59 @@
+"""Arithmetic with a number that changes nothing."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules._patterns import fits, needs_own_value, two_ways
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1}
+
+
+class NeutralOperand(Rule):
+    """x + 0, x - 0, x * 1, x / 1 and x ** 1 are x. Adding 0 turns -0.0 into 0.0, which is equal in value.
+
+    Refused:
+    1. The constant's shape could change the result's: it has a higher rank, or a dimension that is not 1 and not
+       provably x's.
+    2. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Before opset 7 broadcasting was said by attributes; this is no match then.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,4] x) => (float[N,4] y) <float one = {1}, float[4] zeros = {0, 0, 0, 0}> {
+            a = Mul(one, x)
+            b = Add(a, zeros)
+            y = Relu(b)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,4] x) => (float[N,4] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = tuple(_NEUTRAL)
+    exactness = Exactness.VALUE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        if facts.opset(node) < 7:
+            return None
+        orders = two_ways(node) if node.op_type in ("Add", "Mul") else two_ways(node)[:1]
+        for source, other in orders:
+            array = facts.constant(other)
+            if array is None or not array.size or array.dtype.kind not in "fiu":
+                continue
+            if not (array == _NEUTRAL[node.op_type]).all():
+                continue
+            if not fits(array.shape, source):
+                return NoMatch("the constant's shape could change the result's", other.name or "")
+            return needs_own_value(node, source) or Match(node, (node,), {"source": source})
+        return None
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        source: ir.Value = match.found["source"]
+        return source

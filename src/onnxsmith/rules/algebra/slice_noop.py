@@ -1,0 +1,72 @@
+"""A `Slice` that takes everything."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules.algebra.identity import Identity
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_TO_THE_END = 2**31 - 1
+"""The specification's own way to say the end of a dimension of unknown size (INT_MAX)."""
+
+
+class SliceNoop(Rule):
+    """A Slice from 0 in steps of 1 whose ends are not before the data's, provably for every size, gives the data. An
+    end is not before it when it is INT_MAX or more, when it is a number no less than the dimension, or when it was
+    computed as that very dimension.
+
+    Refused:
+    1. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Before opset 10 starts and ends were attributes; this is no match then.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,4] x) => (float[N,4] y)
+        <int64[2] starts = {0, 0}, int64[2] ends = {9223372036854775807, 4}, int64[2] axes = {0, -1}> {
+            a = Slice(x, starts, ends, axes)
+            y = Relu(a)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,4] x) => (float[N,4] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = ("Slice",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        if len(node.inputs) < 3:
+            return None
+        data, starts = facts.dims(node.inputs[0]), facts.integers(node.inputs[1])
+        ends = facts.integers(node.inputs[2])
+        if data is None or starts is None or ends is None or any(start != 0 for start in starts):
+            return None
+        axes = _optional(node, 3, tuple(range(len(starts))))
+        steps = _optional(node, 4, (1,) * len(starts))
+        if axes is None or steps is None or any(step != 1 for step in steps) or len(axes) != len(ends):
+            return None
+        for axis, end in zip(axes, ends, strict=True):
+            if not isinstance(axis, int) or not -len(data) <= axis < len(data) or not _takes_all(end, data[axis]):
+                return None
+        return Identity().match(node)
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        return Identity().rewrite(tape, match)
+
+
+def _optional(node: ir.Node, index: int, default: tuple[int, ...]) -> tuple[facts.Element, ...] | None:
+    if len(node.inputs) <= index or node.inputs[index] is None:
+        return default
+    return facts.integers(node.inputs[index])
+
+
+def _takes_all(end: facts.Element, dim: facts.Element | None) -> bool:
+    if isinstance(end, int) and end >= (dim if isinstance(dim, int) else _TO_THE_END):
+        return True
+    return dim is not None and end == dim

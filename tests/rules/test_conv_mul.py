@@ -1,0 +1,67 @@
+"""fuse/conv-mul: factors that are one number for each channel, and weights that may not be changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rewrites import assert_refused, assert_rewritten
+
+RULE = "fuse/conv-mul"
+HEAD = "g (float[N,1,4,4] x) => (float[N,2,4,4] y)"
+W = "float[2,1,1,1] w = {2, 3}"
+
+
+@pytest.mark.parametrize("constant", ["float c = {0.5}", "float[2,1,1] c = {-1, 2}", "float[1,2,1,1] c = {0, 2}"])
+@pytest.mark.parametrize("product", ["Mul(a, c)", "Mul(c, a)"])
+def test_rewritten(constant: str, product: str) -> None:
+    assert_rewritten(RULE, "Conv", f"{HEAD} <{W}, {constant}> {{ a = Conv(x, w)\n y = {product} }}")
+
+
+def test_weights_bias_and_sum_in_one() -> None:
+    text = f"""{HEAD} <{W}, float[2] b = {{1, 2}}, float[2,1,1] c = {{3, 4}}, float[2,1,1] d = {{5, 6}}> {{
+        a = Conv(x, w, b)\n m = Mul(a, c)\n y = Add(m, d) }}"""
+    result = assert_rewritten(RULE, "Conv", text)
+    bias = next(iter(result.graph)).inputs[2]
+    assert bias is not None
+    assert bias.const_value is not None
+    assert bias.const_value.numpy().tolist() == [8, 14]
+
+
+REFUSED = {
+    "along the width": (
+        "for each channel",
+        f"{HEAD} <{W}, float[4] c = {{1, 2, 3, 4}}> {{ a = Conv(x, w)\n y = Mul(a, c) }}",
+    ),
+    "weights that a caller may replace": (
+        "not constants",
+        f"""g (float[N,1,4,4] x, float[2,1,1,1] w) => (float[N,2,4,4] y) <{W}, float c = {{3}}> {{
+            a = Conv(x, w)\n y = Mul(a, c) }}""",
+    ),
+    "weights of two": (
+        "weights are used elsewhere",
+        f"{HEAD} <{W}, float c = {{3}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n y = Sub(d, b) }}",
+    ),
+    "two readers": (
+        "used elsewhere",
+        f"{HEAD} <{W}, float c = {{3}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Sub(a, b) }}",
+    ),
+    "a product that overflows": (
+        "out of the range",
+        (
+            f"{HEAD} "
+            f"<{W.replace('2, 3', '1e38, 3')}, float c = {{100}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Tanh(b) }}"
+        ),
+    ),
+    "a product that underflows": (
+        "out of the range",
+        (
+            f"{HEAD} "
+            f"<{W.replace('2, 3', '1e-38, 3')}, float c = {{0.01}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Tanh(b) }}"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    assert_refused(RULE, *REFUSED[case])

@@ -1,0 +1,106 @@
+"""fuse/layer-norm and fuse/rms-norm: the ways they are written, and what only looks like them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+
+LAYER, RMS = "fuse/layer-norm", "fuse/rms-norm"
+CONSTANTS = """float two = {2}, float eps = {0.00001}, float one = {1}, float[2] s = {2, 3}, float[2] b = {3, -5},
+    float[1] o = {2}, int64[1] last = {-1}"""
+MEAN = "ReduceMean<axes = [-1]>({})"
+SQUARE, DIVIDE = "Pow(d, two)", "n = Div(d, r)"
+END = "p = Mul(n, s)\n y = Add(p, b)"
+
+
+def norm(end: str = END, square: str = SQUARE, divide: str = DIVIDE, mean: str = MEAN, shape: str = "N,2") -> str:
+    return f"""g (float[{shape}] x) => (float[{shape}] y) <{CONSTANTS}> {{
+        m = {mean.format("x")}\n d = Sub(x, m)\n q = {square}\n v = {mean.format("q")}\n e = Add(v, eps)\n r = Sqrt(e)
+        {divide}\n {end} }}"""
+
+
+def rms(end: str = "y = Mul(n, s)", square: str = "Mul(x, x)", divide: str = "n = Div(x, r)") -> str:
+    return f"""g (float[N,2] x) => (float[N,2] y) <{CONSTANTS}> {{
+        q = {square}\n v = ReduceMean(q, last)\n e = Add(eps, v)\n r = Sqrt(e)\n {divide}\n {end} }}"""
+
+
+REWRITTEN = {
+    "as torch writes it": (norm(), "", 17),
+    "a product as square": (norm(square="Mul(d, d)"), "", 17),
+    "a reciprocal": (norm(divide="i = Reciprocal(r)\n n = Mul(i, d)"), "", 17),
+    "one over": (norm(divide="i = Div(one, r)\n n = Mul(d, i)"), "", 17),
+    "no bias": (norm("y = Mul(s, n)"), "", 17),
+    "neither": (norm("y = Neg(n)"), " Neg", 17),
+    "no scale": (norm("y = Add(n, b)"), "", 17),
+    "axes as an input": (norm(mean="ReduceMean({}, last)"), "", 18),
+    "the last axis by its number": (norm(mean="ReduceMean<axes = [1]>({})"), "", 17),
+    "a residual instead of a bias": (norm("p = Mul(n, s)\n y = Add(p, x)"), " Add", 17),
+    "a scale that is read again": (norm("p = Mul(n, s)\n z = Add(p, b)\n y = Mul(p, z)"), " Add Mul", 17),
+    "three axes": (norm(shape="N,5,2"), "", 17),
+}
+
+
+@pytest.mark.parametrize("case", REWRITTEN)
+def test_layer_norm(case: str) -> None:
+    text, more, opset = REWRITTEN[case]
+    assert_rewritten(LAYER, f"LayerNormalization{more}", text, opset)
+
+
+REFUSED = {
+    "an old opset": ("opset 16 has no", norm(), 16),
+    "double": ("not known to be float", norm().replace("float", "double"), 17),
+    "an unknown size": ("not known", norm("y = Neg(n)", shape="N,M"), 17),
+    "the centred value is read": ("used elsewhere", norm("p = Mul(n, s)\n z = Add(p, b)\n y = Mul(z, d)"), 17),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_layer_norm_refused(case: str) -> None:
+    assert_refused(LAYER, *REFUSED[case])
+
+
+ALONE = {
+    "another axis": norm(mean="ReduceMean<axes = [0]>({})"),
+    "a mean of all": norm(mean="ReduceMean({})"),
+    "another power": norm(square="Pow(d, one)").replace("e = Add(v, eps)", "w = Abs(v)\n e = Add(w, eps)"),
+    "another value divided": norm(divide="n = Div(x, r)"),
+    "the wrong way round": norm(divide="n = Div(r, d)"),
+    "two axes in one mean and one in the other": norm(shape="N,3,2").replace("[-1]>(q)", "[-2, -1]>(q)"),
+}
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_layer_norm_left_alone(case: str) -> None:
+    assert_left_alone(LAYER, ALONE[case])
+
+
+def test_a_scale_of_one_number_stays_outside() -> None:
+    assert_rewritten(LAYER, "LayerNormalization Mul", norm("y = Mul(n, o)"))
+
+
+RMS_REWRITTEN = {
+    "a quotient": (rms(), ""),
+    "a power": (rms(square="Pow(x, two)"), ""),
+    "a reciprocal": (rms(divide="i = Reciprocal(r)\n n = Mul(x, i)"), ""),
+    "one over": (rms(divide="i = Div(one, r)\n n = Mul(x, i)", end="y = Mul(s, n)"), ""),
+    "no scale": (rms(end="y = Neg(n)"), " Neg"),
+    "a bias": (rms(end="p = Mul(n, s)\n y = Add(p, b)"), " Add"),
+    "a bias alone": (rms(end="y = Add(n, b)"), " Add"),
+}
+
+
+@pytest.mark.parametrize("case", RMS_REWRITTEN)
+def test_rms_norm(case: str) -> None:
+    text, more = RMS_REWRITTEN[case]
+    assert_rewritten(RMS, f"RMSNormalization{more}", text, 23)
+
+
+def test_rms_norm_refused() -> None:
+    assert_refused(RMS, "opset 18 has no", rms(), 18)
+    assert_refused(RMS, "used elsewhere", rms(end="p = Mul(n, s)\n y = Add(p, r)"), 23)
+    assert_refused(RMS, "not known to be float", rms().replace("float", "double"), 23)
+
+
+def test_a_layer_norm_is_no_rms_norm() -> None:
+    assert_left_alone(RMS, norm(mean="ReduceMean({}, last)"), 23)

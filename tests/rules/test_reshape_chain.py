@@ -1,0 +1,38 @@
+"""algebra/reshape-chain: zeros in the target, and values in the middle."""
+
+from __future__ import annotations
+
+from tests.rewrites import assert_refused, assert_rewritten
+
+RULE = "algebra/reshape-chain"
+
+
+def test_flatten_squeeze_and_unsqueeze_go() -> None:
+    text = """g (float[N,4,6] x) => (float[N,24] y) <int64[2] t = {-1, 24}, int64[1] one = {1}> {
+        a = Unsqueeze(x, one)\n b = Squeeze(a, one)\n c = Flatten(b)\n d = Unsqueeze(c, one)\n y = Reshape(d, t) }"""
+    assert_rewritten(RULE, "Reshape", text)
+
+
+def test_a_zero_that_copies_the_same_dimension() -> None:
+    text = """g (float[N,4,6] x) => (float[N,6,4] y) <int64[2] s = {0, 24}, int64[3] t = {0, 6, 4}> {
+        a = Reshape(x, s)\n y = Reshape(a, t) }"""
+    assert_rewritten(RULE, "Reshape", text)
+
+
+def test_a_zero_that_copies_another_dimension() -> None:
+    text = """g (float[N,4,6] x) => (float[M,6] y) <int64[2] s = {-1, 6}, int64[2] t = {0, -1}> {
+        a = Reshape(x, s)\n b = Reshape(a, t)\n y = Neg(b) }"""
+    assert_refused(RULE, "copies a dimension", text.replace("t = {0, -1}", "t = {0, 6}").replace("[N,4,6]", "[N,M,6]"))
+
+
+def test_a_zero_beyond_the_first_rank() -> None:
+    text = """g (float[N] x) => (float[A,B] y)
+    <int64[3] s = {-1, 2, 1}, int64[2] t = {-1, 2}, int64[3] u = {1, -1, 0}> {
+        a = Reshape(x, s)\n b = Reshape(a, u)\n c = Neg(b)\n y = Reshape(c, t) }"""
+    assert_refused(RULE, "copies a dimension", text)
+
+
+def test_what_reads_the_middle_keeps_it() -> None:
+    text = """g (float[N,4] x) => (float[M] a, float[N,2,2] y) <int64[1] s = {-1}, int64[3] t = {-1, 2, 2}> {
+        a = Reshape(x, s)\n y = Reshape(a, t) }"""
+    assert_rewritten(RULE, "Reshape Reshape", text)
