@@ -38,13 +38,17 @@ TOOLS = {
     ),
     "onnxoptimizer": (
         "onnxoptimizer",
-        "import onnx, onnxoptimizer as o; passes = o.get_fuse_and_elimination_passes(); "
-        + "onnx.save(o.optimize(onnx.load({src!r}), passes), {dst!r})",
+        (
+            "import onnx, onnxoptimizer as o; passes = o.get_fuse_and_elimination_passes(); "
+            "onnx.save(o.optimize(onnx.load({src!r}), passes), {dst!r})"
+        ),
     ),
     "ort basic": (
         "onnxruntime",
-        "import onnxruntime as o; s = o.SessionOptions(); s.optimized_model_filepath = {dst!r}; "
-        + "s.graph_optimization_level = o.GraphOptimizationLevel.ORT_ENABLE_BASIC; o.InferenceSession({src!r}, s)",
+        (
+            "import onnxruntime as o; s = o.SessionOptions(); s.optimized_model_filepath = {dst!r}; "
+            "s.graph_optimization_level = o.GraphOptimizationLevel.ORT_ENABLE_BASIC; o.InferenceSession({src!r}, s)"
+        ),
     ),
 }
 

@@ -293,6 +293,10 @@ def with_map_output(proto: onnx.ModelProto) -> None:
     proto.graph.output.append(helper.make_value_info("m", helper.make_sequence_type_proto(of)))
 
 
+def with_unknown_device_configuration(proto: onnx.ModelProto) -> None:
+    proto.graph.node[0].device_configurations.add(pipeline_stage=1)
+
+
 def with_opaque_type(proto: onnx.ModelProto) -> None:
     proto.graph.value_info.add(name="y").type.opaque_type.name = "thing"
 
@@ -306,6 +310,7 @@ def with_opaque_type(proto: onnx.ModelProto) -> None:
         with_untyped_attribute,
         with_map_output,
         with_opaque_type,
+        with_unknown_device_configuration,
     ],
 )
 def test_what_could_not_be_kept_is_refused(spoil: object, refused: Refused) -> None:

@@ -112,6 +112,8 @@ def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
             yield "sparse_initializer"
         for values in (graph.input, graph.output, graph.value_info):
             yield from (found for value in values if (found := _odd_type(value.type)))
+    if any(not held.configuration_id for node in all_nodes(proto) for held in node.device_configurations):
+        yield "a device configuration without an id"
     for attribute in (attribute for node in all_nodes(proto) for attribute in node.attribute):
         if attribute.type in (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS):
             yield "a sparse constant"
