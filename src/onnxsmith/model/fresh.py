@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterator
 
 import onnx_ir as ir
 
@@ -17,10 +18,7 @@ class Names:
         self._held: Counter[str] = Counter()
         self._next: dict[str, int] = {}
         for graph in walk.graphs(model):
-            inputs = dict.fromkeys((*graph.inputs, *graph.initializers.values()))
-            self._held.update(value.name for value in inputs if value.name)
-        for node in walk.all_nodes(model):
-            self._held.update(value.name for value in node.outputs if value.name)
+            self._held.update(_own(graph))
 
     def free(self, wish: str) -> str:
         """`wish`, or `wish_1` and so on; taken from now on."""
@@ -40,3 +38,17 @@ class Names:
     def drop(self, name: str) -> None:
         """One value less has it."""
         self._held[name] -= 1
+
+    def drop_graph(self, graph: ir.Graph) -> None:
+        """The values of a graph, and of those nested in it, are gone."""
+        self._held.subtract(_own(graph))
+        for inner in graph.subgraphs():
+            self._held.subtract(_own(inner))
+
+
+def _own(graph: ir.Graph) -> Iterator[str]:
+    for value in dict.fromkeys((*graph.inputs, *graph.initializers.values())):
+        if value.name:
+            yield value.name
+    for node in graph:
+        yield from (value.name for value in node.outputs if value.name)
