@@ -15,8 +15,8 @@ def flatten(model: ir.Model, journal: Journal) -> bool:
     """Moves the branches that constant conditions choose into the main graph, in place; says whether there were any.
 
     The branch's nodes and initializers keep their order and their names, unless another graph has the same name. What
-    an output of the branch is does not matter: made there, an initializer, or the same value twice. An output of the graph
-    keeps its name, through an Identity where its value has one already. Nested Ifs follow at once. Ifs in
+    an output of the branch is does not matter: made there, an initializer, or the same value twice. An output of the
+    graph keeps its name, through an Identity where its value has one already. Nested Ifs follow at once. Ifs in
     branches that stay, in loops and in functions are left alone.
     """
     names: Names | None = None

@@ -157,6 +157,9 @@ def _restore_shapes(copy: ir.Model, model: ir.Model) -> None:
         for value in node.outputs:
             if value.name not in declared and not value.is_graph_output():
                 value.shape = value.type = None
+    for value in walk.initializers(copy):
+        if not value.is_graph_input() and not value.is_graph_output():
+            value.shape = value.type = None  # the tensor says both; the writer would say them again
 
 
 @dataclass(frozen=True)
