@@ -184,3 +184,18 @@ def test_a_loop_in_a_branch_moves_with_what_it_captures(tmp_path: object) -> Non
     )
     assert ops(model) == ["Exp", "Neg", "Loop"]
     save(model, Path(str(tmp_path)) / "m.onnx")
+
+
+def test_an_if_inside_a_branch_that_stays() -> None:
+    model = flat(
+        """(float[2] x, bool live) => (float[2] y) <bool c = {0}> {
+            a = Exp(x)
+            y = If(live) <then_branch = t () => (float[2] p) {
+                     b = Neg(a)
+                     p = If(c) <then_branch = u () => (float[2] r) { r = Sin(b) },
+                                else_branch = v () => (float[2] s) <float[2] w = {1, 2}> { s = Mul(b, w) }> },
+                  else_branch = e () => (float[2] q) { q = Neg(a) }>
+        }"""
+    )
+    branch = next(node for node in model.graph if node.op_type == "If").attributes["then_branch"].as_graph()
+    assert [node.op_type for node in branch] == ["Neg", "Mul"]

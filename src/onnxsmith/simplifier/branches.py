@@ -12,24 +12,25 @@ RULE = "fold/branch"
 
 
 def flatten(model: ir.Model, journal: Journal) -> bool:
-    """Moves the branches that constant conditions choose into the main graph, in place; says whether there were any.
+    """Moves the branches that constant conditions choose into the graph around them, in place; says whether there were
+    any.
 
     The branch's nodes and initializers keep their order and their names, unless another graph has the same name. What
     an output of the branch is does not matter: made there, an initializer, or the same value twice. An output of the
-    graph keeps its name, through an Identity where its value has one already. Nested Ifs follow at once. Ifs in
-    branches that stay, in loops and in functions are left alone.
+    graph keeps its name, through an Identity where its value has one already. Nested Ifs follow at once, those in
+    branches and loops that stay too. Ifs in functions are left alone.
     """
     names: Names | None = None
     changed = False
-    queue = [node for node in model.graph if _chosen(node) is not None]
+    queue = [node for graph in model.graphs() for node in graph if _chosen(node) is not None]
     while queue:
         node = queue.pop()
         branch = _chosen(node)
-        if branch is None:
+        if branch is None or not isinstance(node.graph, ir.Graph):
             continue
         names = names or Names(model)
         label = walk.node_label(node)
-        moved = _flatten(model.graph, node, branch, names)
+        moved = _flatten(node.graph, node, branch, names)
         journal.fire(RULE, label)
         changed = True
         queue += [inner for inner in moved if inner.op_type == "If"]
