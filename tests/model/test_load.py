@@ -297,6 +297,10 @@ def with_unknown_device_configuration(proto: onnx.ModelProto) -> None:
     proto.graph.node[0].device_configurations.add(pipeline_stage=1)
 
 
+def with_unknown_sharding(proto: onnx.ModelProto) -> None:
+    proto.graph.node[0].device_configurations.add(configuration_id="two").sharding_spec.add(device=[1])
+
+
 def with_opaque_type(proto: onnx.ModelProto) -> None:
     proto.graph.value_info.add(name="y").type.opaque_type.name = "thing"
 
@@ -311,6 +315,7 @@ def with_opaque_type(proto: onnx.ModelProto) -> None:
         with_map_output,
         with_opaque_type,
         with_unknown_device_configuration,
+        with_unknown_sharding,
     ],
 )
 def test_what_could_not_be_kept_is_refused(spoil: object, refused: Refused) -> None:

@@ -154,4 +154,21 @@ def test_long_chains_and_wide_fans_are_linear_and_do_not_recurse() -> None:
     last = ", ".join(f"g{i}" for i in range(2000))
     model = from_text(f"{HEAD}\ng (float[N] v0) => (float[M] y) {{ {chain}\n {fan}\n y = Concat<axis = 0>({last}) }}")
     result, _ = simplified(model)
+    assert [node.op_type for node in result.graph] == ["Neg", "Concat"]
+    result, _ = simplified(model, skip=["share/nodes"])
     assert len(result.graph) == 2001
+
+
+def test_what_only_a_dead_branch_reads_is_gone() -> None:
+    model = from_text(
+        f"""{HEAD}
+        g (float[N] x, bool c) => (float[N] y) <float w = {{2}}> {{
+            a = Mul(x, w)
+            dead = If(c) <then_branch = t () => (float[M] p) {{ p = Neg(a) }},
+                          else_branch = e () => (float[M] q) {{ q = Abs(a) }}>
+            y = Exp(x)
+        }}"""
+    )
+    result, _ = simplified(model)
+    assert [node.op_type for node in result.graph] == ["Exp"]
+    assert not result.graph.initializers

@@ -7,6 +7,7 @@ integer or an expression such as `batch` or `3*height`. Rules read it here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,11 @@ def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
 
 def _is_sure(expression: str) -> bool:
     return bool(expression) and expression != "None"
+
+
+def symbols(expression: str) -> set[str]:
+    """The names in an expression over symbolic dimensions; a declared name may hold any character."""
+    return {expression, *re.findall(r"[^\W\d]\w*", expression)}
 
 
 def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:

@@ -23,20 +23,26 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
 
     Declared dimensions that name nothing (`?`, -1) are unknown in the copy; `model` itself keeps them.
     """
+    copy = cloned(model)
+    _forget_nameless(copy)
+    return copy, infer(copy)
+
+
+def infer(model: ir.Model) -> str | None:
+    """Adds what follows now to `model` itself, and says what went wrong, if anything. For the copy that `inferred` made
+    once something in it has changed: what is known stays known, and new symbols never take a name that is there."""
     from onnx_shape_inference import infer_symbolic_shapes
 
     sound_shapes.install()
-    copy = cloned(model)
-    _forget_nameless(copy)
     level = _ENGINE_LOG.level
     _ENGINE_LOG.setLevel(logging.CRITICAL)
     try:
-        infer_symbolic_shapes(copy, warn_on_missing=False)
+        infer_symbolic_shapes(model, warn_on_missing=False)
     except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; shapes are then as declared
-        return copy, f"shapes are as the file declares them: {type(error).__name__}: {error}"
+        return f"shapes are as the file declares them: {type(error).__name__}: {error}"
     finally:
         _ENGINE_LOG.setLevel(level)
-    return copy, None
+    return None
 
 
 def _forget_nameless(model: ir.Model) -> None:

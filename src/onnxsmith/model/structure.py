@@ -112,8 +112,9 @@ def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
             yield "sparse_initializer"
         for values in (graph.input, graph.output, graph.value_info):
             yield from (found for value in values if (found := _odd_type(value.type)))
-    if any(not held.configuration_id for node in all_nodes(proto) for held in node.device_configurations):
-        yield "a device configuration without an id"
+    devices = (held for node in all_nodes(proto) for held in node.device_configurations)
+    if any(not held.configuration_id or not all(spec.tensor_name for spec in held.sharding_spec) for held in devices):
+        yield "a device configuration without a name"
     for attribute in (attribute for node in all_nodes(proto) for attribute in node.attribute):
         if attribute.type in (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS):
             yield "a sparse constant"

@@ -32,12 +32,15 @@ def op_name(node: ir.Node) -> str:
     return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
 
 
-_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
+"""Operators that draw random numbers."""
 
 
 def random_nodes(model: ir.Model) -> list[ir.Node]:
     """Nodes that draw random numbers and have no seed, so that two runs differ."""
-    return [n for n in all_nodes(model) if n.op_type in _RANDOM and not n.domain and "seed" not in n.attributes]
+    return [n for n in all_nodes(model) if n.op_type in RANDOM and not n.domain and "seed" not in n.attributes]
 
 
 def node_label(node: ir.Node) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.model import captures
 from onnxsmith.passes.base import Pass, PassResult
 
 
@@ -39,6 +40,7 @@ def _nodes(graph: ir.Graph) -> list[str]:
         if any(output.uses() or output.is_graph_output() for output in node.outputs):
             continue
         gone.append(f"{node.op_type} {node.name or node.outputs[0].name if node.outputs else ''}".strip())
+        captures.release(node)
         graph.remove(node, safe=True)
     return gone
 

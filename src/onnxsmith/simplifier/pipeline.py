@@ -1,10 +1,22 @@
-"""The order of passes, in one place. Rules have none: they run on a worklist until nothing changes."""
+"""The order of what is done, in one place. Rules have none: they run on a worklist until nothing changes.
+
+One round: `BEFORE`, known sizes and constants (`folding.py`), constant branches (`branches.py`), the rules, `AFTER`.
+Rounds repeat, with shapes inferred again, until one changes nothing.
+"""
 
 from __future__ import annotations
 
 from onnxsmith.passes.base import Pass
+from onnxsmith.passes.common_subexpressions import CommonSubexpressions
 from onnxsmith.passes.constants import Constants
+from onnxsmith.passes.shared_initializers import SharedInitializers
 from onnxsmith.passes.unused import Unused
 
-BEFORE_RULES: tuple[Pass, ...] = (Constants(), Unused())
-AFTER_RULES: tuple[Pass, ...] = (Unused(),)
+BEFORE: tuple[tuple[str, Pass], ...] = (("", Constants()), ("", Unused()))
+AFTER: tuple[tuple[str, Pass], ...] = (
+    ("", Unused()),
+    ("share/nodes", CommonSubexpressions()),
+    ("share/initializers", SharedInitializers()),
+    ("", Unused()),
+)
+"""An id is for those that a caller may choose or leave out; the others tidy up and always run."""

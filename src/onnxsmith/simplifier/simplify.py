@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir as ir
@@ -16,6 +17,7 @@ from onnxsmith.model import facts, shapes, walk
 from onnxsmith.model.check import check
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.save import staged
+from onnxsmith.passes.base import Pass
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.simplification import Simplification
@@ -25,7 +27,8 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.rules.base import Rule
-from onnxsmith.simplifier import engine, pipeline
+from onnxsmith.simplifier import branches, engine, folding, pipeline
+from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal
 
 _MOST_ROUNDS = 10
@@ -91,22 +94,18 @@ def simplified(
     model: ir.Model, *, only: Iterable[str] = (), skip: Iterable[str] = ()
 ) -> tuple[ir.Model, Simplification]:
     """A simplified copy of `model` (weights shared) and what was done; not verified."""
-    rules = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))
+    chosen = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))
     copy, doubt = shapes.inferred(model)
     facts.spread_opsets(copy)
     journal = Journal()
-    rounds, changed = 0, True
-    while changed and rounds < _MOST_ROUNDS:
+    folding_ = Folding(journal)
+    rounds = 0
+    while rounds < _MOST_ROUNDS:
         rounds += 1
-        changed = False
-        for one in pipeline.BEFORE_RULES:
-            result = one.run(copy)
-            changed |= result.changed
-            for where in result.where:
-                journal.fire(f"pass: {one.title}", where)
-        changed |= engine.apply(copy, rules, journal)
-    for one in pipeline.AFTER_RULES:
-        one.run(copy)
+        if not _round(copy, chosen, folding_, journal):
+            break
+        shapes.infer(copy)
+    folding_.finish()
     facts.forget(copy)
     _restore_shapes(copy, model)
     part = Simplification(
@@ -120,6 +119,29 @@ def simplified(
         notes=(doubt,) if doubt else (),
     )
     return copy, part
+
+
+def _round(copy: ir.Model, chosen: _Chosen, folding_: Folding, journal: Journal) -> bool:
+    """Everything once, in the order of `pipeline.py`; says whether anything changed."""
+    changed = _passes(copy, pipeline.BEFORE, chosen, journal)
+    if folding.RULE in chosen.steps:
+        changed |= folding_.run(copy)
+    if branches.RULE in chosen.steps:
+        changed |= branches.flatten(copy, journal)
+    changed |= engine.apply(copy, chosen.rules, journal)
+    return _passes(copy, pipeline.AFTER, chosen, journal) or changed
+
+
+def _passes(copy: ir.Model, passes: Iterable[tuple[str, Pass]], chosen: _Chosen, journal: Journal) -> bool:
+    changed = False
+    for id_, one in passes:
+        if id_ and id_ not in chosen.steps:
+            continue
+        result = one.run(copy)
+        changed |= result.changed
+        for where in result.where:
+            journal.fire(id_ or f"pass: {one.title}", where)
+    return changed
 
 
 def _restore_shapes(copy: ir.Model, model: ir.Model) -> None:
@@ -136,17 +158,33 @@ def _restore_shapes(copy: ir.Model, model: ir.Model) -> None:
         for value in node.outputs:
             if value.name not in declared and not value.is_graph_output():
                 value.shape = value.type = None
+    for value in walk.initializers(copy):
+        if not value.is_graph_input() and not value.is_graph_output():
+            value.shape = value.type = None  # the tensor says both; the writer would say them again
 
 
-def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]) -> dict[str, Rule]:
-    unknown = [id_ for id_ in (*only, *skip) if id_ not in rules]
+@dataclass(frozen=True)
+class _Chosen:
+    """The rules, and the ids of the other steps, that run."""
+
+    rules: dict[str, Rule]
+    steps: frozenset[str]
+
+
+_STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
+
+
+def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]) -> _Chosen:
+    known = [*rules, *_STEPS]
+    unknown = [id_ for id_ in (*only, *skip) if id_ not in known]
     if unknown:
         raise problem(
             "simplify/unknown-rule",
             f"there is no rule {unknown[0]!r}",
-            fix=f"one of: {', '.join(rules)}",
+            fix=f"one of: {', '.join(known)}",
         )
-    return {id_: rule for id_, rule in rules.items() if (not only or id_ in only) and id_ not in skip}
+    wanted = {id_ for id_ in known if (not only or id_ in only) and id_ not in skip}
+    return _Chosen({id_: rule for id_, rule in rules.items() if id_ in wanted}, frozenset(wanted.intersection(_STEPS)))
 
 
 def _verified(

@@ -1,0 +1,150 @@
+"""One node for all that compute the same."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from onnxsmith.model import facts, provenance, walk
+from onnxsmith.model.contents import contents
+from onnxsmith.passes.base import Pass, PassResult
+
+_UNREPEATABLE = walk.RANDOM | {"Dropout"}
+"""Two of these are two, whatever they read: a seed says where a generator starts, not that it starts again."""
+
+
+class CommonSubexpressions(Pass):
+    """Nodes of one graph with the same operator, attributes and inputs become the first of them, in one walk.
+
+    In the main graph, so do integers of rank 0 or 1 that are the same expression over symbolic dimensions (`batch`
+    taken from two places). An expression counts only where each of its symbols is declared once among the model's
+    inputs: two inputs that share the name of a dimension differ at run time when the caller errs, and nothing may hide
+    that.
+
+    Left alone: random operators, seeded or not, and Dropout; nodes with subgraphs; operators of other domains and calls
+    of functions, which may keep a state; nodes both of whose results are graph outputs, because each needs a value of
+    its own; nodes with optional outputs that the other does not have; equal nodes of different graphs.
+    """
+
+    title = "nodes that compute the same, shared"
+
+    def run(self, model: ir.Model) -> PassResult:
+        where: list[str] = []
+        functions = {(domain, name) for domain, name, _ in model.functions}
+        for graph in (*walk.graphs(model), *(function.graph for function in model.functions.values())):
+            where += _merged(graph, functions)
+        where += _equal_integers(model.graph, _doubtful_symbols(model))
+        return PassResult(model, bool(where), where)
+
+
+def _merged(graph: ir.Graph, functions: set[tuple[str, str]]) -> Iterator[str]:
+    seen: dict[object, ir.Node] = {}
+    for node in list(graph):
+        if node.domain or node.op_type in _UNREPEATABLE or (node.domain, node.op_type) in functions:
+            continue
+        key = _key(node)
+        if key is None:
+            continue
+        first = seen.setdefault(key, node)
+        if first is node or not _may_stand_for(first, node):
+            continue
+        for old, new in zip(node.outputs, first.outputs, strict=True):
+            _take_over(old, new)
+        provenance.inherit([first], [first, node])
+        graph.remove(node, safe=True)
+        yield f"{walk.node_label(node)} = {walk.node_label(first)}"
+
+
+def _key(node: ir.Node) -> object:
+    attributes = []
+    for name in sorted(node.attributes):
+        held = _attribute(node.attributes[name])
+        if held is None:
+            return None
+        attributes.append((name, node.attributes[name].type, held))
+    inputs = tuple(None if value is None else id(value) for value in node.inputs)
+    outputs = tuple(bool(value.name) for value in node.outputs)
+    return node.op_type, node.overload, inputs, outputs, tuple(attributes)
+
+
+def _attribute(attribute: ir.Attr) -> object:
+    """The attribute as a key; None for one that is not compared."""
+    if attribute.is_ref():
+        return ("ref", attribute.ref_attr_name)
+    kind = ir.AttributeType
+    match attribute.type:
+        case kind.TENSOR:
+            return contents(attribute.as_tensor())
+        case kind.FLOAT:
+            return struct.pack("<f", attribute.as_float())
+        case kind.FLOATS:
+            return tuple(struct.pack("<f", number) for number in attribute.as_floats())
+        case kind.INT | kind.STRING:
+            return (attribute.value,)
+        case kind.INTS | kind.STRINGS:
+            return tuple(attribute.value)
+        case _:
+            return None
+
+
+def _may_stand_for(first: ir.Node, node: ir.Node) -> bool:
+    pairs = zip(first.outputs, node.outputs, strict=True)
+    return not any(new.is_graph_output() and old.is_graph_output() for new, old in pairs)
+
+
+def _take_over(old: ir.Value, new: ir.Value) -> None:
+    """`new` stands for `old`; a graph output keeps its name, its type and its declared shape."""
+    if not old.is_graph_output():
+        new.shape = new.shape if new.shape is not None else old.shape
+        new.type = new.type if new.type is not None else old.type
+        old.replace_all_uses_with(new)
+        return
+    name, shape, type_ = old.name, old.shape, old.type
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+    old.name, new.name = new.name, name
+    new.shape, new.type = shape, type_
+
+
+def _equal_integers(graph: ir.Graph, doubtful: set[str]) -> Iterator[str]:
+    seen: dict[object, ir.Value] = {}
+    for node in graph:
+        if node.op_type == "Constant" or node.domain:
+            continue
+        for value in node.outputs:
+            key = _integers_key(value, doubtful)
+            if key is None:
+                continue
+            first = seen.setdefault(key, value)
+            if first is not value and value.uses():
+                _redirect(value, first)
+                yield f"{value.name} = {first.name}"
+
+
+def _redirect(value: ir.Value, first: ir.Value) -> None:
+    """Readers go to `first`; a graph output stays where it is made."""
+    for reader, index in list(value.uses()):
+        reader.replace_input_with(index, first)
+
+
+def _integers_key(value: ir.Value, doubtful: set[str]) -> object:
+    if value.dtype is None or value.shape is None or len(value.shape) > 1:
+        return None
+    elements = facts.integers(value)
+    if elements is None or all(isinstance(element, int) for element in elements):
+        return None  # a constant is a matter for folding
+    if any(facts.symbols(element) & doubtful for element in elements if isinstance(element, str)):
+        return None
+    return value.dtype, len(value.shape), elements
+
+
+def _doubtful_symbols(model: ir.Model) -> set[str]:
+    """Symbols that stand at two places of the model's inputs."""
+    once: set[str] = set()
+    twice: set[str] = set()
+    for value in model.graph.inputs:
+        for dim in facts.dims(value) or ():
+            for symbol in facts.symbols(dim) if isinstance(dim, str) else ():
+                (twice if symbol in once else once).add(symbol)
+    return twice

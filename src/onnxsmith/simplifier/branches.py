@@ -1,0 +1,113 @@
+"""An If whose condition never changes is replaced by the branch that is taken."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import captures, facts, walk
+from onnxsmith.model.fresh import Names
+from onnxsmith.simplifier.journal import Journal
+
+RULE = "fold/branch"
+
+
+def flatten(model: ir.Model, journal: Journal) -> bool:
+    """Moves the branches that constant conditions choose into the graph around them, in place; says whether there were
+    any.
+
+    The branch's nodes and initializers keep their order and their names, unless another graph has the same name. What
+    an output of the branch is does not matter: made there, an initializer, or the same value twice. An output of the
+    graph keeps its name, through an Identity where its value has one already. Nested Ifs follow at once, those in
+    branches and loops that stay too. Ifs in functions are left alone.
+    """
+    names: Names | None = None
+    changed = False
+    queue = [node for graph in model.graphs() for node in graph if _chosen(node) is not None]
+    while queue:
+        node = queue.pop()
+        branch = _chosen(node)
+        if branch is None or not isinstance(node.graph, ir.Graph):
+            continue
+        names = names or Names(model)
+        label = walk.node_label(node)
+        moved = _flatten(node.graph, node, branch, names)
+        journal.fire(RULE, label)
+        changed = True
+        queue += [inner for inner in moved if inner.op_type == "If"]
+    return changed
+
+
+def _chosen(node: ir.Node) -> ir.Graph | None:
+    if node.op_type != "If" or node.domain or not node.inputs or node.graph is None:
+        return None
+    condition = facts.constant(node.inputs[0])
+    if condition is None or condition.size != 1:
+        return None
+    attribute = node.attributes.get("then_branch" if bool(condition.ravel()[0]) else "else_branch")
+    if attribute is None or attribute.is_ref():
+        return None
+    branch = attribute.as_graph()
+    return (
+        branch
+        if all(value.graph is branch for value in branch.outputs) and all(map(_is_made, branch.outputs))
+        else None
+    )
+
+
+def _is_made(value: ir.Value) -> bool:
+    """A result that names a value of outside, which the format does not allow, has no maker here."""
+    return value.producer() is not None or value.is_initializer()
+
+
+def _flatten(graph: ir.Graph, node: ir.Node, branch: ir.Graph, names: Names) -> list[ir.Node]:
+    for other in captures.subgraphs(node):
+        if other is not branch:
+            names.drop_graph(other)
+    results = list(branch.outputs)
+    branch.outputs.clear()
+    for value in list(branch.initializers.values()):
+        del branch.initializers[value.name or ""]
+        _rename(value, names)
+        graph.register_initializer(value)
+    moved = list(branch)
+    branch.remove(moved)
+    for value in (value for inner in moved for value in inner.outputs):
+        _rename(value, names)
+    graph.insert_before(node, moved)
+    own = {value for inner in moved for value in inner.outputs}
+    for old, new in zip(node.outputs, results, strict=True):
+        if old.is_graph_output() and (new not in own or new.is_graph_output()):
+            new = _copied(graph, node, new)
+            moved += [maker for maker in (new.producer(),) if maker is not None]
+        _take_over(old, new, names)
+    captures.release(node)
+    graph.remove(node, safe=True)
+    return moved
+
+
+def _rename(value: ir.Value, names: Names) -> None:
+    """Another graph may have the same name, where it would now hide this value, or be hidden by it."""
+    if value.name and names.is_shared(value.name):
+        names.drop(value.name)
+        value.name = names.free(value.name)
+
+
+def _copied(graph: ir.Graph, node: ir.Node, value: ir.Value) -> ir.Value:
+    """The value once more, by an Identity before the node: what was captured has a name that others know."""
+    identity = ir.node("Identity", [value])
+    identity.outputs[0].name = None
+    graph.insert_before(node, identity)
+    return identity.outputs[0]
+
+
+def _take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
+    """The branch's result stands for the If's; an output of the graph keeps its name, type and declared shape."""
+    if not old.is_graph_output():
+        new.shape = new.shape if new.shape is not None else old.shape
+        new.type = new.type if new.type is not None else old.type
+        old.replace_all_uses_with(new)
+        return
+    name, shape, type_ = old.name or "", old.shape, old.type
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+    old.name = names.free(f"{name}_replaced")
+    new.name, new.shape, new.type = name, shape, type_
