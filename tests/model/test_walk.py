@@ -49,16 +49,3 @@ def test_initializers_of_branches_and_functions_are_reached() -> None:
 
 def test_tensors_of_attributes_are_reached() -> None:
     assert [tensor.numpy().tolist() for tensor in walk.attribute_tensors(MODEL)] == [[1.0, 2.0]]
-
-
-def test_weights_are_counted() -> None:
-    assert walk.parameter_count(MODEL) == 4 + 2 + 1
-    assert walk.weight_bytes(MODEL) == 4 * 4 + 2 * 2 + 8
-
-
-def test_strings_count_their_letters() -> None:
-    model = from_text(
-        '<ir_version: 10, opset_import: ["": 20]>\n'
-        'g () => (string[2] w) <string[2] w = {"ab", "c"}> { x = Identity(w) }'
-    )
-    assert (walk.parameter_count(model), walk.weight_bytes(model)) == (2, 3)

@@ -85,13 +85,3 @@ def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
                 yield attribute.as_tensor()
             elif attribute.type == ir.AttributeType.TENSORS:
                 yield from attribute.as_tensors()
-
-
-def parameter_count(model: ir.Model) -> int:
-    """Elements in all initializers."""
-    return sum(tensor.size for tensor in initializer_tensors(model))
-
-
-def weight_bytes(model: ir.Model) -> int:
-    """Bytes in all initializers."""
-    return sum(tensor.nbytes for tensor in initializer_tensors(model))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,19 +65,14 @@ def simplify(
         with stage("simplify"):
             simple, part = simplified(model, only=only, skip=skip)
         original = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
+
+        def verified(candidate: Path | ir.Model) -> Verification:
+            return _verified(original, candidate, verify, runtime, given, sizes, seed)
+
         if output is None:
-            verification = _verified(original, simple, verify, runtime, given, sizes, seed)
-            written = Written({}, "no output was asked for")
+            verification, written = verified(simple), Written({}, "no output was asked for")
         else:
-            with staged(output) as target:
-                with stage("save"):
-                    target.write(simple, external_data=external_data)
-                    check(load(target.path), where="the simplified model")
-                verification = _verified(original, target.path, verify, runtime, given, sizes, seed)
-                written = Written({}, "the simplified model differs from the original")
-                if verification.equal or not verify:
-                    with stage("save"):
-                        written = files_written(target.commit())
+            verification, written = _write(simple, output, external_data, verify, verified)
     agrees = verification.equal or not verify
     report = Report(
         command="simplify",
@@ -88,6 +83,25 @@ def simplify(
     )
     path = Path(next(iter(written.files))) if written.files else None
     return Result(report, simple if agrees else None, path)
+
+
+def _write(
+    simple: ir.Model,
+    output: str | Path,
+    external_data: bool | None,
+    verify: bool,
+    verified: Callable[[Path], Verification],
+) -> tuple[Verification, Written]:
+    """Writes aside, verifies that very file, and moves it into place if it agrees or nobody asked."""
+    with staged(output) as target:
+        with stage("save"):
+            target.write(simple, external_data=external_data)
+            check(load(target.path), where="the simplified model")
+        verification = verified(target.path)
+        if verify and not verification.equal:
+            return verification, Written({}, "the simplified model differs from the original")
+        with stage("save"):
+            return verification, files_written(target.commit())
 
 
 def simplified(

@@ -22,6 +22,7 @@ class ConvBatchNorm(Rule):
     2. Weights, bias or statistics are not constants (a graph input with a default is none).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
+    5. Others read the weights too: they would be stored twice.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -49,6 +50,9 @@ class ConvBatchNorm(Rule):
             return None
         if not is_sole_use(source):
             return NoMatch("the convolution's result is used elsewhere too", source.name or "")
+        weight = conv.inputs[1]
+        if weight is not None and (len(weight.uses()) > 1 or weight.is_graph_output()):
+            return NoMatch("the weights are used elsewhere too", weight.name or "")
         training = node.attributes.get("training_mode")
         if len(node.outputs) > 1 or (training is not None and (training.is_ref() or training.as_int())):
             return NoMatch("the normalisation is in training mode", node.name or "")
