@@ -1,136 +1,102 @@
-"""Nodes left by onnxsmith and by other simplifiers, on the same files, one fresh process for each.
+"""`simplify` beside other simplifiers: on the same files, one fresh process for each, each result held to its original.
 
-    python benchmarks/simplify.py [FILE.onnx …] [--timeout 120]
+    python benchmarks/simplify.py [--folder .bench-corpus] [--only CLASS …] [--files NAME …] [--tools TOOL …]
+                                  [--latency] [--timeout 300] [--tables] [--gaps] [--summary]
 
-Without files it takes the models that installed packages ship (silero-vad, rapidocr, magika, nudenet, ddddocr,
-basic-pitch, whichever are there). Nodes exclude Constant and count subgraphs. Each result is held to the original by
-onnxsmith's own verification, on several inputs; "wrong" is a result that differs, "failed" one that was not made or
-does not run. CPU is user and system time of the whole process, for onnxsmith without its verification.
+Takes the corpus that `benchmarks/corpus.py` made, and prints one table a class. `--files` are names of models of the
+corpus or paths of .onnx files. What was measured is kept in FOLDER/simplify.jsonl and results in FOLDER/results, so
+that a run that was stopped goes on, and only what changed is measured again; `--tables` prints what is known and
+measures nothing, `--gaps` also lists where onnxsmith is not the best, and every result that was not right, `--summary`
+prints the tables of docs/benchmarks.md instead.
+
+A result is "wrong" when onnxsmith's own verification, on several inputs and sizes, says that it answers differently;
+"interface" when it answers the same but inputs or outputs are gone, renamed or frozen; "invalid" when it cannot be read
+or ONNX Runtime does not take it; "refused" when the tool wrote nothing, or not within the time; "crashed" when a signal
+ended it. CPU is user and system time of the tool's process, peak memory is the kernel's figure;
+onnxsmith runs without its verification. `measuring/figures.py` says what nodes, shape glue and origin are,
+`measuring/tables.py` how they are put together, `measuring/latency.py` how latency is taken.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import os
-import subprocess
 import sys
-import sysconfig
-import tempfile
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from onnxsmith import OnnxsmithError, load
-from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.walk import count_nodes
-
-PACKAGES = ("silero_vad", "rapidocr", "magika", "nudenet", "ddddocr", "basic_pitch")
-
-TOOLS = {
-    "onnxsmith": ("onnxsmith", "import onnxsmith; onnxsmith.simplify({src!r}, {dst!r}, verify=False)"),
-    "onnxsim": ("onnxsim", "import onnx, onnxsim; m, ok = onnxsim.simplify({src!r}); onnx.save(m, {dst!r})"),
-    "onnxslim": ("onnxslim", "import onnx, onnxslim; onnx.save(onnxslim.slim({src!r}), {dst!r})"),
-    "onnxscript": (
-        "onnxscript",
-        "import onnx_ir as ir, onnxscript.optimizer as o; m = ir.load({src!r}); o.optimize(m); ir.save(m, {dst!r})",
-    ),
-    "onnxoptimizer": (
-        "onnxoptimizer",
-        (
-            "import onnx, onnxoptimizer as o; passes = o.get_fuse_and_elimination_passes(); "
-            "onnx.save(o.optimize(onnx.load({src!r}), passes), {dst!r})"
-        ),
-    ),
-    "ort basic": (
-        "onnxruntime",
-        (
-            "import onnxruntime as o; s = o.SessionOptions(); s.optimized_model_filepath = {dst!r}; "
-            "s.graph_optimization_level = o.GraphOptimizationLevel.ORT_ENABLE_BASIC; o.InferenceSession({src!r}, s)"
-        ),
-    ),
-}
+import corpus
+from measuring.measure import Bench, Entry
+from measuring.records import Log
+from measuring.tables import Row, behind, failures, summary, table
+from measuring.tool_process import TOOLS
 
 
-@dataclass
-class Outcome:
-    """What one tool made of one file."""
-
-    nodes: int | None
-    bytes: int
-    cpu: float
-    verdict: str
-
-
-def attempt(tool: str, source: Path, timeout: float) -> Outcome:
-    """Runs the tool in a process of its own and holds what it wrote to the original."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "out.onnx"
-        code = TOOLS[tool][1].format(src=str(source), dst=str(target))
-        before = os.times()
-        try:
-            subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, timeout=timeout, check=True)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-            return Outcome(None, 0, 0.0, "failed")
-        after = os.times()
-        cpu = after.children_user + after.children_system - before.children_user - before.children_system
-        try:
-            nodes = count_nodes(load(target))
-            verdict = "" if verify_models(source, target).equal else "wrong"
-        except OnnxsmithError as error:
-            return Outcome(
-                None, 0, cpu, "failed" if error.problem.id.startswith(("model/", "runtime/")) else "unverified"
-            )
-        return Outcome(nodes, target.stat().st_size, cpu, verdict)
+def entries(folder: Path, only: Sequence[str], files: Sequence[str]) -> list[Entry]:
+    """The models to measure: of the corpus, or those that were named. Exits when a name fits nothing."""
+    found = [Entry(path, kind) for kind in (only or corpus.KINDS) for path in sorted((folder / kind).glob("*.onnx"))]
+    if files:
+        given = [Entry(Path(file), "given") for file in files if file.endswith(".onnx")]
+        found = [entry for entry in found if entry.name in files] + given
+    if not found:
+        sys.exit(f"no models in {folder}: run `python benchmarks/corpus.py` first")
+    return found
 
 
-def shipped() -> list[Path]:
-    """The models of the packages that are installed."""
-    root = Path(sysconfig.get_path("purelib"))
-    return sorted(path for package in PACKAGES for path in (root / package).rglob("*.onnx"))
+def measure(bench: Bench, found: Sequence[Entry], tools: Sequence[str], latency: bool) -> None:
+    """Measures what is not known yet, and says what came of each model."""
+    for index, entry in enumerate(found):
+        before = bench.original(entry)
+        records = [bench.tool(entry, tool) for tool in tools]
+        if latency and before.status == "right":
+            records = bench.latency(entry, records)
+        cells = (f"{record.tool} {record.nodes if record.status == 'right' else record.status}" for record in records)
+        print(f"{index + 1}/{len(found)} {entry.kind}/{entry.name} {before.nodes}: {', '.join(cells)}", flush=True)
 
 
-def mean(ratios: list[float]) -> float:
-    """The geometric mean."""
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+def known(bench: Bench, found: Sequence[Entry], tools: Sequence[str]) -> list[Row]:
+    """A row for each model that was measured."""
+    rows = []
+    for entry in found:
+        original = bench.log.get(entry.kind, entry.path, "original")
+        records = {tool: bench.log.get(entry.kind, entry.path, tool) for tool in tools}
+        if original is not None:
+            rows.append(Row(original, {tool: record for tool, record in records.items() if record is not None}))
+    return rows
 
 
 def main() -> None:
-    """Prints a row a file and the geometric means."""
+    """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--folder", type=Path, default=corpus.FOLDER)
+    parser.add_argument("--only", nargs="*", default=[], metavar="CLASS", choices=corpus.KINDS)
+    parser.add_argument("--files", nargs="*", default=[], metavar="NAME")
+    parser.add_argument("--tools", nargs="*", default=list(TOOLS), metavar="TOOL", choices=TOOLS)
+    parser.add_argument("--latency", action="store_true")
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--gaps", action="store_true")
+    parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    files = given.files or shipped()
-    tools = [tool for tool, (package, _) in TOOLS.items() if find_spec(package) is not None]
-    print(f"{'model':40} {'nodes':>6}  " + "  ".join(f"{tool:>14}" for tool in tools))
-    outcomes: dict[str, list[tuple[int, int, Outcome]]] = {tool: [] for tool in tools}
-    best = 0
-    for file in files:
-        source = file.absolute()
-        nodes = count_nodes(load(source))
-        row = {tool: attempt(tool, source, given.timeout) for tool in tools}
-        for tool, outcome in row.items():
-            outcomes[tool].append((nodes, source.stat().st_size, outcome))
-        right = [o.nodes for o in row.values() if o.nodes is not None and not o.verdict]
-        best += row["onnxsmith"].nodes == min(right, default=-1)
-        cells = [f"{'-' if o.nodes is None else o.nodes} {o.verdict}".strip() for o in row.values()]
-        print(f"{file.name[:40]:40} {nodes:6}  " + "  ".join(f"{cell:>14}" for cell in cells), flush=True)
-    for title, pick in (
-        ("nodes, ratio, geometric mean", lambda n, b, o: o.nodes / n),
-        ("bytes, ratio, geometric mean", lambda n, b, o: o.bytes / b),
-    ):
-        means = [
-            mean([pick(n, b, o) for n, b, o in outcomes[t] if o.nodes is not None and not o.verdict]) for t in tools
-        ]
-        print(f"{title:40} {'':6}  " + "  ".join(f"{value:14.3f}" for value in means))
-    cpu = [sum(o.cpu for _, _, o in outcomes[tool]) for tool in tools]
-    print(f"{'CPU of all, seconds':40} {'':6}  " + "  ".join(f"{value:14.1f}" for value in cpu))
-    bad = [sum(bool(o.verdict) for _, _, o in outcomes[tool]) for tool in tools]
-    print(f"{'wrong, failed or unverified':40} {'':6}  " + "  ".join(f"{value:14}" for value in bad))
-    print(f"onnxsmith is best or tied on {best} of {len(files)}")
+    tools = [tool for tool in given.tools if find_spec(TOOLS[tool][0]) is not None]
+    bench = Bench(Log(given.folder / "simplify.jsonl"), given.folder / "results", given.timeout)
+    found = entries(given.folder, given.only, given.files)
+    if not given.tables:
+        measure(bench, found, tools, given.latency)
+    rows = known(bench, found, tools)
+    kinds = list(dict.fromkeys(row.original.kind for row in rows))
+    if given.summary:
+        print("\n" + summary(rows, tools))
+        kinds = []
+    for kind in kinds:
+        print("\n" + table(kind, [row for row in rows if row.original.kind == kind], tools))
+    if len(kinds) > 1:
+        print("\n" + table("all", rows, tools))
+    if given.gaps:
+        print("\nnot the best:\n" + behind(rows))
+        print("\nnot right:\n" + failures(rows))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,18 @@ settings.register_profile(
 settings.load_profile("onnxsmith")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="the suites in full, not a sample of them (make test-all)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is marked `whole` unless the whole was asked for."""
+    if not config.getoption("whole"):
+        left_out = [item for item in items if item.get_closest_marker("whole")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("whole")]
+
+
 class Refusal:
     """The problem of a refused block, once the block has ended."""
 

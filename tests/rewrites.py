@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.text import from_text
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.simplifier.rounds import simplified
 
 
 def head(opset: int) -> str:
@@ -14,30 +14,30 @@ def head(opset: int) -> str:
     return f'<ir_version: {8 if opset < 20 else 10}, opset_import: ["": {opset}]>\n'
 
 
-def assert_refused(rule: str, reason: str, text: str, opset: int = 17) -> None:
+def assert_refused(rule: str, reason: str, text: str, opset: int = 17, runtime: str = "reference") -> None:
     """The rule does not fire and gives this reason; the numbers stay whatever else fires."""
     model = from_text(head(opset) + text)
     result, part = simplified(model)
     assert not [entry for entry in part.fired if entry.rule == rule]
     assert any(entry.rule == rule and reason in entry.why_not for entry in part.refused), part.refused
-    assert verify_models(model, result, runtime="reference").equal
+    assert verify_models(model, result, runtime=runtime).equal
 
 
-def assert_left_alone(rule: str, text: str, opset: int = 17) -> None:
+def assert_left_alone(rule: str, text: str, opset: int = 17, runtime: str = "reference") -> None:
     """The rule does not fire."""
     model = from_text(head(opset) + text)
     result, part = simplified(model)
     assert not [entry for entry in part.fired if entry.rule == rule]
-    assert verify_models(model, result, runtime="reference").equal
+    assert verify_models(model, result, runtime=runtime).equal
 
 
-def assert_rewritten(rule: str, ops: str, text: str, opset: int = 17) -> ir.Model:
+def assert_rewritten(rule: str, ops: str, text: str, opset: int = 17, runtime: str = "reference") -> ir.Model:
     """With every rule there is: this one fires, these operators are left, the numbers stay, a second run is still."""
     model = from_text(head(opset) + text)
     result, part = simplified(model)
     assert [entry for entry in part.fired if entry.rule == rule], part.refused
     assert [node.op_type for node in result.graph] == ops.split()
-    assert verify_models(model, result, runtime="reference").equal
+    assert verify_models(model, result, runtime=runtime).equal
     again, still = simplified(result)
     assert not [entry for entry in still.fired if not entry.rule.startswith("pass")]
     assert len(again.graph) == len(result.graph)

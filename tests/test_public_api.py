@@ -61,8 +61,11 @@ SIGNATURES = {
     "save": "(model: 'ir.Model', target: 'str | Path', *, external_data: 'bool | None' = None) -> 'list[Path]'",
     "simplify": (
         "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
-        "skip: 'Iterable[str]' = (), verify: 'bool' = True, runtime: 'str | None' = None, "
+        "skip: 'Iterable[str]' = (), exactness: 'str' = 'reassociates', opset: 'int | None' = None, "
+        "target: 'str | None' = None, inline_functions: 'bool' = False, max_growth: 'float' = 0.0, "
+        "verify: 'bool' = True, runtime: 'str | None' = None, "
         "given: 'tuple[Feed, ...]' = (), sizes: 'Mapping[str, int] | None' = None, "
+        "explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "
         "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
 }

@@ -113,10 +113,13 @@ def test_only_nan_everywhere_is_a_failure() -> None:
     assert caught.value.problem.id == "verify/nothing-compared"
 
 
-def test_random_operators_are_noticed() -> None:
+def test_random_operators_that_cannot_be_cut_out_are_noticed() -> None:
     random = """
     <ir_version: 10, opset_import: ["": 20]>
-    g (float[n] x) => (float[n] y) { r = RandomNormalLike(x)\n y = Add(x, r) }
+    g (float[n] x, bool c) => (float[n] y) {
+        y = If(c) <then_branch = t () => (float[n] p) { p = RandomNormalLike(x) },
+                   else_branch = e () => (float[n] q) { q = Neg(x) }>
+    }
     """
     with pytest.raises(OnnxsmithError) as caught:
         held(random, random)

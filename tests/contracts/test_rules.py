@@ -13,7 +13,7 @@ from onnxsmith import rooms
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.text import from_text
 from onnxsmith.rules.base import Exactness, Rule
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.simplifier.rounds import simplified
 from tests.graphs import assert_same_graph
 
 RULES = rooms.members("onnxsmith.rules", Rule)

@@ -8,8 +8,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith.model.known_integers import elements
 from onnxsmith.model.shapes import inferred
 from onnxsmith.model.signature import is_symbol
+from onnxsmith.model.symbols import canonical
+from onnxsmith.model.symbols import names as names_of
 from onnxsmith.model.text import from_text
 from onnxsmith.runtimes.base import get
 
@@ -89,6 +92,41 @@ GRAPHS = {
         "(bool[1] c, float[n,t] x) => (float y) <int64[1] a = {0}> { q = Squeeze(c, a)\n"
         " y = If(q) <then_branch = p () => (float[n,t] f) { f = Neg(x) },"
         " else_branch = r () => (float[m,t] g) { g = Concat<axis = 0>(x, x) }> }",
+    "expand as torch writes it":
+        "(float[n,1,t] x) => (float y) <int64[1] z = {0}, int64[1] two = {2}, int64[3] m = {-1, -1, -1},"
+        " int64[1] k = {3}> { s = Shape(x)\n a = Gather(s, z)\n b = Gather(s, two)\n c = Concat<axis = 0>(a, m, b)\n"
+        " d = Slice(c, z, k)\n o = ConstantOfShape<value = int64[1] {1}>(k)\n e = Equal(d, m)\n w = Where(e, o, d)\n"
+        " y = Expand(x, w) }",
+    "integers of every kind":
+        "(float[n,t] x) => (int64 y) <int64 one = {1}, int64 three = {3}, int64[2] k = {1, 0}, int64[1] u = {-1}> {"
+        " s = Shape(x)\n a = Sub(s, one)\n b = Div(a, three)\n c = Mod(s, three)\n d = Max(s, three)\n"
+        " e = Min(s, k, d)\n f = Neg(e)\n g = Abs(f)\n h = Gather(g, k)\n p = ReduceProd<keepdims = 0>(s)\n"
+        " q = Size(x)\n r = Equal(p, q)\n l = Less(s, u)\n v = Not(l)\n w = Where(v, s, h)\n i = Cast<to = 6>(w)\n"
+        " j = Cast<to = 7>(i)\n y = ReduceSum(j)\n m = Sum(s, h, s)\n o = LessOrEqual(u, s)\n z = And(o, v)\n"
+        " aa = Or(r, l)\n ab = Greater(s, s)\n ac = GreaterOrEqual(s, s)\n ad = Cast<to = 9>(s) }",
+    "pieces of a shape":
+        "(float[n,t,3] x) => (int64 y) <int64[1] m = {-1}, int64[1] o = {0}, int64[1] i = {1}, int64[1] z = {-9},"
+        " int64[1,1] at = {1}, int64[1] v = {7}, int64[2] r = {2, 1}> { s = Shape<start = -2>(x)\n"
+        " t = Shape<end = -1>(x)\n a = Slice(s, m, z, o, m)\n b = Slice(t, o, i)\n c, d = Split<num_outputs = 2>(t)\n"
+        " e = ScatterND(t, at, v)\n f = ScatterElements(t, i, v)\n g = GatherElements(t, m)\n h = GatherND(t, i)\n"
+        " j = Squeeze(c)\n k = Unsqueeze(j, o)\n l = Tile(t, i)\n n1 = Expand(k, i)\n p = Identity(n1)\n"
+        " y = Concat<axis = 0>(a, b, d, e, f, g, l, p) }",
+    "range of a shape":
+        "(float[n,t] x) => (int64 y) <int64 i = {1}, int64[1] o = {0}, int64 four = {4}, int64 m = {-2}> {"
+        " s = Shape<end = 1>(x)\n e = Squeeze(s)\n f = Add(e, four)\n y = Range(e, f, i)\n a = Range(f, i, m)\n"
+        " b = Range(i, e, four) }",
+    "target of unknown numbers":
+        "(float[n,6] x, int64[1] k) => (float y) <int64[1] six = {6}, int64[1] m = {-1}> { s = Shape<end = 1>(x)\n"
+        " c = Concat<axis = 0>(s, m, six)\n a = Reshape(x, c)\n d = Concat<axis = 0>(s, six, m)\n"
+        " b = Reshape(x, d)\n e = Shape<end = 1>(a)\n f = Concat<axis = 0>(k, six)\n g = Reshape(x, f)\n"
+        " y = Shape(g)\n h = Concat<axis = 0>(s, f, k) }",
+    "less than all":
+        "(float[n,t] x) => (float y) <int64 one = {1}, int64[1] o = {0}, int64[1] i = {1}> { s = Shape<start = 1>(x)\n"
+        " l = Sub(s, one)\n a = Slice(x, o, l, i)\n b = Slice(x, l, s, i)\n c = Slice(x, l, s, i, i)\n"
+        " y = Concat<axis = 1>(a, b, c) }",
+    "tile by a dimension":
+        "(float[n,t] x) => (float y) <int64[1] i = {1}> { s = Shape<start = 1>(x)\n r = Concat<axis = 0>(s, i)\n"
+        " y = Tile(x, r) }",
     "attention mask":
         "(int64[n,t] i) => (float y) <int64[1] a = {1}, int64[1] b = {2}> { f = Cast<to = 1>(i)\n u = Unsqueeze(f, a)\n"
         " v = Unsqueeze(f, b)\n y = Mul(u, v) }",
@@ -122,6 +160,60 @@ def symbols(model: ir.Model) -> list[str]:
     return list(dict.fromkeys(str(dim.value) for dim in dims if isinstance(dim, ir.SymbolicDim)))
 
 
+def held(element: int | str, sizes: dict[str, int]) -> int:
+    functions = {"Max": max, "Min": min, "Broadcast": max}
+    return element if isinstance(element, int) else int(eval(element, functions, dict(sizes)))
+
+
+def evaluated(dim: ir.SymbolicDim, sizes: dict[str, int]) -> int | ir.SymbolicDim:
+    form = canonical(str(dim.value))
+    return dim.evaluate(sizes) if isinstance(form, str) and not names_of(form) <= sizes.keys() else held(form, sizes)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_known_integers_are_those_of_runs(name: str) -> None:
+    model = graph(name)
+    found, _ = inferred(model)
+    known = {value.name: elements(value) for value in found.graph.outputs}
+    names = symbols(model)
+    with get("reference").prepare(model) as session:
+        for picked in itertools.product((1, 4, 7), repeat=len(names)):
+            sizes = dict(zip(names, picked, strict=True))
+            try:
+                outputs = session.run(arrays(model, sizes))
+            except Exception:  # noqa: BLE001 — these sizes do not go together
+                continue
+            for value, array in outputs.items():
+                said = known[value]
+                if said is None:
+                    continue
+                numbers = np.asarray(array).ravel().astype(int).tolist()
+                assert len(numbers) == len(said)
+                for element, number in zip(said, numbers, strict=True):
+                    if element is not None and names_of(element) <= set(names):
+                        assert held(element, sizes) == number, f"{value} {said} at {sizes} is {numbers}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("expand as torch writes it", "w", ["n", 1, 1]),
+        ("integers of every kind", "b", ["((n + 2)//3) - 1", "((t + 2)//3) - 1"]),
+        ("integers of every kind", "r", [1]),
+        ("integers of every kind", "v", [1, 1]),
+        ("integers of every kind", "ad", None),
+        ("pieces of a shape", "y", [3, "t", "n", "t", "n", 7, "n", 7, "t", "n", "t", "n"]),
+        ("target of unknown numbers", "e", ["n"]),
+        ("target of unknown numbers", "h", ["n", None, 6, None]),
+        ("shape arithmetic", "q", ["n*c"]),
+    ],
+)
+def test_shape_arithmetic_is_followed(name: str, value: str, expected: list[int | str | None] | None) -> None:
+    found, _ = inferred(graph(name))
+    said = next(elements(output) for output in found.graph.outputs if output.name == value)
+    assert said == (expected if expected is None else [e if e is None else canonical(e) for e in expected])
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_inferred_shapes_are_those_of_runs(name: str) -> None:
     model = graph(name)
@@ -145,7 +237,7 @@ def test_inferred_shapes_are_those_of_runs(name: str) -> None:
                 assert isinstance(array, np.ndarray)
                 assert len(shape) == array.ndim, value
                 for dim, size in zip(shape, array.shape, strict=True):
-                    said = dim if isinstance(dim, int) else dim.evaluate(sizes)
+                    said = dim if isinstance(dim, int) else evaluated(dim, sizes)
                     if isinstance(said, int):
                         compared += 1
                         assert said == size, f"{value} {shape} at {sizes} is {array.shape}"

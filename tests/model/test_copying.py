@@ -8,7 +8,7 @@ import onnx_ir as ir
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.shapes import inferred
 from onnxsmith.model.text import from_text
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.simplifier.rounds import simplified
 
 TEXT = """
 <ir_version: 10, opset_import: ["": 20]>

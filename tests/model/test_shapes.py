@@ -54,7 +54,7 @@ def test_a_failure_of_the_engine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("onnx_shape_inference.infer_symbolic_shapes", fails)
     given = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
     model, note = inferred(given)
-    assert note == "shapes are as the file declares them: RecursionError: too deep"
+    assert note == "shapes are known in part only: RecursionError: too deep"
     assert model is not given
 
 

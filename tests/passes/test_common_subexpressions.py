@@ -6,7 +6,8 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model import shapes
+from onnxsmith.model.copying import cloned
+from onnxsmith.model.inference import Inference
 from onnxsmith.model.text import from_text
 from onnxsmith.passes.common_subexpressions import CommonSubexpressions
 from onnxsmith.runtimes.base import get
@@ -16,7 +17,8 @@ HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 
 def merged(body: str, head: str = HEAD, *, random: bool = False) -> ir.Model:
     model = from_text(f"{head} g {body}")
-    copy, _ = shapes.inferred(model)
+    copy = cloned(model)
+    Inference(copy)
     CommonSubexpressions().run(copy)
     if not random:
         assert verify_models(model, copy, runtime="reference").equal

@@ -47,7 +47,7 @@ def test_there_and_back_is_nothing(dtypes: str) -> None:
 )
 def test_refused(dtypes: str, reason: str) -> None:
     from onnxsmith.model.text import from_text
-    from onnxsmith.simplifier.simplify import simplified
+    from onnxsmith.simplifier.rounds import simplified
     from tests.rewrites import head
 
     if "bfloat16" not in dtypes and dtypes not in ("int8 float uint8", "float double int64", "int32 double float16"):

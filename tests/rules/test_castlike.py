@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.text import from_text
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.simplifier.rounds import simplified
 from tests.rewrites import assert_rewritten
 
 RULE = "algebra/castlike"

@@ -27,6 +27,19 @@ def test_weights_bias_and_sum_in_one() -> None:
     assert bias.const_value.numpy().tolist() == [8, 14]
 
 
+def test_a_small_product_beside_a_large_one() -> None:
+    text = """g (float[N,2,4,4] x) => (float[N,1,4,4] y) <float[1,2,1,1] w = {1e-38, 3}, float c = {0.01}> {
+        a = Conv(x, w)\n y = Mul(a, c) }"""
+    assert_rewritten(RULE, "Conv", text)
+
+
+def test_weights_of_two_that_are_scaled_alike() -> None:
+    text = f"""{HEAD} <{W}> {{
+        a = Conv(x, w)\n b = Neg(a)\n c = Exp(x)\n d = Conv(c, w)\n e = Neg(d)\n y = Sub(b, e) }}"""
+    result = assert_rewritten(RULE, "Conv Exp Conv Sub", text)
+    assert len(result.graph.initializers) == 1
+
+
 REFUSED = {
     "along the width": (
         "for each channel",
@@ -40,6 +53,11 @@ REFUSED = {
     "weights of two": (
         "weights are used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n y = Sub(d, b) }}",
+    ),
+    "weights of two that are scaled in other ways": (
+        "weights are used elsewhere",
+        f"""{HEAD} <{W}, float c = {{3}}> {{
+            a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n e = Neg(d)\n y = Sub(e, b) }}""",
     ),
     "two readers": (
         "used elsewhere",

@@ -56,3 +56,63 @@ ALONE = {
 @pytest.mark.parametrize("case", ALONE)
 def test_left_alone(case: str) -> None:
     assert_left_alone(RULE, ALONE[case], opset=20)
+
+
+TANH = """float slope = {0.7978846}, float cubic = {0.044715}, float both = {0.035677407}, float three = {3},
+    float two = {2}, float one = {1}, float half = {0.5}"""
+INSIDE = {
+    "as torch writes it": "c = Pow(x, three)\n d = Mul(c, cubic)\n e = Add(x, d)\n a = Mul(e, slope)",
+    "the slope first": "c = Pow(x, three)\n d = Mul(cubic, c)\n e = Add(d, x)\n a = Mul(slope, e)",
+    "products instead of a power": "c = Mul(x, x)\n d = Mul(c, x)\n e = Mul(cubic, d)\n f = Add(x, e)\n"
+    " a = Mul(f, slope)",
+    "x taken out": "c = Pow(x, two)\n d = Mul(c, cubic)\n e = Add(d, one)\n f = Mul(x, slope)\n a = Mul(f, e)",
+    "the slope in both summands": "c = Pow(x, three)\n d = Mul(c, both)\n e = Mul(x, slope)\n a = Add(e, d)",
+}
+OUTSIDE = {
+    "x halved": "h = Mul(x, half)\n y = Mul(h, s)",
+    "the whole halved": "h = Mul(x, s)\n y = Mul(h, half)",
+    "the sum halved": "h = Mul(half, s)\n y = Mul(h, x)",
+    "divided by two": "h = Mul(x, s)\n y = Div(h, two)",
+}
+
+
+def tanh(inside: str, outside: str, constants: str = TANH) -> str:
+    return (
+        f"g (float[N,3] x) => (float[N,3] y) <{constants}> {{ {inside}\n t = Tanh(a)\n s = Add(t, one)\n {outside} }}"
+    )
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("outside", OUTSIDE)
+def test_the_approximation(inside: str, outside: str) -> None:
+    result = assert_rewritten(RULE, "Gelu", tanh(INSIDE[inside], OUTSIDE[outside]), opset=20)
+    assert result.graph[0].attributes["approximate"].as_string() == "tanh"
+
+
+def test_the_approximation_in_half_precision() -> None:
+    names = ("slope", "cubic", "three", "one", "half")
+    casts = "\n ".join(f"{name} = Cast<to = 10>({name}_wide)" for name in names)
+    constants = ", ".join(part.replace(" = {", "_wide = {") for part in TANH.split(", ") if part.split()[1] in names)
+    text = tanh(f"{casts}\n x = Add(z, z)\n {INSIDE['as torch writes it']}", OUTSIDE["x halved"], constants)
+    text = text.replace("float[N,3] x", "float16[N,3] z").replace("float[N,3] y", "float16[N,3] y")
+    assert_rewritten(RULE, "Add Gelu", text, opset=20)
+
+
+def test_the_constants_of_the_approximation_count() -> None:
+    text = tanh(INSIDE["as torch writes it"], OUTSIDE["x halved"])
+    for wrong in ("0.0447", "0.0448"):
+        assert_left_alone(RULE, text.replace("0.044715", wrong), opset=20)
+    assert_left_alone(RULE, text.replace("three = {3}", "three = {2}"), opset=20)
+    assert_left_alone(RULE, text.replace("s = Add(t, one)", "s = Sub(t, one)"), opset=20)
+
+
+def test_half_of_each_summand() -> None:
+    text = gelu("d = Mul(c, x)\n y = Identity(d)", total="Add(e, half)").replace(
+        "b = Erf(a)", "b = Erf(a)\n e = Mul(b, half)"
+    )
+    assert_rewritten(RULE, "Gelu", text, opset=20)
+
+
+def test_what_a_caller_may_replace_is_no_constant() -> None:
+    text = gelu(PRODUCTS[0]).replace("x) =>", "x, float half) =>")
+    assert_left_alone(RULE, text, opset=20)

@@ -47,6 +47,62 @@ def test_layer_norm(case: str) -> None:
     assert_rewritten(LAYER, f"LayerNormalization{more}", text, opset)
 
 
+WRITTEN = {
+    "a power of a half": (norm().replace("Sqrt(e)", "Pow(e, half)"), "", 17),
+    "a power of minus a half": (norm(divide="n = Mul(d, r)").replace("Sqrt(e)", "Pow(e, minus)"), "", 17),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_layer_norm_with_powers(case: str) -> None:
+    text, _, opset = WRITTEN[case]
+    text = text.replace("float two", "float half = {0.5}, float minus = {-0.5}, float two")
+    assert_rewritten(LAYER, "LayerNormalization", text, opset)
+
+
+def test_layer_norm_in_a_branch() -> None:
+    names = {"two": "float {2}", "eps": "float {0.00001}", "s": "float[2] {2, 3}", "b": "float[2] {3, -5}"}
+    constants = "\n ".join(f"{name} = Constant<value = {value}>()" for name, value in names.items())
+    body = norm().split("{\n", 1)[1].rsplit("}", 1)[0].replace("y = Add", "z = Add")
+    text = f"""g (bool k, float[N,2] x) => (float[N,2] y) {{
+        y = If (k) <then_branch = t () => (float[N,2] z) {{ {constants}\n {body} }},
+            else_branch = e () => (float[N,2] o) {{ o = Neg(x) }}> }}"""
+    result = assert_rewritten(LAYER, "If", text)
+    branch = result.graph[0].attributes["then_branch"].as_graph()
+    assert [node.op_type for node in branch if node.op_type != "Constant"] == ["LayerNormalization"]
+
+
+HALVES = "s16 = Cast<to = 10>(s)\n b16 = Cast<to = 10>(b)"
+
+
+def widened(text: str, end: str) -> str:
+    """The normalisation in float of data in half precision, and what follows it."""
+    text = text.replace("g (float[N,2] x) => (float[N,2] y)", "g (float16[N,2] h) => (float16[N,2] y)")
+    return text.replace("{\n", f"{{ {HALVES}\n x = Cast<to = 1>(h)\n", 1).replace("END", end)
+
+
+ENDS = {
+    "scale and bias": ("c = Cast<to = 10>(n)\n p = Mul(c, s16)\n y = Add(b16, p)", ""),
+    "a scale": ("c = Cast<to = 10>(n)\n y = Mul(s16, c)", ""),
+    "nothing": ("y = Cast<to = 10>(n)", ""),
+    "more": ("c = Cast<to = 10>(n)\n p = Mul(c, s16)\n y = Add(p, h)", " Add"),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_half_precision_that_is_widened(case: str) -> None:
+    end, more = ENDS[case]
+    assert_rewritten(LAYER, f"LayerNormalization{more}", widened(norm("END"), end))
+    if case != "scale and bias":
+        text = widened(rms("END").replace("{ q =", "{\n q ="), end)
+        assert_rewritten(RMS, f"RMSNormalization{more}", text, 23)
+
+
+def test_a_scale_before_it_is_narrowed() -> None:
+    text = widened(norm("END"), "p = Mul(n, s)\n z = Add(p, b)\n y = Cast<to = 10>(z)")
+    assert_rewritten(LAYER, "Cast LayerNormalization Cast", text)
+
+
 REFUSED = {
     "an old opset": ("opset 16 has no", norm(), 16),
     "double": ("not known to be float", norm().replace("float", "double"), 17),
@@ -75,8 +131,9 @@ def test_layer_norm_left_alone(case: str) -> None:
     assert_left_alone(LAYER, ALONE[case])
 
 
-def test_a_scale_of_one_number_stays_outside() -> None:
-    assert_rewritten(LAYER, "LayerNormalization Mul", norm("y = Mul(n, o)"))
+def test_a_scale_of_one_number_goes_into_the_scale() -> None:
+    result = assert_rewritten(LAYER, "LayerNormalization", norm("y = Mul(n, o)"))
+    assert [value.const_value.numpy().tolist() for value in result.graph.initializers.values()] == [[2, 2]]
 
 
 RMS_REWRITTEN = {

@@ -14,6 +14,11 @@ REWRITTEN = {
     "power": "g (float[N] x) => (float[N] y) <int64 one = {1}> { a = Pow(x, one)\n y = Neg(a) }",
     "integers": "g (int32[N] x) => (int32[N] y) <int32 one = {1}> { a = Mul(x, one)\n y = Neg(a) }",
     "a scalar": "g (float x) => (float y) <float one = {1}> { a = Mul(x, one)\n y = Neg(a) }",
+    "a mask of ones": """g (float[N,T] x) => (float[N,T] y) {
+        s = Shape(x)\n o = ConstantOfShape<value = float[1] {1}>(s)\n a = Mul(o, x)\n y = Neg(a) }""",
+    "a comparison that always holds": """g (float[N] x) => (float[N] y) <int64 z = {0}, int64 i = {1}> {
+        s = Shape(x)\n l = Squeeze(s)\n r = Range(z, l, i)\n t = GreaterOrEqual(r, z)\n f = Cast<to = 1>(t)
+        a = Mul(x, f)\n y = Neg(a) }""",
     "an input that is made here": "g (float[N] x) => (float[N] y) <float o = {0}> { a = Neg(x)\n y = Add(o, a) }",
 }
 
@@ -33,6 +38,11 @@ REFUSED = {
     "a dimension that is 1": (
         "could change", "g (float[1] x) => (float[2] y) <float[2] o = {0, 0}> { a = Add(o, x)\n y = Neg(a) }",
     ),
+    "a size of another input": (
+        "could change",
+        """g (float[N] x, float[M] z) => (float y) <int64 o = {0}> {
+        s = Shape(z)\n m = ConstantOfShape(s)\n a = Add(x, m)\n b = Mul(a, z)\n y = ReduceSum(b) }""",
+    ),
     "an output that is an input": (
         "value of its own", "g (float[N] x) => (float[N] y) <float one = {1}> { y = Mul(x, one) }",
     ),
@@ -42,6 +52,22 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
+
+
+@pytest.mark.parametrize(("operator", "number"), [("And", 1), ("Or", 0)])
+def test_logic(operator: str, number: int) -> None:
+    text = f"g (bool[N] x) => (bool[N] y) <bool w = {{{number}}}> {{ a = {operator}(w, x)\n y = Not(a) }}"
+    assert_rewritten(RULE, "Not", text)
+
+
+def test_logic_with_the_other_number() -> None:
+    assert_left_alone(RULE, "g (bool[N] x) => (bool[N] y) <bool w = {0}> { a = And(w, x)\n y = Not(a) }")
+
+
+def test_the_second_of_two_that_are_neutral() -> None:
+    text = """g (float[N,T] x) => (float[N,T] y) <float z = {0}> {
+        s = Shape(x)\n o = ConstantOfShape(s)\n a = Add(o, z)\n b = Mul(a, x)\n y = Neg(b) }"""
+    assert_rewritten(RULE, "Shape ConstantOfShape Mul Neg", text)
 
 
 ALONE = {

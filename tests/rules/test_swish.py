@@ -1,10 +1,12 @@
-"""fuse/swish and fuse/hardswish."""
+"""fuse/swish, fuse/hardswish, fuse/hard-sigmoid and fuse/mish."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from onnxsmith.model.text import from_text
+from onnxsmith.simplifier.simplify import simplified
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 SIXTH = "HardSigmoid<alpha = 0.16666667>"
 
@@ -35,3 +37,84 @@ def test_refused(case: str) -> None:
 def test_the_gate_of_another_value() -> None:
     text = "g (float[N] x, float[N] z) => (float[N] y) { a = Sigmoid(z)\n y = Mul(x, a) }"
     assert_left_alone("fuse/swish", text, opset=24)
+
+
+def test_swish_with_a_slope() -> None:
+    text = "g (float[N] x) => (float[N] y) <float a = {1.702}> { s = Mul(a, x)\n b = Sigmoid(s)\n y = Mul(b, x) }"
+    result = assert_rewritten("fuse/swish", "Swish", text, opset=24)
+    assert abs(result.graph[0].attributes["alpha"].as_float() - 1.702) < 1e-6
+    scaled = text.replace("Mul(b, x)", "Mul(b, s)")
+    assert_rewritten("fuse/swish", "Mul Swish", scaled, opset=24)
+    assert_left_alone("fuse/swish", text.replace("Mul(a, x)", "Add(a, x)"), opset=24)
+
+
+CLIPPED = """float three = {3}, float low = {0}, float six = {6}, float sixth = {0.16666667}, float half = {0.5},
+    float one = {1}"""
+PRODUCTS = {
+    "the product divided": "c = Mul(x, b)\n y = Div(c, six)",
+    "the product times a sixth": "c = Mul(b, x)\n y = Mul(sixth, c)",
+    "the gate divided": "c = Div(b, six)\n y = Mul(x, c)",
+    "x times a sixth": "c = Mul(x, sixth)\n y = Mul(c, b)",
+}
+
+
+def clipped(end: str, start: str = "a = Add(x, three)", bounds: str = "low, six", dtype: str = "float") -> str:
+    text = f"g (float[N] x) => (float[N] y) <{CLIPPED}> {{ {start}\n b = Clip(a, {bounds})\n {end} }}"
+    return text.replace("float", dtype)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_hardswish_with_a_clip(product: str) -> None:
+    text = clipped(PRODUCTS[product])
+    result = assert_rewritten("fuse/hardswish", "HardSwish", text)
+    assert len(result.graph.initializers) == 0
+    result, _ = simplified(from_text(head(13) + text))
+    assert [node.op_type for node in result.graph] == ["HardSigmoid", "Mul"]
+    assert [node.op_type for node in simplified(result)[0].graph] == ["HardSigmoid", "Mul"]
+
+
+def test_hardswish_with_a_clip_to_one() -> None:
+    lines = "s = Mul(x, sixth)\n a = Add(s, half)"
+    assert_rewritten("fuse/hardswish", "HardSwish", clipped("y = Mul(x, b)", lines, "low, one"))
+
+
+def test_hardswish_with_bounds_as_attributes() -> None:
+    text = clipped(PRODUCTS["the product divided"]).replace("Clip(a, low, six)", "Clip<min = 0.0, max = 6.0>(a)")
+    assert_rewritten("fuse/hardswish", "HardSigmoid Mul", text, opset=10)
+
+
+def test_hard_sigmoid_with_a_clip() -> None:
+    assert_rewritten("fuse/hard-sigmoid", "HardSigmoid", clipped("y = Div(b, six)"))
+    assert_rewritten("fuse/hard-sigmoid", "HardSigmoid", clipped("y = Mul(sixth, b)"))
+    lines = clipped("y = Neg(b)", "s = Mul(x, six)\n a = Add(s, half)", "low, one")
+    result = assert_rewritten("fuse/hard-sigmoid", "HardSigmoid Neg", lines)
+    assert result.graph[0].attributes["alpha"].as_float() == 6
+    assert result.graph[0].attributes["beta"].as_float() == 0.5
+
+
+def test_clips_that_are_neither() -> None:
+    for rule in ("fuse/hardswish", "fuse/hard-sigmoid"):
+        for text in (
+            clipped(PRODUCTS["the product divided"], "a = Add(x, six)"),
+            clipped(PRODUCTS["the product divided"], bounds="low, three"),
+            clipped("c = Mul(x, b)\n y = Div(c, three)"),
+            clipped("y = Relu(b)", bounds="low, one"),
+        ):
+            assert_left_alone(rule, text)
+        assert_left_alone(rule, "g (float[N] x) => (float[N] y) { a = Clip(x)\n y = Mul(x, a) }")
+
+
+def test_clips_refused() -> None:
+    for rule, end in (("fuse/hardswish", PRODUCTS["the product divided"]), ("fuse/hard-sigmoid", "y = Div(b, six)")):
+        assert_refused(rule, "not known to be one that", clipped(end, dtype="double"))
+        assert_refused(rule, "used elsewhere", clipped(end.replace("y =", "d =") + "\n y = Add(d, b)"))
+
+
+def test_mish() -> None:
+    text = "g (float[N] x) => (float[N] y) { a = Softplus(x)\n b = Tanh(a)\n y = Mul(b, x) }"
+    assert_rewritten("fuse/mish", "Mish", text, opset=18)
+    assert_refused("fuse/mish", "opset 17 has no Mish", text)
+    assert_refused(
+        "fuse/mish", "used elsewhere", text.replace("Mul(b, x)", "Sum(c, b)").replace("y =", "c = Mul(b, x)\n y ="), 18
+    )
+    assert_left_alone("fuse/mish", text.replace("Softplus", "Softsign"), opset=18)

@@ -6,28 +6,32 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model import facts, shapes
+from onnxsmith.model import facts
+from onnxsmith.model.copying import cloned
+from onnxsmith.model.inference import Inference
 from onnxsmith.model.save import save
 from onnxsmith.model.text import from_text
 from onnxsmith.passes.unused import Unused
 from onnxsmith.simplifier.branches import flatten
 from onnxsmith.simplifier.journal import Journal
+from onnxsmith.simplifier.state import State
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 
 
 def flat(body: str) -> ir.Model:
     model = from_text(f"{HEAD} g {body}")
-    copy, _ = shapes.inferred(model)
+    copy = cloned(model)
     facts.spread_opsets(copy)
-    assert flatten(copy, Journal())
+    state = State(copy, Inference(copy), Journal())
+    assert flatten(state)
     Unused().run(copy)
     assert verify_models(model, copy, runtime="reference").equal
     assert verify_models(model, copy, runtime="onnxruntime").equal
     names = [v.name for node in copy.graph for v in node.outputs] + list(copy.graph.initializers)
     assert len(names) == len(set(names))
     assert [value.name for value in copy.graph.outputs] == [value.name for value in model.graph.outputs]
-    assert not flatten(copy, Journal())
+    assert not flatten(state)
     return copy
 
 
@@ -110,9 +114,9 @@ def test_repeated_and_swapped_results(names: list[str], ends: str) -> None:
     from onnxsmith.runtimes.base import get
 
     wanted = {"o": "Neg", "p": "Sqrt"}
-    copy, _ = shapes.inferred(direct(model, names))
+    copy = direct(model, names)
     facts.spread_opsets(copy)
-    assert flatten(copy, Journal())
+    assert flatten(State(copy, Inference(copy), Journal()))
     Unused().run(copy)
     for index, name in enumerate(names):
         value = copy.graph.outputs[index]
@@ -166,7 +170,7 @@ def test_conditions_that_may_change_stay() -> None:
             f"""{HEAD} g {text} {{ y = If(c) <then_branch = t () => (float[2] p) {{ p = Neg(x) }},
                 else_branch = e () => (float[2] q) {{ q = Abs(x) }}> }}"""
         )
-        assert not flatten(model, Journal())
+        assert not flatten(State(model, Inference(model), Journal()))
 
 
 def test_a_loop_in_a_branch_moves_with_what_it_captures(tmp_path: object) -> None:
@@ -199,3 +203,13 @@ def test_an_if_inside_a_branch_that_stays() -> None:
     )
     branch = next(node for node in model.graph if node.op_type == "If").attributes["then_branch"].as_graph()
     assert [node.op_type for node in branch] == ["Neg", "Mul"]
+
+
+def test_a_branch_with_an_output_too_many_stays() -> None:
+    """It is no valid model; a runtime says so."""
+    model = from_text(
+        f"""{HEAD} g (float[2] x) => (float[2] y) <bool c = {{1}}> {{
+            y = If(c) <then_branch = t () => (float[2] p, float[2] o) {{ p = Neg(x)\n o = Neg(x) }},
+                       else_branch = e () => (float[2] q) {{ q = Abs(x) }}> }}"""
+    )
+    assert not flatten(model, Journal())

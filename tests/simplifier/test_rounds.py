@@ -10,7 +10,7 @@ from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.load import load
 from onnxsmith.model.save import save
 from onnxsmith.model.text import from_text
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.simplifier.rounds import simplified
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 

@@ -14,6 +14,7 @@ from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
 from onnxsmith.simplifier import simplify as simplify_module
+from onnxsmith.simplifier.rounds import simplified
 
 TEXT = """
 <ir_version: 10, opset_import: ["": 20], producer_name: "somebody", metadata_props: ["licence": "MIT"]>
@@ -78,7 +79,7 @@ def test_without_verification_the_report_says_so(model: Path, tmp_path: Path) ->
 
 
 def test_a_wrong_rewrite_is_not_written(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = simplify_module.simplified
+    honest = simplified
 
     def sabotaged(*args: object, **kwargs: object) -> tuple[object, Simplification]:
         result, part = honest(*args, **kwargs)  # type: ignore[arg-type]
@@ -111,10 +112,14 @@ def test_an_unknown_rule_is_refused(model: Path) -> None:
     assert caught.value.problem.id == "simplify/unknown-rule"
 
 
-def test_a_model_that_no_runtime_can_run_is_not_written(tmp_path: Path) -> None:
+def test_a_model_of_which_no_part_can_be_run_is_not_written(tmp_path: Path) -> None:
     text = """
     <ir_version: 10, opset_import: ["": 20, "mine": 1]>
-    g (float[n] x) => (float[n] y) { a = Identity(x)\n y = mine.Op(a) }
+    g (float[n] x, bool c) => (float[n] y) {
+        a = Identity(x)
+        y = If(c) <then_branch = t () => (float[n] p) { p = mine.Op(a) },
+                   else_branch = e () => (float[n] q) { q = Abs(a) }>
+    }
     """
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         onnxsmith.simplify(from_text(text), tmp_path / "out.onnx")
@@ -135,6 +140,6 @@ def test_provenance_survives_a_fusion() -> None:
     )
     for node, module in zip(model.graph, ("stem.conv", "stem.norm"), strict=True):
         node.metadata_props["pkg.torch.onnx.name_scopes"] = repr(["", module, "op"])
-    result, _ = simplify_module.simplified(model)
+    result, _ = simplified(model)
     (fused,) = result.graph
     assert "stem." in fused.metadata_props["pkg.torch.onnx.name_scopes"]

@@ -21,6 +21,18 @@ class Simplify(Command):
     output: str = option("the file to write", short="-o", metavar="FILE", default="")
     only: tuple[str, ...] = option("use this rule only; several times", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("leave this rule out; several times", default=(), metavar="RULE")
+    exactness: str = option(
+        "how far a rewrite may move a number: bitwise, value or reassociates", default="reassociates", metavar="HOW"
+    )
+    opset: int | None = option("bring the model to this opset first, so that rules may use its operators")
+    target: str | None = option("bring the model to the newest opset that this runtime runs", metavar="RUNTIME")
+    inline_functions: bool = flag("inline model-local functions first")
+    max_growth: float = option("share by which folded constants may make the file larger", default=0.0, metavar="SHARE")
+    explain: bool = flag("list every rewrite, and every refusal with its reason")
+    diff: bool = flag("show which operators went and came, by rule")
+    why: tuple[str, ...] = option(
+        "ask why a rule did not fire at a node: RULE@NODE; several times", default=(), metavar="QUESTION"
+    )
     input: tuple[str, ...] = option(
         "an input to check on as well: inputs.npz, x=array.npy, x=photo.png; several times", default=(), metavar="SPEC"
     )
@@ -42,6 +54,14 @@ class Simplify(Command):
             self.output,
             only=self.only,
             skip=self.skip,
+            exactness=self.exactness,
+            opset=self.opset,
+            target=self.target,
+            inline_functions=self.inline_functions,
+            max_growth=self.max_growth,
+            explain=self.explain,
+            diff=self.diff,
+            why=self.why,
             given=given.feeds(self.input, self.model),
             sizes=given.sizes(self.dim),
             external_data=self.external_data,

@@ -38,7 +38,7 @@ from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager
-from onnxsmith.simplifier.simplify import simplified
+from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.sources import factory
 
 

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+_GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
+
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The branches or the body of a node, not those nested in them."""
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
+    for attribute in node.attributes.values() if node.attributes else ():
+        kind = attribute.type
+        if (kind is not _GRAPH and kind is not _GRAPHS) or attribute.is_ref():
             continue
-        if attribute.type == ir.AttributeType.GRAPH:
+        if kind is _GRAPH:
             yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
+        else:
             yield from attribute.as_graphs()
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
@@ -11,18 +15,19 @@ from onnxsmith.model.external import in_memory
 from onnxsmith.problem import Problem, problem
 
 
-def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
+def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
     """Raises when the model is invalid; returns what is doubtful: shapes that contradict each other.
 
-    The checks are onnx's own (`onnx.checker`, strict shape inference), run on a copy without the large weights.
-    External data is not looked at again: loading checked it.
+    The checks are onnx's own (`onnx.checker`, strict shape inference). With `file`, from which the model was loaded
+    just now, they read that; otherwise they run on a copy without the large weights. External data is not looked at
+    again: loading checked it.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason.
     """
+    checked = _checker(model, file)
     try:
-        copy = cloned(in_memory(model))  # what is left of external data would be looked for in the current folder
-        CheckerPass(full_check=False)(copy)
+        checked(full_check=False)
     except onnx.checker.ValidationError as error:
         raise problem(
             "model/invalid",
@@ -36,7 +41,7 @@ def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
             "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
         ) from error
     try:
-        CheckerPass(full_check=True)(copy)
+        checked(full_check=True)
     except Exception as error:  # noqa: BLE001 — the first pass was clean, so this is shape inference speaking
         doubt = Problem(
             "model/shape-conflict",
@@ -47,6 +52,19 @@ def check(model: ir.Model, *, where: str = "the model") -> tuple[Problem, ...]:
         )
         return (doubt,)
     return ()
+
+
+def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:
+    if file is not None and file.suffix == ".onnx":
+        return partial(onnx.checker.check_model, str(file))
+    copy: list[ir.Model] = []
+
+    def check_copy(*, full_check: bool) -> None:
+        if not copy:  # what is left of external data would be looked for in the current folder
+            copy.append(cloned(in_memory(model)))
+        CheckerPass(full_check=full_check)(copy[0])
+
+    return check_copy
 
 
 def _first_lines(text: str, count: int = 3) -> str:

@@ -38,7 +38,9 @@ def _own(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     if tensor.nbytes <= _SMALL:
         message = onnx.TensorProto()
         message.CopyFrom(tensor.raw)
-        return ir.serde.TensorProtoTensor(message)
+        own = ir.serde.TensorProtoTensor(message)
+        own.metadata_props.update(tensor.metadata_props)  # loading took them out of the message
+        return own
     return ir.LazyTensor(
         lambda: tensor,
         dtype=tensor.dtype,

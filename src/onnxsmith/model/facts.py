@@ -6,7 +6,6 @@ integer or an expression such as `batch` or `3*height`. Rules read it here.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +15,9 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
 
 from onnxsmith.model import walk
-
-Element = int | str
-"""An integer, or an expression over symbolic dimensions."""
+from onnxsmith.model.known_integers import elements
+from onnxsmith.model.symbols import Element as Element
+from onnxsmith.model.symbols import canonical
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
@@ -34,6 +33,14 @@ def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
     return None if tensor is None else tensor.numpy()
 
 
+def is_constant(value: ir.Value) -> bool:
+    """Whether the value never changes, without reading it; see `constant`."""
+    if value.is_initializer():
+        return value.const_value is not None and not value.is_graph_input()
+    node = value.producer()
+    return node is not None and node.op_type == "Constant" and not node.domain
+
+
 def _is_constant_node(node: ir.Node | None) -> bool:
     return node is not None and node.op_type == "Constant" and not node.domain
 
@@ -45,17 +52,9 @@ def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
     array = constant(value)
     if array is not None:
         return tuple(int(n) for n in array.ravel()) if array.dtype.kind in "iu" and array.ndim <= 1 else None
-    text = value.metadata_props.get(SYM_DATA_KEY)
-    if text is None or value.is_graph_input():
-        return None
-    found = json.loads(text)
-    elements = found if isinstance(found, list) else [found]
-    known = all(isinstance(e, int) or (isinstance(e, str) and _is_sure(e)) for e in elements)
-    return tuple(elements) if known else None
-
-
-def _is_sure(expression: str) -> bool:
-    return bool(expression) and expression != "None"
+    found = elements(value)
+    known = tuple(element for element in found or () if element is not None)
+    return known if found is not None and len(known) == len(found) and value.dtype is not ir.DataType.BOOL else None
 
 
 def symbols(expression: str) -> set[str]:
@@ -64,10 +63,12 @@ def symbols(expression: str) -> set[str]:
 
 
 def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
-    """The dimensions of a value: integers, expressions, None for one of which nothing is known; None without a rank."""
+    """The dimensions of a value: integers, expressions, None for one of which nothing is known; None without a rank.
+    Expressions are in the form of `symbols.canonical`, so that equal ones are equal texts."""
     if value is None or value.shape is None:
         return None
-    return tuple(dim if isinstance(dim, int) else dim.value for dim in value.shape)
+    given = (dim if isinstance(dim, int) else dim.value for dim in value.shape)
+    return tuple(None if dim is None else canonical(dim) for dim in given)
 
 
 def same(a: Sequence[Element | None] | None, b: Sequence[Element | None] | None) -> bool:

@@ -42,7 +42,7 @@ class Names:
     def drop_graph(self, graph: ir.Graph) -> None:
         """The values of a graph, and of those nested in it, are gone."""
         self._held.subtract(_own(graph))
-        for inner in graph.subgraphs():
+        for inner in walk.nested(graph):
             self._held.subtract(_own(inner))
 
 

@@ -16,6 +16,7 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
+from onnxsmith.memory import no_collection
 from onnxsmith.model import external, guess, structure, tensors
 from onnxsmith.problem import OnnxsmithError, problem
 
@@ -43,7 +44,8 @@ def load(source: Source) -> ir.Model:
         own.CopyFrom(source)  # the graph keeps tensors as messages, which must not be the caller's
         return from_proto(own, where="the given ModelProto")
     path = Path(source)
-    return from_proto(_parse(path), where=str(path), path=path)
+    with no_collection():
+        return from_proto(_parse(path), where=str(path), path=path)
 
 
 def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from onnxsmith.model import walk
+
 
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Names the graph's inputs and outputs, in order. Other values that have one of the names step aside.
@@ -50,7 +52,7 @@ def _free(name: str, taken: set[str | None]) -> str:
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:
-    for graph in model.graphs():
+    for graph in walk.main_graphs(model):
         yield from graph.inputs
         yield from graph.initializers.values()
         for node in graph:

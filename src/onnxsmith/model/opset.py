@@ -19,14 +19,14 @@ def of(model: ir.Model) -> int:
     return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
 
 
-def convert(model: ir.Model, target: int) -> ir.Model:
-    """A copy of `model` at opset `target`; the same model when it is there already.
+def convert(model: ir.Model, target: int | None) -> ir.Model:
+    """A copy of `model` at opset `target`; the same model when it is there already, or with None.
 
     Raises:
         OnnxsmithError: `export/opset` when the version does not exist, or an operator has no form in it.
     """
     now = of(model)
-    if now == target:
+    if target is None or now == target:
         return model
     newest = onnx.defs.onnx_opset_version()
     if not 7 <= target <= newest:

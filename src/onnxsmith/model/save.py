@@ -71,6 +71,10 @@ class Stage:
             self.path.write_bytes(_serialise(whole, self.target))
             self._written = True
 
+    def nbytes(self) -> int:
+        """Bytes of what was written, data file included."""
+        return sum(file.stat().st_size for file in self.folder.iterdir())
+
     def commit(self) -> list[Path]:
         """Moves the written files into place and returns them, the model first.
 

@@ -13,7 +13,6 @@ import onnx_ir as ir
 
 from onnxsmith.model import sound_shapes, walk
 from onnxsmith.model.copying import cloned
-from onnxsmith.model.signature import names_something
 
 _ENGINE_LOG = logging.getLogger("onnx_shape_inference")
 
@@ -36,11 +35,16 @@ def infer(model: ir.Model) -> str | None:
     sound_shapes.install()
     level = _ENGINE_LOG.level
     _ENGINE_LOG.setLevel(logging.CRITICAL)
+    defaults = {v: v.const_value for graph in walk.graphs(model) for v in graph.inputs if v.const_value is not None}
     try:
+        for value in defaults:
+            value.const_value = None  # a caller may replace it, so nothing follows from it
         infer_symbolic_shapes(model, warn_on_missing=False)
-    except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; shapes are then as declared
-        return f"shapes are as the file declares them: {type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; what it found so far stays
+        return f"shapes are known in part only: {type(error).__name__}: {error}"
     finally:
+        for value, tensor in defaults.items():
+            value.const_value = tensor
         _ENGINE_LOG.setLevel(level)
     return None
 
@@ -50,12 +54,6 @@ def _forget_nameless(model: ir.Model) -> None:
     outputs = (value for node in walk.all_nodes(model) for value in node.outputs)
     for value in itertools.chain(inputs, outputs):
         shape = value.shape
-        if shape is None or all(_is_sound(dim) for dim in shape):
+        if shape is None or all(sound_shapes.is_sound(dim) for dim in shape):
             continue
-        value.shape = ir.Shape([dim if _is_sound(dim) else None for dim in shape])
-
-
-def _is_sound(dim: int | ir.SymbolicDim) -> bool:
-    if isinstance(dim, int):
-        return dim >= 0
-    return dim.value is None or names_something(dim.value)
+        value.shape = ir.Shape([dim if sound_shapes.is_sound(dim) else None for dim in shape])

@@ -3,7 +3,10 @@
 It takes two differently named dimensions that meet in a broadcast to be equal (one may be 1), the bounds of a Slice to
 lie inside (`x[:1000]` of a dimension `n` would be 1000 long), the result of an Expand to have the shape that it asks
 for, even where that of its input is unknown, and dimensions with a name not to be 1 where a Squeeze removes all that
-are. A wrong shape is worse than none: rules rely on it. Here such a dimension becomes an expression, or a new name.
+are. Axes, steps and parts that are not known yet it takes to be the default ones. A wrong shape is worse than none:
+rules rely on it. Here such a dimension becomes an expression, or a new name.
+
+If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.py` and `known_integers.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.model import known_integers, sound_flow, symbols, value_shapes
+from onnxsmith.model.known_integers import elements
+from onnxsmith.model.signature import names_something
+
 Dim = int | ir.SymbolicDim
 Infer = Callable[[Any, ir.Node], None]
 """Called with the engine's context and a node, whose outputs' shapes it sets."""
@@ -23,44 +30,61 @@ _BROADCASTING = (
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
     "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
 )  # fmt: skip
-_TO_THE_END = 2**31 - 1
-"""Exporters write this, or the 64-bit one, for an open end."""
+
+_COMPARING = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor"}
+_POOLING = ("AveragePool", "LpPool", "MaxPool")
 
 
 @cache
 def install() -> None:
     """Puts these rules into the engine's registry, around or before its own; once is enough."""
-    from onnx_shape_inference import registry
+    import sympy
+    from onnx_ir import _symbolic_shapes as dims
+    from onnx_shape_inference import _engine, _symbolic_shapes, registry
 
+    for functions in (dims._ALLOWED_FUNCTIONS, _symbolic_shapes.ALLOWED_FUNCTIONS):  # the engine computes with it
+        functions["Broadcast"] = sympy.Function("Broadcast", integer=True, nonnegative=True)
     for op in _BROADCASTING:
         _wrap(registry, op, _broadcasting)
-    _wrap(registry, "Slice", _slice)
-    _wrap(registry, "Squeeze", _squeeze)
-    _wrap(registry, "ConstantOfShape", _constant_of_shape)
+    for op in _POOLING:
+        _wrap(registry, op, _pooling)
+    for op in ("Resize", "Upsample"):
+        _wrap(registry, op, _resize)
+    _wrap(registry, "MatMul", _matmul)
     _wrap(registry, "Expand", lambda _: _expand)
+    _wrap(registry, "Unique", _unique)
+    _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
+    known_integers.install()
+    for op, around in value_shapes.RULES.items():
+        _wrap(registry, op, around)
+    for op, rule in known_integers.RULES.items():
+        _wrap(registry, op, known_integers.around(rule))
+    _wrap(registry, "If", sound_flow.branch)
+    _wrap(registry, "Loop", sound_flow.loop)
+    _engine._propagate_types_to_subgraph_inputs = sound_flow.enter_bodies
+
+
+def is_sound(dim: int | ir.SymbolicDim) -> bool:
+    """Whether a declared dimension says anything: a size, a name, or that it is unknown; not `?` or -1."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return dim.value is None or names_something(dim.value)
 
 
 def _wrap(registry: Any, op: str, around: Callable[[Infer], Infer]) -> None:
-    for since in registry.version_boundaries("", op):
+    for since in set(registry.version_boundaries("", op)):  # each is there once more for every rule around it
         registry.register("", op, since)(around(registry.get("", op, since)))
 
 
-def _broadcasting(infer: Infer) -> Infer:
-    """Gives the engine inputs on whose dimensions it cannot err: where two names meet, one new name for both."""
+def _broadcasting(_: Infer) -> Infer:
+    """The engine's own takes two names that meet for one dimension, and parses every expression anew."""
 
     def careful(context: Any, node: ir.Node) -> None:
-        values = list(dict.fromkeys(value for value in node.inputs if value is not None))
-        shapes = {value: value.shape for value in values}
-        joined = _joined(context, [shape for shape in shapes.values() if shape is not None])
-        for value, shape in shapes.items():
-            if shape is not None:
-                met = joined[len(joined) - len(shape) :]
-                value.shape = ir.Shape([dim if dim == 1 else new for dim, new in zip(shape, met, strict=True)])
-        try:
-            infer(context, node)
-        finally:
-            for value, shape in shapes.items():
-                value.shape = shape
+        values = [value for value in node.inputs if value is not None]
+        shapes = [value.shape for value in values if value.shape is not None]
+        shape = ir.Shape(_joined(context, shapes)) if len(shapes) == len(node.inputs) else None
+        dtype = ir.DataType.BOOL if node.op_type in _COMPARING else values[node.op_type == "Where"].dtype
+        context.set_shape_and_dtype(node.outputs[0], shape, dtype)
 
     return careful
 
@@ -70,88 +94,133 @@ def _joined(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
     rank = max((len(shape) for shape in shapes), default=0)
     ones: list[Dim] = [1]
     padded = [ones * (rank - len(shape)) + list(shape.dims) for shape in shapes]
-    columns = zip(*padded, strict=True)
-    return [_met(context, dict.fromkeys(context.simplify_dim(dim) for dim in column)) for column in columns]
+    return [_met(context, list(column)) for column in zip(*padded, strict=True)]
 
 
-def _met(context: Any, dims: dict[Dim, None]) -> Dim:
-    sizes = [dim for dim in dims if isinstance(dim, int) and dim != 1]
-    names = [dim for dim in dims if not isinstance(dim, int)]
-    if sizes:
-        return sizes[0]
-    if len(names) > 1:
+def _met(context: Any, dims: Sequence[Dim]) -> Dim:
+    found = symbols.broadcast([symbols.canonical(dim if isinstance(dim, int) else dim.value or "") for dim in dims])
+    if found is None or found == "":
         fresh: ir.SymbolicDim = context.new_symbolic_dim()
         return fresh
-    return names[0] if names else 1
+    return ir.SymbolicDim(found) if isinstance(found, str) else found
+
+
+def _matmul(infer: Infer) -> Infer:
+    """The engine gives two names that meet a new one each time."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        a, b = node.inputs[:2]
+        left, right = (None if value is None or value.shape is None else list(value.shape) for value in (a, b))
+        if a is None or left is None or right is None or len(left) < 2 or len(right) < 2:
+            infer(context, node)
+            return
+        batch = _joined(context, [ir.Shape(left[:-2]), ir.Shape(right[:-2])])
+        context.set_shape_and_dtype(node.outputs[0], ir.Shape([*batch, left[-2], right[-1]]), a.dtype)
+
+    return careful
 
 
 def _expand(context: Any, node: ir.Node) -> None:
-    data, target = node.inputs[0], node.inputs[1]
-    if data is None or target is None:
+    data, target = node.inputs[0], elements(node.inputs[1])
+    if data is None:
         return
-    wanted = ir.convenience.get_const_tensor(target)
-    dims = context.get_symbolic_value(target) if wanted is None else np.asarray(wanted.numpy()).ravel().tolist()
-    shape = None if data.shape is None or dims is None else ir.Shape(_joined(context, [data.shape, ir.Shape(dims)]))
+    wanted = None if target is None else ir.Shape([context.new_symbolic_dim() if e is None else e for e in target])
+    shape = None if data.shape is None or wanted is None else ir.Shape(_joined(context, [data.shape, wanted]))
     context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
 
 
-def _squeeze(infer: Infer) -> Infer:
-    def careful(context: Any, node: ir.Node) -> None:
-        data = node.inputs[0]
-        shape = data.shape if data is not None else None
-        all_ones = "axes" not in node.attributes and (len(node.inputs) < 2 or node.inputs[1] is None)
-        if data is not None and shape is not None and all_ones and not all(isinstance(dim, int) for dim in shape):
-            context.set_shape_and_dtype(node.outputs[0], None, data.dtype)
-        else:
-            infer(context, node)
-
-    return careful
-
-
-def _constant_of_shape(infer: Infer) -> Infer:
-    """The engine reads constants only; the shape of another value, which it follows elsewhere, will do too."""
+def _pooling(infer: Infer) -> Infer:
+    """Rounding up leaves out a last window that would start in the padding; the engine does so for numbers only."""
 
     def careful(context: Any, node: ir.Node) -> None:
+        ceil, data, known = node.attributes.get("ceil_mode"), node.inputs[0], [value.shape for value in node.outputs]
         infer(context, node)
-        dims = context.get_symbolic_value(node.inputs[0]) if node.outputs[0].shape is None else None
-        if dims is not None:
-            context.set_shape(node.outputs[0], ir.Shape(dims))
-
-    return careful
-
-
-def _slice(infer: Infer) -> Infer:
-    """Lets the engine do it, then puts right what it took to lie inside a dimension whose size it does not know."""
-
-    def careful(context: Any, node: ir.Node) -> None:
-        declared = node.outputs[0].shape
-        infer(context, node)
-        data, output = node.inputs[0], node.outputs[0]
-        bounds = [_constants(value) for value in node.inputs[1:]]
-        if data is None or data.shape is None or output.shape is None or len(bounds) < 2 or None in bounds[:2]:
+        if ceil is None or (not ceil.is_ref() and not ceil.as_int()) or data is None or data.shape is None:
             return
-        starts, ends, axes, steps = ([*bounds, None, None])[:4]
-        dims = list(output.shape)
-        for index, (start, end) in enumerate(zip(starts or (), ends or (), strict=False)):
-            axis = axes[index] if axes else index
-            step = steps[index] if steps else 1
-            dim = data.shape[axis]
-            if isinstance(dim, int) or not (0 <= start < end < _TO_THE_END and step > 0) or (start, end) == (0, 1):
-                continue
-            said = declared[axis] if declared is not None else None
-            dims[axis] = said if said is not None and said != ir.SymbolicDim(None) else _extent(dim, start, end, step)
-        if dims != list(output.shape):
-            output.shape = ir.Shape(dims)
+        unsure = [index for index, dim in enumerate(data.shape) if index > 1 and not isinstance(dim, int)]
+        for output, before in zip(node.outputs, known, strict=True):
+            shape, output.shape = output.shape, before
+            if shape is not None:
+                context.set_shape(output, _with_fresh(context, shape, unsure))
 
     return careful
 
 
-def _extent(dim: ir.SymbolicDim, start: int, end: int, step: int) -> Dim:
-    """How many elements `[start:end:step]` takes of a dimension that may be shorter than `end`."""
-    length = ir.SymbolicDim(f"Max(0, Min({dim.value}, {end}) - {start})")
-    return length if step == 1 else (length + (step - 1)) // step
+def _with_fresh(context: Any, shape: ir.Shape, axes: Sequence[int]) -> ir.Shape:
+    """The shape with new names at these axes."""
+    places = {axis % len(shape) for axis in axes} if len(shape) else set()
+    return ir.Shape([context.new_symbolic_dim() if index in places else dim for index, dim in enumerate(shape)])
 
 
-def _constants(value: ir.Value | None) -> list[int] | None:
+def _resize(infer: Infer) -> Infer:
+    """Sizes that only bound the result, and scales whose product with a size runtimes round differently, float or
+    double, give new names."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        data, known = node.inputs[0], node.outputs[0].shape
+        infer(context, node)
+        shape = node.outputs[0].shape
+        if data is None or data.shape is None or shape is None or len(shape) != len(data.shape):
+            return
+        unsure = _unsure_of(node, data.shape)
+        if unsure:
+            node.outputs[0].shape = known
+            context.set_shape(node.outputs[0], _with_fresh(context, shape, unsure))
+
+    return careful
+
+
+def _unsure_of(node: ir.Node, data: ir.Shape) -> list[int]:
+    """The axes whose size after a Resize or Upsample is not sure."""
+    attribute, policy = node.attributes.get("axes"), node.attributes.get("keep_aspect_ratio_policy")
+    if attribute is not None and attribute.is_ref():
+        return list(range(len(data)))
+    axes = [axis % len(data) for axis in attribute.as_ints()] if attribute is not None else list(range(len(data)))
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        bounds = policy is not None and (policy.is_ref() or policy.as_string() != "stretch")
+        return axes if bounds else []
+    scales = _scales(node)
+    if len(scales) != len(axes):
+        return axes
+    return [axis for axis, scale in zip(axes, scales, strict=True) if not _is_exact(data[axis], scale)]
+
+
+def _is_exact(dim: Dim, scale: float) -> bool:
+    """Whether a size times a scale, rounded down, is the same in float and in double."""
+    if scale.is_integer():
+        return True
+    return isinstance(dim, int) and int(np.float32(dim) * np.float32(scale)) == int(dim * scale)
+
+
+def _scales(node: ir.Node) -> Sequence[float]:
+    attribute = node.attributes.get("scales")
+    if attribute is not None:
+        return [] if attribute.is_ref() else list(attribute.as_floats())
+    value = node.inputs[1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2]
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    return None if tensor is None else [int(number) for number in np.asarray(tensor.numpy()).ravel()]
+    return [] if tensor is None else [float(scale) for scale in np.asarray(tensor.numpy()).ravel()]
+
+
+def _unique(infer: Infer) -> Infer:
+    """Along an axis, the other axes stay; the engine forgets them."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        data, axis = node.inputs[0], node.attributes.get("axis")
+        if data is None or axis is None or ir.convenience.get_const_tensor(data) is not None:
+            infer(context, node)
+            return
+        shape = None if axis.is_ref() or data.shape is None else _with_fresh(context, data.shape, [axis.as_int()])
+        for output, dtype in zip(node.outputs, (data.dtype, *[ir.DataType.INT64] * 3), strict=False):
+            own = output is node.outputs[0]
+            context.set_shape_and_dtype(output, shape if own else ir.Shape([context.new_symbolic_dim()]), dtype)
+
+    return careful
+
+
+def _mel_weight_matrix(context: Any, node: ir.Node) -> None:
+    """The engine takes the second size for the first."""
+    attribute = node.attributes.get("output_datatype")
+    dtype = ir.DataType(attribute.as_int()) if attribute is not None and not attribute.is_ref() else None
+    dtype = ir.DataType.FLOAT if attribute is None else dtype
+    shape = ir.Shape([context.new_symbolic_dim(), context.new_symbolic_dim()])
+    context.set_shape_and_dtype(node.outputs[0], shape, dtype)

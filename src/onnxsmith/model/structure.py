@@ -177,7 +177,13 @@ def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) 
     _refuse_twice(inputs, "graph input", place)
     _refuse_twice(initializers, "initializer", place)
     if "" in inputs or "" in initializers:
-        raise problem("model/unnamed", "an input or initializer of the graph has no name", where=place)
+        raise problem(
+            "model/unnamed",
+            "an input or initializer of the graph has no name",
+            where=place,
+            why="nothing could read it or give it a value",
+            fix="export the model again, or name it",
+        )
     outputs = [value.name for value in graph.output]
     if not graph.node and not outputs:
         raise problem(

@@ -8,12 +8,43 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+from onnxsmith.model import captures
+
 
 def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
     """Every node: of the graph, of branches and loop bodies, of model-local functions."""
-    yield from model.graph.all_nodes()
+    yield from nodes(model.graph)
     for function in model.functions.values():
-        yield from function.all_nodes()
+        yield from nodes(function)
+
+
+FLAT = "onnxsmith.flat"
+"""Key of a graph's `meta`: it has no branches or bodies and gets none, so that nobody need look for them."""
+
+
+def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    """Every node of a graph, each followed by those of its branches or body."""
+    if FLAT in graph.meta:
+        yield from graph
+        return
+    for node in graph:
+        yield node
+        for inner in captures.subgraphs(node):
+            yield from nodes(inner)
+
+
+def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
+    """Every branch and loop body in a graph, those in others too."""
+    for node in graph if FLAT not in graph.meta else ():
+        for inner in captures.subgraphs(node):
+            yield inner
+            yield from nested(inner)
+
+
+def main_graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The graph, and every branch and loop body in it."""
+    yield model.graph
+    yield from nested(model.graph)
 
 
 def count_nodes(model: ir.Model) -> int:
@@ -52,9 +83,9 @@ def node_label(node: ir.Node) -> str:
 
 def graphs(model: ir.Model) -> Iterator[ir.Graph]:
     """The graph, and every branch and loop body, those in functions too."""
-    yield from model.graphs()
+    yield from main_graphs(model)
     for function in model.functions.values():
-        yield from function.subgraphs()
+        yield from nested(function)
 
 
 def initializers(model: ir.Model) -> Iterator[ir.Value]:
@@ -67,6 +98,11 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
     """Every tensor that the model holds: initializers, attributes, default attributes of functions."""
     yield from initializer_tensors(model)
     yield from attribute_tensors(model)
+
+
+def has_own_initializers(model: ir.Model) -> bool:
+    """Whether initializers need not be inputs as well, which a caller may replace: since IR version 4."""
+    return model.ir_version is None or model.ir_version >= 4
 
 
 def initializer_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:

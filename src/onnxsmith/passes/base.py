@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,11 +19,20 @@ class PassResult:
     where: Sequence[str] = ()
 
 
+May = Callable[[str], bool]
+"""Asked before each change, with the place; a change that it denies is not made."""
+
+
+def always(where: str) -> bool:
+    """Denies nothing."""
+    return True
+
+
 class Pass(ABC):
     """One pass. It may change the model that it is given; the verb that runs it made a clone before."""
 
     title: ClassVar[str]
 
     @abstractmethod
-    def run(self, model: ir.Model) -> PassResult:
-        """Does it."""
+    def run(self, model: ir.Model, may: May = always) -> PassResult:
+        """Does it, where it may. A pass that only tidies up does not ask."""

@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts, provenance, walk
 from onnxsmith.model.contents import contents
-from onnxsmith.passes.base import Pass, PassResult
+from onnxsmith.model.takeover import take_over
+from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _UNREPEATABLE = walk.RANDOM | {"Dropout"}
 """Two of these are two, whatever they read: a seed says where a generator starts, not that it starts again."""
@@ -19,9 +20,7 @@ class CommonSubexpressions(Pass):
     """Nodes of one graph with the same operator, attributes and inputs become the first of them, in one walk.
 
     In the main graph, so do integers of rank 0 or 1 that are the same expression over symbolic dimensions (`batch`
-    taken from two places). An expression counts only where each of its symbols is declared once among the model's
-    inputs: two inputs that share the name of a dimension differ at run time when the caller errs, and nothing may hide
-    that.
+    taken from two places).
 
     Left alone: random operators, seeded or not, and Dropout; nodes with subgraphs; operators of other domains and calls
     of functions, which may keep a state; nodes both of whose results are graph outputs, because each needs a value of
@@ -30,16 +29,16 @@ class CommonSubexpressions(Pass):
 
     title = "nodes that compute the same, shared"
 
-    def run(self, model: ir.Model) -> PassResult:
+    def run(self, model: ir.Model, may: May = always) -> PassResult:
         where: list[str] = []
         functions = {(domain, name) for domain, name, _ in model.functions}
         for graph in (*walk.graphs(model), *(function.graph for function in model.functions.values())):
-            where += _merged(graph, functions)
-        where += _equal_integers(model.graph, _doubtful_symbols(model))
+            where += _merged(graph, functions, may)
+        where += _equal_integers(model.graph, may)
         return PassResult(model, bool(where), where)
 
 
-def _merged(graph: ir.Graph, functions: set[tuple[str, str]]) -> Iterator[str]:
+def _merged(graph: ir.Graph, functions: set[tuple[str, str]], may: May) -> Iterator[str]:
     seen: dict[object, ir.Node] = {}
     for node in list(graph):
         if node.domain or node.op_type in _UNREPEATABLE or (node.domain, node.op_type) in functions:
@@ -48,13 +47,14 @@ def _merged(graph: ir.Graph, functions: set[tuple[str, str]]) -> Iterator[str]:
         if key is None:
             continue
         first = seen.setdefault(key, node)
-        if first is node or not _may_stand_for(first, node):
+        where = f"{walk.node_label(node)} = {walk.node_label(first)}"
+        if first is node or not _may_stand_for(first, node) or not may(where):
             continue
         for old, new in zip(node.outputs, first.outputs, strict=True):
-            _take_over(old, new)
+            take_over(old, new)
         provenance.inherit([first], [first, node])
         graph.remove(node, safe=True)
-        yield f"{walk.node_label(node)} = {walk.node_label(first)}"
+        yield where
 
 
 def _key(node: ir.Node) -> object:
@@ -94,32 +94,20 @@ def _may_stand_for(first: ir.Node, node: ir.Node) -> bool:
     return not any(new.is_graph_output() and old.is_graph_output() for new, old in pairs)
 
 
-def _take_over(old: ir.Value, new: ir.Value) -> None:
-    """`new` stands for `old`; a graph output keeps its name, its type and its declared shape."""
-    if not old.is_graph_output():
-        new.shape = new.shape if new.shape is not None else old.shape
-        new.type = new.type if new.type is not None else old.type
-        old.replace_all_uses_with(new)
-        return
-    name, shape, type_ = old.name, old.shape, old.type
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-    old.name, new.name = new.name, name
-    new.shape, new.type = shape, type_
-
-
-def _equal_integers(graph: ir.Graph, doubtful: set[str]) -> Iterator[str]:
+def _equal_integers(graph: ir.Graph, may: May) -> Iterator[str]:
     seen: dict[object, ir.Value] = {}
     for node in graph:
         if node.op_type == "Constant" or node.domain:
             continue
         for value in node.outputs:
-            key = _integers_key(value, doubtful)
+            key = _integers_key(value)
             if key is None:
                 continue
             first = seen.setdefault(key, value)
-            if first is not value and value.uses():
+            where = f"{value.name} = {first.name}"
+            if first is not value and value.uses() and may(where):
                 _redirect(value, first)
-                yield f"{value.name} = {first.name}"
+                yield where
 
 
 def _redirect(value: ir.Value, first: ir.Value) -> None:
@@ -128,23 +116,10 @@ def _redirect(value: ir.Value, first: ir.Value) -> None:
         reader.replace_input_with(index, first)
 
 
-def _integers_key(value: ir.Value, doubtful: set[str]) -> object:
+def _integers_key(value: ir.Value) -> object:
     if value.dtype is None or value.shape is None or len(value.shape) > 1:
         return None
     elements = facts.integers(value)
     if elements is None or all(isinstance(element, int) for element in elements):
         return None  # a constant is a matter for folding
-    if any(facts.symbols(element) & doubtful for element in elements if isinstance(element, str)):
-        return None
     return value.dtype, len(value.shape), elements
-
-
-def _doubtful_symbols(model: ir.Model) -> set[str]:
-    """Symbols that stand at two places of the model's inputs."""
-    once: set[str] = set()
-    twice: set[str] = set()
-    for value in model.graph.inputs:
-        for dim in facts.dims(value) or ():
-            for symbol in facts.symbols(dim) if isinstance(dim, str) else ():
-                (twice if symbol in once else once).add(symbol)
-    return twice

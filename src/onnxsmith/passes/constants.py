@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.passes.base import Pass, PassResult
+from onnxsmith.model import walk
+from onnxsmith.passes.base import May, Pass, PassResult, always
 
 
 class Constants(Pass):
     """A Constant of the main graph becomes an initializer, so that rules see one kind of constant.
 
     Left alone: constants inside branches, bodies and functions (not every runtime takes initializers there), strings'
-    and sparse forms, and constants that are graph outputs.
+    and sparse forms, constants that are graph outputs, and models before IR version 4, where each initializer has to be
+    an input too.
     """
 
     title = "Constant nodes into initializers"
 
-    def run(self, model: ir.Model) -> PassResult:
+    def run(self, model: ir.Model, may: May = always) -> PassResult:
         lifted: list[str] = []
+        if not walk.has_own_initializers(model):
+            return PassResult(model, False)
         graph = model.graph
         for node in list(graph):
             if node.op_type != "Constant" or node.domain or node.outputs[0].is_graph_output():

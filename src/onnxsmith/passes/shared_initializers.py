@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
 from onnxsmith.model import walk
-from onnxsmith.model.contents import contents, outline
-from onnxsmith.passes.base import Pass, PassResult
+from onnxsmith.model.contents import contents, glimpse, outline
+from onnxsmith.passes.base import May, Pass, PassResult, always
 
 
 class SharedInitializers(Pass):
@@ -22,23 +22,21 @@ class SharedInitializers(Pass):
 
     title = "equal initializers shared"
 
-    def run(self, model: ir.Model) -> PassResult:
+    def run(self, model: ir.Model, may: May = always) -> PassResult:
         where: list[str] = []
         for graph in walk.graphs(model):
-            where += _shared(graph)
+            where += _shared(graph, may)
         return PassResult(model, bool(where), where)
 
 
-def _shared(graph: ir.Graph) -> Iterator[str]:
+def _shared(graph: ir.Graph, may: May) -> Iterator[str]:
     annotated = _annotated(graph)
     alike: dict[object, list[ir.Value]] = {}
     for value in graph.initializers.values():
         if value.const_value is None or value.is_graph_input() or value.is_graph_output() or value.name in annotated:
             continue
         alike.setdefault(outline(value.const_value), []).append(value)
-    for values in alike.values():
-        if len(values) == 1:
-            continue  # never hashed: most large tensors are the only ones of their shape
+    for values in _alike_at_a_glimpse(alike.values()):
         kept: dict[object, ir.Value] = {}
         for value in values:
             assert value.const_value is not None
@@ -46,10 +44,23 @@ def _shared(graph: ir.Graph) -> Iterator[str]:
             if key is None:
                 continue
             first = kept.setdefault(key, value)
-            if first is not value:
+            where = f"{value.name} = {first.name}"
+            if first is not value and may(where):
                 value.replace_all_uses_with(first)
                 del graph.initializers[value.name or ""]
-                yield f"{value.name} = {first.name}"
+                yield where
+
+
+def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Value]]:
+    """The groups in which more than one may be equal. Of most large tensors no more than a few bytes are ever read."""
+    for group in groups:
+        seen: dict[bytes, list[ir.Value]] = {}
+        for value in group if len(group) > 1 else ():
+            assert value.const_value is not None
+            bytes_ = None if value.dtype == ir.DataType.STRING else glimpse(value.const_value)
+            if bytes_ is not None:
+                seen.setdefault(bytes_, []).append(value)
+        yield from (values for values in seen.values() if len(values) > 1)
 
 
 def _annotated(graph: ir.Graph) -> set[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures
-from onnxsmith.passes.base import Pass, PassResult
+from onnxsmith.model import captures, walk
+from onnxsmith.passes.base import May, Pass, PassResult, always
 
 
 class Unused(Pass):
@@ -18,13 +18,13 @@ class Unused(Pass):
 
     title = "nodes, initializers and functions that no output depends on"
 
-    def run(self, model: ir.Model) -> PassResult:
+    def run(self, model: ir.Model, may: May = always) -> PassResult:
         gone: list[str] = []
-        for graph in model.graphs():
+        for graph in walk.main_graphs(model):
             gone += _nodes(graph)
         for function in model.functions.values():
             gone += _nodes(function.graph)
-        for graph in model.graphs():
+        for graph in walk.main_graphs(model):
             for name, value in list(graph.initializers.items()):
                 if not value.uses() and not value.is_graph_input() and not value.is_graph_output():
                     del graph.initializers[name]
@@ -48,13 +48,13 @@ def _nodes(graph: ir.Graph) -> list[str]:
 def _functions(model: ir.Model) -> list[str]:
     """Functions that no node calls, found from the graph downwards."""
     called: set[ir.OperatorIdentifier] = set()
-    queue = [node.op_identifier() for node in model.graph.all_nodes()]
+    queue = [node.op_identifier() for node in walk.nodes(model.graph)]
     while queue:
         identifier = queue.pop()
         if identifier in called or identifier not in model.functions:
             continue
         called.add(identifier)
-        queue += [node.op_identifier() for node in model.functions[identifier].all_nodes()]
+        queue += [node.op_identifier() for node in walk.nodes(model.functions[identifier])]
     unused = [identifier for identifier in model.functions if identifier not in called]
     for identifier in unused:
         del model.functions[identifier]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules._patterns import fits, integer, is_number, maker, two_ways
-from onnxsmith.rules.base import NoMatch
+from onnxsmith.rules._patterns import fits, integer, is_number, maker, read_elsewhere, too_old, two_ways
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -23,9 +29,10 @@ class Normed:
 
 @dataclass(frozen=True)
 class Affine:
-    """A normalisation with what follows it: a factor and a summand, where there are any."""
+    """A normalisation with what follows it: a Cast to a narrower dtype, a factor and a summand, where there are any."""
 
     normed: Normed
+    narrowed: ir.DataType | None
     scale: ir.Value | None
     bias: ir.Value | None
     nodes: tuple[ir.Node, ...]
@@ -33,28 +40,42 @@ class Affine:
 
 def normed(node: ir.Node) -> Normed | None:
     """What the node computes, where it is the last of a normalisation: v / s, v * (1 / s), with s the root."""
-    pairs: list[tuple[ir.Value, ir.Value | None, tuple[ir.Node, ...]]] = []
-    if node.op_type == "Div":
-        pairs += [(value, root, ()) for value, root in two_ways(node)[:1]]
-    for value, inverse in two_ways(node) if node.op_type == "Mul" else ():
-        one_over = maker(inverse, node, "Reciprocal", "Div")
-        if one_over is not None and (one_over.op_type == "Reciprocal" or is_number(one_over.inputs[0], 1, inverse)):
-            pairs.append((value, one_over.inputs[-1], (one_over,)))
-    for value, root, between in pairs:
-        found = _root(root, value, node)
+    for value, total, between in _quotients(node):
+        found = _mean_square(total, value, node)
         if found is not None:
             axes, epsilon, nodes = found
             return Normed(value, axes, epsilon, (node, *between, *nodes))
     return None
 
 
-def _root(root: ir.Value | None, value: ir.Value, reader: ir.Node) -> tuple[int, float, tuple[ir.Node, ...]] | None:
-    """The number of axes, epsilon and the nodes, where `root` is sqrt(mean(value²) + epsilon)."""
-    sqrt = maker(root, reader, "Sqrt")
-    total = maker(sqrt.inputs[0], reader, "Add") if sqrt is not None else None
-    if sqrt is None or total is None:
-        return None
-    for mean_value, added in two_ways(total):
+def _quotients(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value | None, tuple[ir.Node, ...]]]:
+    """v and w, where the node is v / sqrt(w), and the nodes that make the root."""
+    orders = two_ways(node) if node.op_type == "Mul" else two_ways(node)[:1] if node.op_type == "Div" else ()
+    for value, other in orders:
+        power = maker(other, node, "Pow")
+        root: ir.Value | None = other
+        between: tuple[ir.Node, ...] = ()
+        if node.op_type == "Div":
+            pass
+        elif power is not None and is_number(power.inputs[1], -0.5, other):
+            yield value, power.inputs[0], (power,)
+            continue
+        else:
+            inverse = maker(other, node, "Reciprocal", "Div")
+            if inverse is None or (inverse.op_type == "Div" and not is_number(inverse.inputs[0], 1, other)):
+                continue
+            root, between = inverse.inputs[-1], (inverse,)
+        made = maker(root, node, "Sqrt", "Pow")
+        if made is not None and (made.op_type == "Sqrt" or is_number(made.inputs[1], 0.5, made.outputs[0])):
+            yield value, made.inputs[0], (*between, made)
+
+
+def _mean_square(
+    total_value: ir.Value | None, value: ir.Value, reader: ir.Node
+) -> tuple[int, float, tuple[ir.Node, ...]] | None:
+    """The number of axes, epsilon and the nodes, where a value is mean(value²) + epsilon."""
+    total = maker(total_value, reader, "Add")
+    for mean_value, added in two_ways(total) if total is not None else ():
         mean, epsilon = maker(mean_value, reader, "ReduceMean"), facts.constant(added)
         if mean is None or epsilon is None or epsilon.size != 1 or epsilon.dtype.kind != "f" or not epsilon.item() > 0:
             continue
@@ -63,7 +84,8 @@ def _root(root: ir.Value | None, value: ir.Value, reader: ir.Node) -> tuple[int,
         if square is None or axes is None or not fits(epsilon.shape, value) or square.inputs[0] is not value:
             continue
         if square.inputs[1] is value if square.op_type == "Mul" else is_number(square.inputs[1], 2, value):
-            return axes, float(epsilon.item()), (sqrt, total, mean, square)
+            assert total is not None
+            return axes, float(epsilon.item()), (total, mean, square)
     return None
 
 
@@ -85,26 +107,42 @@ def last_axes(mean: ir.Node) -> int | None:
 
 def affine(node: ir.Node) -> Affine | None:
     """The whole of a normalisation that ends at the node, with its factor and summand; None where more follows."""
+    at, nodes = node, tuple[ir.Node, ...]()
     bias: ir.Value | None = None
     scale: ir.Value | None = None
-    at, outer = node, tuple[ir.Node, ...]()
     if at.op_type == "Add":
-        for value, other in two_ways(at):
-            inner = maker(value, node, "Mul", "Div")
-            if inner is not None and _is_affine(other, inner):
-                bias, at, outer = other, inner, (node,)
-                break
-        else:
+        step = _step(at, node)
+        if step is None:
             return None
-    found = normed(at)
-    if found is None and at.op_type == "Mul":
-        for value, other in two_ways(at):
-            inner = maker(value, node, "Mul", "Div")
-            found = normed(inner) if inner is not None and _is_affine(other, inner) else None
-            if found is not None:
-                scale, outer = other, (*outer, at)
-                break
-    return None if found is None else Affine(found, scale, bias, (*outer, *found.nodes))
+        bias, at, nodes = step[0], step[1], (at,)
+    found = _narrowed(at, node)
+    step = _step(at, node) if found is None and at.op_type == "Mul" else None
+    if step is not None:
+        scale, inner = step
+        found, nodes = _narrowed(inner, node), (*nodes, at)
+    if found is None:
+        return None
+    narrowed, whole, casts = found
+    return Affine(whole, narrowed, scale, bias, (*nodes, *casts, *whole.nodes))
+
+
+def _step(at: ir.Node, reader: ir.Node) -> tuple[ir.Value, ir.Node] | None:
+    """What is added to a normalisation or multiplied with it, and the node before."""
+    for value, other in two_ways(at):
+        inner = maker(value, reader, "Mul", "Div", "Cast")
+        if inner is not None and _is_affine(other, inner):
+            return other, inner
+    return None
+
+
+def _narrowed(at: ir.Node, reader: ir.Node) -> tuple[ir.DataType | None, Normed, tuple[ir.Node, ...]] | None:
+    """The normalisation that ends at a node, or before it where that is a Cast to 16 bits."""
+    if at.op_type != "Cast":
+        whole = normed(at)
+        return None if whole is None else (None, whole, ())
+    inner, dtype = maker(at.inputs[0], reader, "Mul", "Div"), at.outputs[0].dtype
+    whole = normed(inner) if inner is not None and dtype in _NARROW else None
+    return None if whole is None else (dtype, whole, (at,))
 
 
 def _is_affine(value: ir.Value, normalised: ir.Node) -> bool:
@@ -113,33 +151,80 @@ def _is_affine(value: ir.Value, normalised: ir.Node) -> bool:
     dims, data = facts.dims(value), facts.dims(normalised.outputs[0])
     if not dims or data is None or len(dims) > len(data) or not all(isinstance(dim, int) for dim in dims):
         return False
-    return value.producer() is None and facts.same(dims, data[len(data) - len(dims) :])
-
-
-def goes_on(node: ir.Node, found: Affine) -> bool:
-    """Whether the only reader of the node is the normalisation's factor or summand, which will match with it."""
-    readers = node.outputs[0].uses()
-    if len(readers) != 1 or node.outputs[0].is_graph_output() or found.bias is not None:
+    if value.producer() is not None and not facts.is_constant(value):
         return False
-    reader = next(iter(node.outputs[0].consumers()))
-    if reader.domain or reader.graph is not node.graph:
-        return False
-    if reader.op_type not in (("Add",) if found.scale is not None else ("Add", "Mul")):
-        return False
-    more = affine(reader)
-    return more is not None and len(more.nodes) > len(found.nodes) and axes_agree(more)
+    return facts.same(dims, data[len(data) - len(dims) :])
 
 
-def axes_agree(found: Affine) -> bool:
+class WrittenOut(Rule):
+    """A normalisation that is written out becomes the operator for it."""
+
+    exactness = Exactness.REASSOCIATES
+    operator: ClassVar[str]
+    since: ClassVar[int]
+    follows: ClassVar[tuple[str, ...]]
+    """The operators of what may follow: its factor, its summand, a Cast back to 16 bits."""
+
+    @abstractmethod
+    def source(self, found: Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
+        """What is normalised, and the nodes in front of those that were found; None where it is another operator's."""
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        whole = self._whole(node)
+        if whole is None:
+            return None
+        found, source, every = whole
+        if self._goes_on(node, found):
+            return None
+        if source.dtype is not (found.narrowed or ir.DataType.FLOAT):
+            return NoMatch("the dtype is not known to be float", source.name or "")
+        dims = facts.dims(found.normed.value) or ()
+        last = dims[len(dims) - found.normed.axes :]
+        if not all(isinstance(dim, int) for dim in last):
+            return NoMatch("the size of the axes that it goes over is not known", source.name or "")
+        if not _axes_agree(found):
+            return NoMatch("scale or bias do not have the normalised axes", node.name or "")
+        refusal = too_old(node, self.operator, self.since) or read_elsewhere(every)
+        return refusal or Match(node, every, {"source": source, "sizes": last, "affine": found})
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        found: Affine = match.found["affine"]
+        source: ir.Value = match.found["source"]
+        inputs = [source, found.scale]
+        if found.scale is None:
+            assert source.dtype is not None
+            ones = ir.tensor(np.ones(match.found["sizes"], source.dtype.numpy()), dtype=source.dtype)
+            inputs[1] = tape.initializer(ones, name="ones")
+        if found.bias is not None:
+            inputs.append(found.bias)
+        return tape.op(self.operator, inputs, {"axis": -found.normed.axes, "epsilon": found.normed.epsilon})
+
+    def _whole(self, node: ir.Node) -> tuple[Affine, ir.Value, tuple[ir.Node, ...]] | None:
+        """The normalisation that ends at the node, what it normalises, and all of its nodes, the last first."""
+        found = affine(node)
+        data = self.source(found, node) if found is not None else None
+        if found is None or data is None:
+            return None
+        source, nodes = data
+        if found.narrowed is not None:
+            widened = maker(source, node, "Cast")
+            if widened is None or widened.inputs[0] is None or widened.inputs[0].dtype is not found.narrowed:
+                return None
+            source = widened.inputs[0]
+        return found, source, (*found.nodes, *nodes)
+
+    def _goes_on(self, node: ir.Node, found: Affine) -> bool:
+        """Whether the only reader of the node belongs to the normalisation, and will match with it."""
+        if len(node.outputs[0].uses()) != 1 or node.outputs[0].is_graph_output() or found.bias is not None:
+            return False
+        reader = next(iter(node.outputs[0].consumers()))
+        if reader.domain or reader.graph is not node.graph or reader.op_type not in self.follows:
+            return False
+        whole = self._whole(reader)
+        return whole is not None and len(whole[0].nodes) > len(found.nodes) and _axes_agree(whole[0])
+
+
+def _axes_agree(found: Affine) -> bool:
     """Whether factor and summand have as many axes as are normalised."""
     given = [facts.dims(value) for value in (found.scale, found.bias) if value is not None]
     return all(dims is not None and len(dims) == found.normed.axes for dims in given)
-
-
-def sizes(found: Affine) -> list[int] | NoMatch:
-    """The dimensions that are normalised, as numbers."""
-    dims = facts.dims(found.normed.value) or ()
-    last = dims[len(dims) - found.normed.axes :]
-    if not all(isinstance(dim, int) for dim in last):
-        return NoMatch("the size of the axes that it goes over is not known", found.normed.value.name or "")
-    return [dim for dim in last if isinstance(dim, int)]

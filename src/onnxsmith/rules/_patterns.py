@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model import facts, symbols
 from onnxsmith.rules.base import NoMatch
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
@@ -28,11 +28,12 @@ def two_ways(node: ir.Node) -> tuple[tuple[ir.Value, ir.Value], ...]:
 
 
 def integer(node: ir.Node, name: str, default: int) -> int | None:
-    """An integer attribute; None where it is a reference to a function's attribute."""
+    """An integer attribute; None where it is a reference to a function's attribute, or no integer: before opset 6 the
+    dtype of a Cast was a text."""
     attribute = node.attributes.get(name)
     if attribute is None:
         return default
-    return None if attribute.is_ref() else attribute.as_int()
+    return None if attribute.is_ref() or attribute.type != ir.AttributeType.INT else attribute.as_int()
 
 
 def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
@@ -45,14 +46,15 @@ def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
     return array.dtype.kind in "iu" and int(array.item()) == wanted
 
 
-def fits(shape: Sequence[int], beside: ir.Value) -> bool:
+def fits(shape: Sequence[facts.Element | None], beside: ir.Value) -> bool:
     """Whether a tensor of this shape broadcasts to the shape of `beside`, without raising its rank or widening it."""
     if not shape:
         return True
     dims = facts.dims(beside)
     if dims is None or len(shape) > len(dims):
         return False
-    return all(size in (1, dim) for size, dim in zip(reversed(shape), reversed(dims), strict=False))
+    pairs = zip(reversed(shape), reversed(dims), strict=False)
+    return all(size == 1 or symbols.covers(dim, size) for size, dim in pairs)
 
 
 def needs_own_value(node: ir.Node, source: ir.Value) -> NoMatch | None:

@@ -33,11 +33,16 @@ class NoMatch:
 
 @dataclass(frozen=True)
 class Match:
-    """A place where a rule applies: the anchor, every node that the rewrite makes superfluous, what `match` found."""
+    """A place where a rule applies: the anchor, every node that the rewrite makes superfluous, what `match` found.
+
+    What the rewrite builds is put before the anchor, or before the node `before`, where the rewrite replaces results
+    that are read earlier than the anchor stands.
+    """
 
     node: ir.Node
     nodes: tuple[ir.Node, ...]
     found: Mapping[str, Any] = field(default_factory=dict)
+    before: ir.Node | None = None
 
 
 class Rule(ABC):
@@ -52,8 +57,9 @@ class Rule(ABC):
         """A match at `node`; None when it is not the pattern, `NoMatch` when it is and may not be rewritten."""
 
     @abstractmethod
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        """What replaces the anchor's first output, built on `tape`; an existing value is fine."""
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value | Mapping[ir.Value, ir.Value]:
+        """What replaces the anchor's first output, built on `tape`; an existing value is fine. A mapping says it for
+        several results, of the anchor or of other nodes of the match."""
 
 
 def is_sole_use(value: ir.Value) -> bool:

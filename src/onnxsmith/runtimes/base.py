@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the child processes of runtimes import this module and neve
     import onnx_ir as ir
 
     from onnxsmith.model.signature import Signature
+from onnxsmith.model.versions import newest
 
 Array = npt.NDArray[Any]
 Value = Array | list[Any] | None
@@ -92,6 +93,10 @@ class Runtime(ABC):
     @abstractmethod
     def missing(self) -> Problem | None:
         """Why it cannot be used here, or None."""
+
+    def newest_opset(self) -> int:
+        """The newest version of ONNX's own operator set that it runs; at most the newest that onnx writes."""
+        return newest().opset
 
     @abstractmethod
     def prepare(self, source: Source, options: Options | None = None) -> Session:

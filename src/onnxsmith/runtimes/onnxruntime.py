@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
+from onnxsmith.model.versions import newest
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._child import Child
@@ -34,6 +35,10 @@ class OnnxRuntime(Runtime):
             "onnxruntime is not installed",
             fix="pip install 'onnxsmith[cpu]', or 'onnxsmith[gpu]' for CUDA; or use --runtime reference",
         )
+
+    def newest_opset(self) -> int:
+        known = newest()
+        return int(limits(ir_version=known.ir, opset=known.opset)["opset"])
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return _Session(onnx_source(source), options or Options())

@@ -6,12 +6,13 @@ import onnx_ir as ir
 
 from onnxsmith.model import captures, facts, walk
 from onnxsmith.model.fresh import Names
-from onnxsmith.simplifier.journal import Journal
+from onnxsmith.model.takeover import take_over
+from onnxsmith.simplifier.state import State
 
 RULE = "fold/branch"
 
 
-def flatten(model: ir.Model, journal: Journal) -> bool:
+def flatten(state: State) -> bool:
     """Moves the branches that constant conditions choose into the graph around them, in place; says whether there were
     any.
 
@@ -22,16 +23,17 @@ def flatten(model: ir.Model, journal: Journal) -> bool:
     """
     names: Names | None = None
     changed = False
-    queue = [node for graph in model.graphs() for node in graph if _chosen(node) is not None]
+    queue = [node for graph in walk.main_graphs(state.model) for node in graph if _chosen(node) is not None]
     while queue:
         node = queue.pop()
         branch = _chosen(node)
         if branch is None or not isinstance(node.graph, ir.Graph):
             continue
-        names = names or Names(model)
-        label = walk.node_label(node)
-        moved = _flatten(node.graph, node, branch, names)
-        journal.fire(RULE, label)
+        if not state.journal.fire(RULE, walk.node_label(node)):
+            continue
+        names = names or Names(state.model)
+        state.stale.update(reader for value in node.outputs for reader in value.consumers())
+        moved = _flatten(state, node.graph, node, branch, names)
         changed = True
         queue += [inner for inner in moved if inner.op_type == "If"]
     return changed
@@ -47,11 +49,8 @@ def _chosen(node: ir.Node) -> ir.Graph | None:
     if attribute is None or attribute.is_ref():
         return None
     branch = attribute.as_graph()
-    return (
-        branch
-        if all(value.graph is branch for value in branch.outputs) and all(map(_is_made, branch.outputs))
-        else None
-    )
+    own = all(value.graph is branch for value in branch.outputs) and all(map(_is_made, branch.outputs))
+    return branch if own and len(branch.outputs) == len(node.outputs) else None
 
 
 def _is_made(value: ir.Value) -> bool:
@@ -59,7 +58,7 @@ def _is_made(value: ir.Value) -> bool:
     return value.producer() is not None or value.is_initializer()
 
 
-def _flatten(graph: ir.Graph, node: ir.Node, branch: ir.Graph, names: Names) -> list[ir.Node]:
+def _flatten(state: State, graph: ir.Graph, node: ir.Node, branch: ir.Graph, names: Names) -> list[ir.Node]:
     for other in captures.subgraphs(node):
         if other is not branch:
             names.drop_graph(other)
@@ -79,7 +78,8 @@ def _flatten(graph: ir.Graph, node: ir.Node, branch: ir.Graph, names: Names) -> 
         if old.is_graph_output() and (new not in own or new.is_graph_output()):
             new = _copied(graph, node, new)
             moved += [maker for maker in (new.producer(),) if maker is not None]
-        _take_over(old, new, names)
+        state.inference.replace(old, new)
+        take_over(old, new)
     captures.release(node)
     graph.remove(node, safe=True)
     return moved
@@ -98,16 +98,3 @@ def _copied(graph: ir.Graph, node: ir.Node, value: ir.Value) -> ir.Value:
     identity.outputs[0].name = None
     graph.insert_before(node, identity)
     return identity.outputs[0]
-
-
-def _take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """The branch's result stands for the If's; an output of the graph keeps its name, type and declared shape."""
-    if not old.is_graph_output():
-        new.shape = new.shape if new.shape is not None else old.shape
-        new.type = new.type if new.type is not None else old.type
-        old.replace_all_uses_with(new)
-        return
-    name, shape, type_ = old.name or "", old.shape, old.type
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-    old.name = names.free(f"{name}_replaced")
-    new.name, new.shape, new.type = name, shape, type_

@@ -3,102 +3,101 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
 from onnxsmith.model import provenance, walk
+from onnxsmith.model.fresh import Names
+from onnxsmith.model.takeover import take_over
 from onnxsmith.rules.base import Match, NoMatch, Rule
-from onnxsmith.simplifier.journal import Journal
+from onnxsmith.simplifier.state import State
 
 
-def apply(model: ir.Model, rules: Mapping[str, Rule], journal: Journal) -> bool:
-    """Rewrites `model` in place, in subgraphs and functions too. Returns whether anything fired."""
+def apply(state: State, rules: Mapping[str, Rule]) -> bool:
+    """Rewrites the model in place, in subgraphs and functions too. Returns whether anything fired."""
     by_type: dict[str, list[tuple[str, Rule]]] = {}
     for id_, rule in rules.items():
         for op_type in rule.anchor:
             by_type.setdefault(op_type, []).append((id_, rule))
-    queue = deque(walk.all_nodes(model))
-    waiting = {id(node) for node in queue}
+    names: Names | None = None
+    queue = deque(walk.all_nodes(state.model))
+    waiting = set(queue)
     fired = False
     while queue:
         node = queue.popleft()
-        waiting.discard(id(node))
+        waiting.discard(node)
         if node.graph is None or node.domain:
             continue
         for id_, rule in by_type.get(node.op_type, ()):
             match = rule.match(node)
             if isinstance(match, NoMatch):
-                journal.refuse(id_, match.where or walk.node_label(node), match.reason)
-            if not isinstance(match, Match):
+                state.journal.refuse(id_, match.where or walk.node_label(node), match.reason)
+            if not isinstance(match, Match) or not state.journal.fire(id_, walk.node_label(node)):
                 continue
-            journal.fire(id_, walk.node_label(node))
             fired = True
-            for neighbour in _rewrite(rule, match, model.graph):
-                if id(neighbour) not in waiting:
-                    waiting.add(id(neighbour))
+            names = names or Names(state.model)
+            for neighbour in _rewrite(state, rule, match, names):
+                if neighbour not in waiting:
+                    waiting.add(neighbour)
                     queue.append(neighbour)
             break
     return fired
 
 
-def _rewrite(rule: Rule, match: Match, main: ir.Graph) -> Iterator[ir.Node]:
+def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[ir.Node]:
     """Does it, and yields the nodes that may match now."""
-    old = match.node.outputs[0]
     graph = match.node.graph
     assert graph is not None
     tape = ir.tape.Tape()
-    new = rule.rewrite(tape, match)
+    answer = rule.rewrite(tape, match)
     provenance.inherit(tape.nodes, match.nodes)
-    fresh = [*_constants(tape, graph, main), *tape.nodes]
-    graph.insert_before(match.node, fresh)
-    readers = list(old.consumers())
-    _take_over(old, new)
+    constants = _constants(tape, graph, state.model, names)
+    stand_ins = [node for value in constants.values() if (node := value.producer()) is not None]
+    fresh = [*stand_ins, *tape.nodes]
+    given = {match.node.outputs[0]: answer} if isinstance(answer, ir.Value) else answer
+    replaced = {old: constants.get(new, new) for old, new in given.items()}
+    made = [value for node in tape.nodes for value in node.outputs]
+    taking = {id(value) for value in replaced.values()}
+    _name([value for value in made if id(value) not in taking], match.node, names)
+    graph.insert_before(match.before or match.node, fresh)
+    state.inference.add(tape.nodes)
+    readers = [reader for old in replaced for reader in old.consumers()]
+    for old, new in replaced.items():
+        if state.inference.replace(old, new):
+            state.stale.update(old.consumers())
+        take_over(old, new, named=new in made)
     producers = [value.producer() for node in match.nodes for value in node.inputs if value is not None]
     for node in match.nodes:
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
             graph.remove(node, safe=True)
+    gone = [node.op_type for node in match.nodes if node.graph is None]
+    state.journal.detail(gone, [node.op_type for node in tape.nodes])
     yield from (node for node in (*fresh, *readers, *producers) if node is not None and node.graph is not None)
 
 
-def _constants(tape: ir.tape.Tape, graph: ir.Graph | ir.Function, main: ir.Graph) -> list[ir.Node]:
-    """Puts new constants where the graph may have them: initializers in the main graph, Constant nodes elsewhere,
-    because a function has no initializers."""
-    nodes = []
+def _constants(
+    tape: ir.tape.Tape, graph: ir.Graph | ir.Function, model: ir.Model, names: Names
+) -> dict[ir.Value, ir.Value]:
+    """Puts new constants where the graph may have them: initializers in the main graph. Elsewhere Constant nodes stand
+    for them, because a function has no initializers, and those of a model before IR version 4 are inputs; gives the
+    results of these nodes."""
+    made: dict[ir.Value, ir.Value] = {}
     for value in tape.initializers:
-        if graph is main:
-            _register(main, value)
+        value.name = names.free(value.name or "folded")
+        if graph is model.graph and walk.has_own_initializers(model):
+            model.graph.register_initializer(value)
             continue
-        node = ir.node("Constant", [], {"value": value.const_value})
-        value.replace_all_uses_with(node.outputs[0])
-        node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
-        nodes.append(node)
-    return nodes
+        made[value] = result = ir.node("Constant", [], {"value": value.const_value}).outputs[0]
+        value.replace_all_uses_with(result)
+        result.name, result.type, result.shape = value.name, value.type, value.shape
+    return made
 
 
-def _register(graph: ir.Graph, value: ir.Value) -> None:
-    name, number = value.name or "folded", 0
-    while name in graph.initializers:
-        number += 1
-        name = f"{value.name}_{number}"
-    value.name = name
-    graph.register_initializer(value)
-
-
-def _take_over(old: ir.Value, new: ir.Value) -> None:
-    """`new` stands wherever `old` stood; a graph output keeps its name, type and declared shape."""
-    if not old.is_graph_output():
-        if new.shape is None:
-            new.shape = old.shape
-        if new.type is None:
-            new.type = old.type
-        name = old.name
-        old.replace_all_uses_with(new)
-        if new.producer() is not None and (new.name is None or new.name.startswith("val_")):
-            old.name = f"{name}_replaced"
-            new.name = name
-        return
-    name, shape, type_ = old.name, old.shape, old.type
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-    old.name = f"{name}_replaced"
-    new.name, new.shape, new.type = name, shape, type_
+def _name(values: Sequence[ir.Value], anchor: ir.Node, names: Names) -> None:
+    """New values in the middle of a rewrite have names that are free in every graph: none hides another."""
+    stem = anchor.outputs[0].name or anchor.op_type
+    for value in values:
+        maker = value.producer()
+        if value.name != "":
+            value.name = names.free(f"{stem}_{maker.op_type.lower() if maker is not None else 'value'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +12,21 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts, walk
 from onnxsmith.model.fresh import Names
-from onnxsmith.problem import OnnxsmithError
-from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options, Outputs
-from onnxsmith.simplifier.journal import Journal
+from onnxsmith.model.takeover import DECLARED
+from onnxsmith.simplifier.evaluation import Evaluation, shape
+from onnxsmith.simplifier.state import State
 
 RULE = "fold/constant"
-_SLACK = 1024
-"""Bytes by which a fold may make the weights larger: what a node itself takes in the file, generously."""
+_HEAD = 12
+"""What a tensor takes in a file beside its name and its values: dtype, dimensions, lengths."""
+SLACK = 8192
+"""Bytes by which nodes that hang together may grow when they are folded: fewer nodes are worth that. Whether the whole
+file grows is for the caller to see, who asks again without slack if it does."""
+_SMALL = 1024
+_LARGE = 1 << 20
+_GEMM = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE}
 _MOST_BYTES = 1 << 30
 """No value larger than this is computed, not even on the way to a small one."""
-_TIME_LIMIT = 60.0
-_MOST_RUNS = 64
 _MOST_TURNS = 20
 """How often the ends of a group that grows are taken off before the group is given up, so that work stays linear."""
 
@@ -42,7 +45,8 @@ _INTEGERS: dict[ir.DataType, type[np.signedinteger[Any]]] = {ir.DataType.INT64: 
 
 @dataclass
 class Folding:
-    """Folds the main graph; one object for all rounds of one model, because what was refused stays refused.
+    """Folds a model, branches and loop bodies too; one object for all rounds of one model, because what was refused
+    stays refused. What was folded becomes an initializer of the main graph.
 
     Known integers (a size taken from a declared shape) become initializers without running anything. Other nodes
     whose inputs are constants are put into one model, chains included, which one process runs once with optimisation
@@ -50,107 +54,111 @@ class Folding:
 
     Left alone: random operators, seeded or not; Dropout, normalisation in training; DequantizeLinear; nodes with
     subgraphs; other domains and calls of functions; strings, sequences and optionals; graph outputs; defaults that a
-    caller may replace; results that would take more room than the constants they free, and 1 kB; results whose dtype
-    is unknown, and those that do not come out with the dtype and shape that were inferred; models of IR version 3,
-    whose initializers are all inputs. In subgraphs and functions nothing is folded yet.
+    caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack` bytes
+    and what is left of `budget`; results whose dtype is unknown, and those that do not come out with the dtype and the
+    shape that were inferred; models of IR version 3, whose initializers are all inputs; what stands in functions.
     """
 
-    journal: Journal
+    state: State
+    budget: int = 0
+    slack: int = SLACK
     runtime: str = ""
     _refused: set[ir.Node] = field(default_factory=set)
     _postponed: dict[ir.Node, str] = field(default_factory=dict)
-    _runs: int = 0
+    _evaluation: Evaluation = field(init=False)
 
-    def run(self, model: ir.Model) -> bool:
-        """Folds `model` in place; says whether anything was."""
-        if model.ir_version is not None and model.ir_version < 4:
+    def __post_init__(self) -> None:
+        self._evaluation = Evaluation(self.state.model, self.runtime, self._refuse)
+
+    def run(self) -> bool:
+        """Folds the model in place; says whether anything was."""
+        model = self.state.model
+        if not walk.has_own_initializers(model):
             return False
         names = Names(model)
-        changed = self._known_integers(model.graph, names)
+        changed = self._known_integers(names)
         self._postponed.clear()
-        nodes = _Plan(model, self._refused, self._postponed.__setitem__).nodes
-        if nodes:
-            results = self._evaluated(model, nodes, {})
-            changed |= self._accept(model.graph, nodes, results, names)
+        plan = _Plan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack)
+        if plan.nodes:
+            changed |= self._accept(plan, self._evaluation.results(plan.nodes), names)
         return changed
 
     def finish(self) -> None:
         """Notes what the last round still refused: an earlier round may have refused what a later one folded."""
         for node, why in self._postponed.items():
-            self.journal.refuse(RULE, walk.node_label(node), why)
+            self.state.journal.refuse(RULE, walk.node_label(node), why)
 
-    def _known_integers(self, graph: ir.Graph, names: Names) -> bool:
+    def _known_integers(self, names: Names) -> bool:
         changed = False
-        for node in graph:
+        for node in walk.nodes(self.state.model.graph):
             if node.domain or node.op_type == "Constant":
                 continue
             for value in node.outputs:
                 tensor = _integers(value)
-                if tensor is not None:
-                    _replace(graph, value, tensor, names)
-                    self.journal.fire(RULE, walk.node_label(node))
+                if tensor is not None and self.state.journal.fire(RULE, walk.node_label(node)):
+                    self.state.journal.detail([node.op_type])
+                    self._replace(value, tensor, names)
                     changed = True
         return changed
 
     def _refuse(self, node: ir.Node, why: str) -> None:
         self._refused.add(node)
-        self.journal.refuse(RULE, walk.node_label(node), why)
+        self.state.journal.refuse(RULE, walk.node_label(node), why)
 
-    def _evaluated(
-        self, model: ir.Model, nodes: Sequence[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]
-    ) -> dict[ir.Value, ir.TensorProtocol]:
-        """What `nodes` give to others, as far as it can be computed from constants and what is `known`."""
-        able = _able(nodes, known)
-        wanted = _wanted(able)
-        if not wanted:
-            return {}
-        self._runs += 1
-        if self._runs > _MOST_RUNS:
-            for node in able:
-                self._refuse(node, "too many operators failed before it; what is left was not tried")
-            return {}
-        try:
-            outputs = _run(_batch(model, able, wanted, known), self.runtime or runtimes.default())
-        except OnnxsmithError as error:
-            if len(able) == 1:
-                self._refuse(able[0], f"it cannot be computed here: {error.problem.what}")
-                return {}
-            middle = len(able) // 2
-            first = self._evaluated(model, able[:middle], known)
-            return first | self._evaluated(model, able[middle:], {**known, **first})
-        return {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
-
-    def _accept(
-        self,
-        graph: ir.Graph,
-        nodes: Sequence[ir.Node],
-        results: Mapping[ir.Value, ir.TensorProtocol],
-        names: Names,
-    ) -> bool:
+    def _accept(self, plan: _Plan, results: Mapping[ir.Value, ir.TensorProtocol], names: Names) -> bool:
         changed = False
-        for node in nodes:
+        for node in plan.nodes:
             found = {value: results[value] for value in node.outputs if value in results}
             wrong = next((why for value, tensor in found.items() if (why := _mismatch(value, tensor))), "")
             if wrong:
                 self._refuse(node, wrong)
                 continue
             outside = {value: tensor for value, tensor in found.items() if value.uses()}
+            if not outside or not self.state.journal.fire(RULE, walk.node_label(node)):
+                continue
+            self.state.journal.detail([node.op_type])
             for value, tensor in outside.items():
-                _replace(graph, value, tensor, names)
-            changed |= bool(outside)
-            if outside:
-                self.journal.fire(RULE, walk.node_label(node))
+                self._replace(value, tensor, names)
+            changed = True
+        self.budget -= plan.growth
         return changed
+
+    def _replace(self, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:
+        """An initializer takes the value's readers, and its name unless another graph has the same."""
+        graph = self.state.model.graph
+        name = value.name or names.free("folded")
+        if names.is_shared(name):
+            name = names.free(name)
+        else:
+            value.name = names.free(f"{name}_folded")
+        tensor.name = name
+        new = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=shape(tensor), const_value=tensor)
+        new.meta[DECLARED] = value.meta.get(DECLARED)
+        graph.register_initializer(new)
+        self.state.stale.update(value.consumers())
+        value.replace_all_uses_with(new)
 
 
 class _Plan:
-    """Which nodes of the main graph to fold: their inputs are constants, and their results do not make it grow."""
+    """Which nodes to fold: their inputs are constants, and their results do not make the file grow by more than the
+    budget. `growth` is what they take of it."""
 
-    def __init__(self, model: ir.Model, refused: set[ir.Node], refuse: Callable[[ir.Node, str], None]) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        refused: set[ir.Node],
+        refuse: Callable[[ir.Node, str], None],
+        budget: int,
+        slack: int,
+    ) -> None:
         self._functions = {(domain, name) for domain, name, _ in model.functions}
         self._refuse = refuse
+        self._budget = budget
+        self._slack = slack
+        self._rooms: dict[ir.Node, int] = {}
+        self.growth = 0
         chosen: dict[ir.Node, None] = {}
-        for node in model.graph:
+        for node in walk.nodes(model.graph):
             if node not in refused and self._is_candidate(node, chosen) and self._is_bounded(node):
                 chosen[node] = None
         for turn in range(_MOST_TURNS):
@@ -168,9 +176,11 @@ class _Plan:
         if node.domain or node.op_type in _NEVER or (node.domain, node.op_type) in self._functions:
             return False
         inputs = [value for value in node.inputs if value is not None]
-        if not inputs or not all(is_constant(value) or value.producer() in chosen for value in inputs):
+        if not inputs or not all(facts.is_constant(value) or value.producer() in chosen for value in inputs):
             return False
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+            return False
+        if _is_read_transposed(node):
             return False
         training = node.attributes.get("training_mode")
         if training is not None and (training.is_ref() or training.as_int()):
@@ -202,14 +212,17 @@ class _Plan:
         for node in chosen:
             root = group[node]
             for value in dict.fromkeys(node.inputs):
-                if value is not None and is_constant(value) and _only_read_by(value, root, group, node):
-                    freed[root] = freed.get(root, 0) + (_tensor_bytes(value))
+                if value is not None and facts.is_constant(value) and _only_read_by(value, root, group, node):
+                    freed[root] = freed.get(root, 0) + _file_bytes(value)
             leaving = [v for v in node.outputs if any(use.node not in chosen for use in v.uses())]
             if leaving:
-                made[root] = made.get(root, 0) + sum(nbytes(value) or 0 for value in leaving)
+                made[root] = made.get(root, 0) + sum(_file_bytes(value) for value in leaving)
                 last.setdefault(root, []).append(node)
-        over = {root: size - freed.get(root, 0) for root, size in made.items()}
-        over = {root: size for root, size in over.items() if size > _SLACK}
+        for node in chosen:
+            root = group[node]
+            freed[root] = freed.get(root, 0) + self._room(node)
+        sizes = {root: size - freed.get(root, 0) for root, size in made.items()}
+        over = self._over(sizes)
         if whole:
             dropped = {node for node in chosen if group[node] in over}
         else:
@@ -218,6 +231,25 @@ class _Plan:
             self._say(node, f"its result would make the weights {over[group[node]]:,} bytes larger")
         return dropped
 
+    def _room(self, node: ir.Node) -> int:
+        """Bytes of the node in a file."""
+        if node not in self._rooms:
+            self._rooms[node] = ir.serde.serialize_node(node).ByteSize()
+        return self._rooms[node]
+
+    def _over(self, sizes: Mapping[ir.Node, int]) -> dict[ir.Node, int]:
+        """The groups that are larger than what they free and what the groups before them left of the budget."""
+        self.growth = 0
+        over = {}
+        for root, size in sizes.items():
+            if size <= self._slack:
+                continue
+            if size <= self._budget - self.growth:
+                self.growth += max(0, size)
+            else:
+                over[root] = size
+        return over
+
 
 def _largest(nodes: Sequence[ir.Node]) -> list[ir.Node]:
     """Those that make at least half of what the one that makes most does."""
@@ -225,19 +257,28 @@ def _largest(nodes: Sequence[ir.Node]) -> list[ir.Node]:
     return [node for node, size in zip(nodes, sizes, strict=True) if 2 * size >= max(sizes)]
 
 
-def is_constant(value: ir.Value) -> bool:
-    """Whether the value never changes, without reading it; see `facts.constant`."""
-    if value.is_initializer():
-        return value.const_value is not None and not value.is_graph_input()
-    node = value.producer()
-    return node is not None and node.op_type == "Constant" and not node.domain
-
-
 def nbytes(value: ir.Value) -> int | None:
     """Bytes of the tensor, packed, when its shape and dtype are known."""
     if value.dtype is None or value.dtype == ir.DataType.STRING or value.shape is None or not value.shape.is_static():
         return None
     return -(-value.dtype.bitwidth * math.prod(value.shape.numpy()) // 8)
+
+
+def _is_read_transposed(node: ir.Node) -> bool:
+    """Whether a large weight is transposed for products of matrices alone, which a Gemm reads as it is."""
+    value = node.outputs[0]
+    if node.op_type != "Transpose" or value.shape is None or len(value.shape) != 2 or (nbytes(value) or 0) < _LARGE:
+        return False
+    uses = value.uses()
+    return value.dtype in _GEMM and all(
+        use.node.op_type == "MatMul" and use.idx == 1 and len(facts.dims(use.node.inputs[0]) or ()) == 2 for use in uses
+    )
+
+
+def _file_bytes(value: ir.Value) -> int:
+    tensor = ir.convenience.get_const_tensor(value)
+    size = tensor.nbytes if tensor is not None else nbytes(value) or 0
+    return size + len(value.name or "") + _HEAD
 
 
 def _tensor_bytes(value: ir.Value) -> int:
@@ -281,81 +322,6 @@ def _only_read_by(value: ir.Value, root: ir.Node, group: Mapping[ir.Node, ir.Nod
     return all(group.get(use.node) is root for use in uses) and next(iter(uses)).node is first
 
 
-def _able(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
-    """Those of `nodes`, in order, all of whose inputs are there."""
-    made: set[ir.Value] = set()
-    able = []
-    for node in nodes:
-        if all(v is None or is_constant(v) or v in known or v in made for v in node.inputs):
-            made.update(node.outputs)
-            able.append(node)
-    return able
-
-
-def _wanted(nodes: Sequence[ir.Node]) -> list[ir.Value]:
-    """Results that someone outside reads."""
-    inside = set(nodes)
-    return [v for node in nodes for v in node.outputs if any(use.node not in inside for use in v.uses())]
-
-
-def _batch(
-    model: ir.Model,
-    nodes: Sequence[ir.Node],
-    wanted: Sequence[ir.Value],
-    known: Mapping[ir.Value, ir.TensorProtocol],
-) -> ir.Model:
-    """A model without inputs that computes `wanted`, as `v0`, `v1`, …; weights are shared, not copied."""
-    new: dict[ir.Value, ir.Value] = {}
-    initializers: list[ir.Value] = []
-    copies: list[ir.Node] = []
-    for node in nodes:
-        for value in node.inputs:
-            if value is None or value in new:
-                continue
-            tensor = known.get(value)
-            tensor = ir.convenience.get_const_tensor(value) if tensor is None else tensor
-            assert tensor is not None
-            new[value] = _initializer(tensor, f"c{len(initializers)}")
-            initializers.append(new[value])
-        inputs = [None if value is None else new[value] for value in node.inputs]
-        copy = ir.Node("", node.op_type, inputs, node.attributes.values(), num_outputs=len(node.outputs))
-        for index, (mine, theirs) in enumerate(zip(copy.outputs, node.outputs, strict=True)):
-            mine.name = f"n{len(copies)}_{index}" if theirs.name else ""
-            new[theirs] = mine
-        copies.append(copy)
-    for index, value in enumerate(wanted):
-        new[value].name, new[value].type, new[value].shape = f"v{index}", value.type, value.shape
-    graph = ir.Graph(
-        [],
-        [new[value] for value in wanted],
-        nodes=copies,
-        initializers=initializers,
-        opset_imports={"": model.graph.opset_imports.get("", 1)},
-        name="constants",
-    )
-    return ir.Model(graph, ir_version=model.ir_version)
-
-
-def _initializer(tensor: ir.TensorProtocol, name: str) -> ir.Value:
-    own = ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=_shape(tensor), name=name)
-    return ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=_shape(tensor), const_value=own)
-
-
-def _shape(tensor: ir.TensorProtocol) -> ir.Shape:
-    return ir.Shape(tensor.shape.numpy())
-
-
-def _run(model: ir.Model, runtime: str) -> Outputs:
-    options = Options(optimization="disable", time_limit=_TIME_LIMIT)
-    with runtimes.get(runtime).prepare(model, options) as session:
-        return session.run({})
-
-
-def _tensor(found: object, value: ir.Value) -> ir.TensorProtocol:
-    array = np.asarray(found)
-    return ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=value.name)
-
-
 def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
     """Why a result is not what was inferred, or nothing."""
     if tensor.dtype != value.dtype:
@@ -369,7 +335,7 @@ def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
         return "" if fits else f"it came out with shape {list(shape)}, {list(inferred)} was inferred"
     maker = value.producer()
     inputs = maker.inputs if maker is not None else ()
-    room = sum(_tensor_bytes(v) for v in inputs if v is not None and is_constant(v)) + _SLACK
+    room = sum(_tensor_bytes(v) for v in inputs if v is not None and facts.is_constant(v)) + _SMALL
     return "" if tensor.nbytes <= room else f"its result would make the weights {tensor.nbytes - room:,} bytes larger"
 
 
@@ -384,20 +350,10 @@ def _integers(value: ir.Value) -> ir.TensorProtocol | None:
         return None
     shape = (len(elements),) if len(value.shape) else ()
     size = value.shape[0] if len(value.shape) else 1
-    if (isinstance(size, int) and size != len(elements)) or 8 * len(elements) > _SLACK:
+    if (isinstance(size, int) and size != len(elements)) or 8 * len(elements) > _SMALL:
         return None
     kind = _INTEGERS[value.dtype]
     info = np.iinfo(kind)
     if any(not info.min <= int(element) <= info.max for element in elements):
         return None
     return ir.tensor(np.array([int(element) for element in elements], kind).reshape(shape), name=value.name)
-
-
-def _replace(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:
-    """An initializer takes the value's name and its readers."""
-    name = value.name or names.free("folded")
-    value.name = names.free(f"{name}_folded")
-    tensor.name = name
-    new = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=_shape(tensor), const_value=tensor)
-    graph.register_initializer(new)
-    value.replace_all_uses_with(new)

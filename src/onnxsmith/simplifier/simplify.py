@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith import rooms
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model import facts, shapes, walk
+from onnxsmith.model import opset as opsets
+from onnxsmith.model import walk
 from onnxsmith.model.check import check
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.save import staged
-from onnxsmith.passes.base import Pass
-from onnxsmith.problem import problem
-from onnxsmith.report.base import Report
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.base import Part, Report
+from onnxsmith.report.parts.operator_changes import operator_changes
+from onnxsmith.report.parts.rewrites import Rewrites
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
-from onnxsmith.rules.base import Rule
-from onnxsmith.simplifier import branches, engine, folding, pipeline
-from onnxsmith.simplifier.folding import Folding
-from onnxsmith.simplifier.journal import Journal
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.simplifier import blame
+from onnxsmith.simplifier import why as questions
+from onnxsmith.simplifier.rounds import simplified
 
-_MOST_ROUNDS = 10
+_MAX_GROWTH = 0.01
+"""Share by which a file may grow unasked: names of new values, not constants."""
+_NAMES = ("the original", "the simplified model")
 
 
 def simplify(
@@ -40,177 +45,196 @@ def simplify(
     *,
     only: Iterable[str] = (),
     skip: Iterable[str] = (),
+    exactness: str = "reassociates",
+    opset: int | None = None,
+    target: str | None = None,
+    inline_functions: bool = False,
+    max_growth: float = 0.0,
     verify: bool = True,
     runtime: str | None = None,
     given: tuple[Feed, ...] = (),
     sizes: Mapping[str, int] | None = None,
+    explain: bool = False,
+    diff: bool = False,
+    why: Iterable[str] = (),
     external_data: bool | None = None,
     seed: int = 0,
 ) -> Result:
     """Simplifies a model and checks it against the original on generated inputs.
 
     `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written,
-    if it agrees. `only` and `skip` take rule ids; `sizes` fixes symbolic dimensions for the check; `given` are inputs
-    to check on as well. Without `verify` the report says that nothing was verified.
+    if it agrees. `only` and `skip` take rule ids; `exactness` (`bitwise`, `value`, `reassociates`) is how far a rewrite
+    may move a number; `opset` brings the model there first, so that newer operators may be used, and `target` to the
+    newest that a runtime has and the model can be brought to; functions are inlined when asked; the file may grow by a
+    share of `max_growth`. `sizes` fixes symbolic dimensions for the check; `given` are inputs to check on as well.
+    Without `verify` the report says that nothing was verified. `explain` lists every rewrite, `diff` the operators that
+    went and came; `why` takes questions `RULE@NODE`: why did this rule not fire there?
+
+    When the result differs, the first rewrite after which it does is found, switched off and named in the report, until
+    the rest agrees.
 
     Raises:
-        OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`, `verify/…` and
-            `runtime/…` when the check could not be made, `save/…` when the result could not be written.
+        OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
+            `simplify/unknown-exactness`, `simplify/unknown-node`, `export/opset`, `verify/…` and `runtime/…` when the
+            check could not be made, `save/…` when the result could not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     with Clock() as clock:
         with stage("load"):
             model = load(source)
-            doubts = check(model, where=where)
-        with stage("simplify"):
-            simple, part = simplified(model, only=only, skip=skip)
+            doubts = check(model, where=where, file=Path(source) if isinstance(source, str | Path) else None)
+        start = _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
+        versions = opsets.of(model), opsets.of(start)
         original = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
+        before = dict(walk.histogram(model)) if diff else {}
+        again = original if start is model else start
+        run = partial(
+            _Start(again, start if again is original and isinstance(original, Path) else None),
+            only=tuple(only),
+            skip=tuple(skip),
+            exactness=exactness,
+            inline_functions=inline_functions,
+            max_growth=max_growth,
+        )
 
         def verified(candidate: Path | ir.Model) -> Verification:
-            return _verified(original, candidate, verify, runtime, given, sizes, seed)
+            if not verify:
+                return nothing_verified(*_NAMES, "--no-verify was given")
+            return verify_models(
+                original, candidate, runtime=runtime, given=given, known=sizes, seed=seed, names=_NAMES
+            )
 
-        if output is None:
-            verification, written = verified(simple), Written({}, "no output was asked for")
-        else:
-            verification, written = _write(simple, output, external_data, verify, verified)
+        most = _nbytes(original, model) * (1 + max(max_growth, _MAX_GROWTH)) if isinstance(original, Path) else None
+        delivery = _Delivery(output, external_data, verified, verify, most)
+        found = _delivered(delivery, run)
+    part, verification, written = found.part, found.verification, found.written
+    if versions[0] != versions[1]:
+        part = replace(part, notes=(f"brought from opset {versions[0]} to {versions[1]}", *part.notes))
     agrees = verification.equal or not verify
+    extra: list[Part] = []
+    if explain:
+        extra.append(Rewrites(part.fired, part.refused))
+    if diff:
+        extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
+    extra += [questions.why(question, load(original), found.model, part) for question in why]
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=verify),
         headline=f"{where}: {part.nodes_before} nodes → {part.nodes_after}, {ending(verification)}",
-        parts=(part, verification, written, Timing(dict(clock.seconds))),
+        parts=(part, *extra, verification, written, Timing(dict(clock.seconds))),
         problems=(*doubts, *problems(verification, asked=verify)),
     )
     path = Path(next(iter(written.files))) if written.files else None
-    return Result(report, simple if agrees else None, path)
+    return Result(report, found.model if agrees else None, path)
 
 
-def _write(
-    simple: ir.Model,
-    output: str | Path,
-    external_data: bool | None,
-    verify: bool,
-    verified: Callable[[Path], Verification],
-) -> tuple[Verification, Written]:
-    """Writes aside, verifies that very file, and moves it into place if it agrees or nobody asked."""
-    with staged(output) as target:
-        with stage("save"):
-            target.write(simple, external_data=external_data)
-            check(load(target.path), where="the simplified model")
-        verification = verified(target.path)
-        if verify and not verification.equal:
-            return verification, Written({}, "the simplified model differs from the original")
-        with stage("save"):
-            return verification, files_written(target.commit())
+class _Start:
+    """Where a simplification begins, each time anew. The model that a file was loaded into is changed in place the
+    first time, and read again should it be wanted again; a caller's own is copied."""
+
+    def __init__(self, source: Path | ir.Model, loaded: ir.Model | None) -> None:
+        self._source = source
+        self._loaded = loaded
+
+    def __call__(self, **options: Any) -> tuple[ir.Model, Simplification]:
+        model, self._loaded = self._loaded, None
+        if model is None:
+            model = load(self._source)
+        return simplified(model, in_place=isinstance(self._source, Path), **options)
 
 
-def simplified(
-    model: ir.Model, *, only: Iterable[str] = (), skip: Iterable[str] = ()
-) -> tuple[ir.Model, Simplification]:
-    """A simplified copy of `model` (weights shared) and what was done; not verified."""
-    chosen = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip))
-    copy, doubt = shapes.inferred(model)
-    facts.spread_opsets(copy)
-    journal = Journal()
-    folding_ = Folding(journal)
-    rounds = 0
-    while rounds < _MOST_ROUNDS:
-        rounds += 1
-        if not _round(copy, chosen, folding_, journal):
-            break
-        shapes.infer(copy)
-    folding_.finish()
-    facts.forget(copy)
-    _restore_shapes(copy, model)
-    part = Simplification(
-        nodes_before=walk.count_nodes(model),
-        nodes_after=walk.count_nodes(copy),
-        initializers_before=sum(1 for _ in walk.initializers(model)),
-        initializers_after=sum(1 for _ in walk.initializers(copy)),
-        fired=tuple(journal.fired),
-        refused=journal.refused,
-        rounds=rounds,
-        notes=(doubt,) if doubt else (),
-    )
-    return copy, part
-
-
-def _round(copy: ir.Model, chosen: _Chosen, folding_: Folding, journal: Journal) -> bool:
-    """Everything once, in the order of `pipeline.py`; says whether anything changed."""
-    changed = _passes(copy, pipeline.BEFORE, chosen, journal)
-    if folding.RULE in chosen.steps:
-        changed |= folding_.run(copy)
-    if branches.RULE in chosen.steps:
-        changed |= branches.flatten(copy, journal)
-    changed |= engine.apply(copy, chosen.rules, journal)
-    return _passes(copy, pipeline.AFTER, chosen, journal) or changed
-
-
-def _passes(copy: ir.Model, passes: Iterable[tuple[str, Pass]], chosen: _Chosen, journal: Journal) -> bool:
-    changed = False
-    for id_, one in passes:
-        if id_ and id_ not in chosen.steps:
+def _raised(model: ir.Model, target: str) -> ir.Model:
+    """The model at the newest opset that the target runs and the converters reach; as it is where that is older."""
+    now = opsets.of(model)
+    for version in range(runtimes.get(target).newest_opset(), now, -1):
+        try:
+            return opsets.convert(model, version)
+        except OnnxsmithError:
             continue
-        result = one.run(copy)
-        changed |= result.changed
-        for where in result.where:
-            journal.fire(id_ or f"pass: {one.title}", where)
-    return changed
+    return model
 
 
-def _restore_shapes(copy: ir.Model, model: ir.Model) -> None:
-    """Ports keep the shapes that the file declares, which are its contract; other values have one where they had one.
+def _nbytes(file: Path, model: ir.Model) -> int:
+    """Bytes of a model's file and of the weights that it keeps in others."""
+    outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))
+    return file.stat().st_size + sum(outside)
 
-    What inference found out would make the file larger, and any reader can find it out again.
-    """
-    ports = zip((*copy.graph.inputs, *copy.graph.outputs), (*model.graph.inputs, *model.graph.outputs), strict=True)
-    for new, old in ports:
-        new.shape = old.shape.copy() if old.shape is not None else None
-        new.type = old.type
-    declared = {v.name for node in walk.all_nodes(model) for v in node.outputs if v.shape is not None}
-    for node in walk.all_nodes(copy):
-        for value in node.outputs:
-            if value.name not in declared and not value.is_graph_output():
-                value.shape = value.type = None
-    for value in walk.initializers(copy):
-        if not value.is_graph_input() and not value.is_graph_output():
-            value.shape = value.type = None  # the tensor says both; the writer would say them again
+
+class _TooLargeError(Exception):
+    """What was written takes more room than the original may grow to."""
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """The rules, and the ids of the other steps, that run."""
+class _Delivery:
+    """Verifies a model, and writes it if it agrees or nobody asked."""
 
-    rules: dict[str, Rule]
-    steps: frozenset[str]
+    output: str | Path | None
+    external_data: bool | None
+    verified: Callable[[Path | ir.Model], Verification]
+    asked: bool
+    most: float | None
+
+    def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
+        if self.output is None:
+            return self.verified(simple), Written({}, "no output was asked for")
+        with staged(self.output) as target:
+            with stage("save"):
+                target.write(simple, external_data=self.external_data)
+                if self.most is not None and target.nbytes() > self.most:
+                    raise _TooLargeError
+                check(simple, where="the simplified model", file=target.path)
+            verification = self.verified(target.path)
+            if self.asked and not verification.equal:
+                return verification, Written({}, "the simplified model differs from the original")
+            with stage("save"):
+                return verification, files_written(target.commit())
 
 
-_STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
+@dataclass(frozen=True)
+class _Delivered:
+    """A simplified model, what was done, how it was verified and where it is."""
+
+    model: ir.Model
+    part: Simplification
+    verification: Verification
+    written: Written
 
 
-def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]) -> _Chosen:
-    known = [*rules, *_STEPS]
-    unknown = [id_ for id_ in (*only, *skip) if id_ not in known]
-    if unknown:
-        raise problem(
-            "simplify/unknown-rule",
-            f"there is no rule {unknown[0]!r}",
-            fix=f"one of: {', '.join(known)}",
-        )
-    wanted = {id_ for id_ in known if (not only or id_ in only) and id_ not in skip}
-    return _Chosen({id_: rule for id_, rule in rules.items() if id_ in wanted}, frozenset(wanted.intersection(_STEPS)))
+def _delivered(delivery: _Delivery, run: blame.Simplify) -> _Delivered:
+    """Simplifies and delivers; when the file is too large, with less folded, then with nothing but tidying up."""
+    notes: tuple[str, ...] = ()
+    fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"limit": 0}))
+    while True:
+        with stage("simplify"):
+            model, part = run()
+        try:
+            return _mended(delivery, run, model, replace(part, notes=(*part.notes, *notes)))
+        except _TooLargeError:
+            less = next(fallbacks, None)
+            if less is None:
+                delivery = replace(delivery, most=None)
+                notes = ("the file is larger than before even with nothing folded",)
+            else:
+                run = partial(run, **less)
+                notes = ("less was done than could be, so that the file does not grow",)
 
 
-def _verified(
-    original: Path | ir.Model,
-    simple: Path | ir.Model,
-    verify: bool,
-    runtime: str | None,
-    given: tuple[Feed, ...],
-    sizes: Mapping[str, int] | None,
-    seed: int,
-) -> Verification:
-    if not verify:
-        return nothing_verified("the original", "the simplified model", "--no-verify was given")
-    names = ("the original", "the simplified model")
-    return verify_models(original, simple, runtime=runtime, given=given, known=sizes, seed=seed, names=names)
+def _mended(delivery: _Delivery, run: blame.Simplify, model: ir.Model, part: Simplification) -> _Delivered:
+    """Delivers the model; when it differs or does not run, one without the rewrites that did it."""
+    trouble: OnnxsmithError | None = None
+    try:
+        found = _Delivered(model, part, *delivery(model))
+        if found.verification.equal or not delivery.asked:
+            return found
+    except OnnxsmithError as error:
+        if not delivery.asked or not error.problem.id.startswith(("model/", "runtime/", "verify/")):
+            raise
+        trouble = error
+    with stage("blame"):
+        mended = blame.without_culprits(run, delivery.verified)
+    if mended is not None:
+        part = replace(mended.part, notes=part.notes)
+        return _Delivered(mended.model, part, *delivery(mended.model))
+    if trouble is not None:
+        raise trouble
+    return found

@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Facts, Part, Table, Text
+from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
+
+TIDYING = "pass: "
+"""What the entries begin with that are no choice: what nothing depends on is removed."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One rewrite that fired, or one that was refused: by which rule or pass, where, and why not."""
+    """One rewrite that fired, or one that was refused: by which rule or pass, where, and why not. `gone` and `made` are
+    the operators of the nodes that it replaced and of those that it put there."""
 
     id: int
     rule: str
     where: str
     why_not: str = ""
+    gone: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+
+    @property
+    def is_rewrite(self) -> bool:
+        """Whether it is a rewrite that can be switched off by its rule and place, and no tidying up."""
+        return not self.rule.startswith(TIDYING)
 
 
 @dataclass(frozen=True)
 class Simplification(Part):
-    """Node counts leave out Constant nodes and include subgraphs and functions."""
+    """Node counts leave out Constant nodes and include subgraphs and functions. `switched_off` are rewrites after which
+    the model differed, which are not in it."""
 
     title = "Simplification"
 
@@ -32,6 +44,7 @@ class Simplification(Part):
     refused: tuple[Entry, ...]
     rounds: int
     notes: tuple[str, ...] = ()
+    switched_off: tuple[Entry, ...] = ()
 
     def blocks(self) -> Iterator[Block]:
         yield Facts(
@@ -44,6 +57,8 @@ class Simplification(Part):
             yield Table(("rule", "times"), _counted(self.fired), right=(1,))
         else:
             yield Text("nothing to do")
+        for entry in self.switched_off:
+            yield Text(f"switched off {entry.rule} at {entry.where}: {entry.why_not}", Tone.WARN)
         if self.refused:
             rows = tuple((f"{e.rule}: {e.why_not}", n) for e, n in _first_and_count(self.refused))
             yield Table(("refused", "times"), rows, right=(1,))

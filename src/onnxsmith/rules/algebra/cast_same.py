@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.algebra.identity import Identity
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -32,9 +33,8 @@ class CastSame(Rule):
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        to = node.attributes.get("to")
         source = node.inputs[0]
-        if to is None or to.is_ref() or source is None or source.dtype is None or source.dtype.value != to.as_int():
+        if source is None or source.dtype is None or source.dtype.value != integer(node, "to", 0):
             return None
         return Identity().match(node)
 

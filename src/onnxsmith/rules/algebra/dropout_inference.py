@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.facts import constant
+from onnxsmith.model import facts
+from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.algebra.identity import Identity
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -13,7 +14,7 @@ class DropoutInference(Rule):
     """Dropout drops nothing in inference. Its mask is then all true, and usually nobody reads it.
 
     Refused:
-    1. `training_mode` (an input since opset 12) is true, or not a constant.
+    1. `training_mode` (an input since opset 12) is true, or not a constant; before opset 7, `is_test` is not set.
     2. The mask is read or is a graph output.
     3. The result is a graph output that needs a value of its own, as for algebra/identity.
 
@@ -36,9 +37,11 @@ class DropoutInference(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         if len(node.inputs) > 2 and node.inputs[2] is not None:
-            training = constant(node.inputs[2])
+            training = facts.constant(node.inputs[2])
             if training is None or bool(training):
                 return NoMatch("it may run in training mode", node.name or "")
+        if facts.opset(node) < 7 and not integer(node, "is_test", 0):
+            return NoMatch("it runs in training mode", node.name or "")
         if any(mask.uses() or mask.is_graph_output() for mask in node.outputs[1:]):
             return NoMatch("its mask is read", node.outputs[1].name or "")
         return Identity().match(node)

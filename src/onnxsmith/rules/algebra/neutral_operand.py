@@ -1,21 +1,25 @@
-"""Arithmetic with a number that changes nothing."""
+"""Arithmetic and logic with a number that changes nothing."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
 from onnxsmith.model import facts
+from onnxsmith.model.uniform import uniform
 from onnxsmith.rules._patterns import fits, needs_own_value, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
-_NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1}
+_NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1, "And": True, "Or": False}
+_ONE_WAY = ("Sub", "Div", "Pow")
 
 
 class NeutralOperand(Rule):
-    """x + 0, x - 0, x * 1, x / 1 and x ** 1 are x. Adding 0 turns -0.0 into 0.0, which is equal in value.
+    """x + 0, x - 0, x * 1, x / 1, x ** 1, x and true, x or false are x. Adding 0 turns -0.0 into 0.0, which is equal in
+    value. The number may be a constant, or what is provably the same everywhere: a mask of ones of some size, a
+    comparison that always holds.
 
     Refused:
-    1. The constant's shape could change the result's: it has a higher rank, or a dimension that is not 1 and not
+    1. The other operand's shape could change the result's: it has a higher rank, or a dimension that is not 1 and not
        provably x's.
     2. The result is a graph output that needs a value of its own, as for algebra/identity.
 
@@ -42,17 +46,16 @@ class NeutralOperand(Rule):
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         if facts.opset(node) < 7:
             return None
-        orders = two_ways(node) if node.op_type in ("Add", "Mul") else two_ways(node)[:1]
-        for source, other in orders:
+        refused: NoMatch | None = None
+        for source, other in two_ways(node)[: 1 if node.op_type in _ONE_WAY else 2]:
+            if uniform(other) != _NEUTRAL[node.op_type]:
+                continue
             array = facts.constant(other)
-            if array is None or not array.size or array.dtype.kind not in "fiu":
-                continue
-            if not (array == _NEUTRAL[node.op_type]).all():
-                continue
-            if not fits(array.shape, source):
-                return NoMatch("the constant's shape could change the result's", other.name or "")
-            return needs_own_value(node, source) or Match(node, (node,), {"source": source})
-        return None
+            shape = facts.dims(other) if array is None else array.shape
+            if shape is not None and fits(shape, source):
+                return needs_own_value(node, source) or Match(node, (node,), {"source": source})
+            refused = NoMatch("the other operand's shape could change the result's", other.name or "")
+        return refused
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         source: ir.Value = match.found["source"]

@@ -5,16 +5,22 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules._patterns import integer, maker
+from onnxsmith.rules import _views
+from onnxsmith.rules._patterns import integer, maker, needs_own_value
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ReshapeChain(Rule):
     """Reshape, Flatten, Squeeze and Unsqueeze keep the elements and their order, so that a Reshape after one of them
-    may read the data before it. What else reads the value in the middle still can.
+    may read the data before it, and is superfluous where it gives back that one's shape. What else reads the value in
+    the middle still can.
 
     Refused:
-    1. An element of the target is 0 and copies a dimension that is not provably the same before the first of the two.
+    1. An element of the target is 0 and copies a dimension that is not provably the same before the first of the two,
+       and the result cannot be said otherwise.
+    2. The result is the data before, and is a graph output that needs a value of its own, as for algebra/identity.
+
+    A computed target that cannot be said by a constant is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -35,24 +41,29 @@ class ReshapeChain(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         middle = node.inputs[0]
-        first = maker(middle, node, "Reshape", "Flatten", "Squeeze", "Unsqueeze")
+        first = maker(middle, node, *_views.VIEWS)
         if first is None or first.inputs[0] is None or len(node.inputs) < 2:
             return None
         target = facts.constant(node.inputs[1])
+        allowzero = integer(node, "allowzero", 0)
+        before, after = facts.dims(first.inputs[0]), facts.dims(middle)
+        found = {"source": first.inputs[0]}
+        if target is not None and allowzero is not None:
+            elements = enumerate(target.ravel().tolist())
+            if all(_views.is_kept(before, after, element, axis, allowzero) for axis, element in elements):
+                return Match(node, (node, first), found)
+        wanted = facts.dims(node.outputs[0])
+        if facts.same(before, wanted):
+            return needs_own_value(node, first.inputs[0]) or Match(node, (node, first), {**found, "target": None})
+        written = _views.target(before, wanted)
+        if written is not None:
+            return Match(node, (node, first), {**found, "target": written})
         if target is None:
             return None
-        allowzero = integer(node, "allowzero", 0)
-        if allowzero is None:
-            return None
-        before, after = facts.dims(first.inputs[0]) or (), facts.dims(middle) or ()
-        for axis, element in enumerate(target.ravel().tolist()):
-            if (
-                element == 0
-                and not allowzero
-                and not facts.same(before[axis : axis + 1] or None, after[axis : axis + 1])
-            ):
-                return NoMatch("the target copies a dimension that only the first result has", node.name or "")
-        return Match(node, (node, first), {"source": first.inputs[0]})
+        return NoMatch("the target copies a dimension that only the first result has", node.name or "")
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        if "target" in match.found:
+            source: ir.Value = match.found["source"]
+            return source if match.found["target"] is None else _views.reshaped(tape, match)
         return tape.op("Reshape", [match.found["source"], match.node.inputs[1]], dict(match.node.attributes))

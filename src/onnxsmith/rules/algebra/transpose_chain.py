@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.rules._views import perm
 from onnxsmith.rules.algebra.identity import Identity
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -38,7 +39,7 @@ class TransposeChain(Rule):
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        outer = _perm(node)
+        outer = perm(node)
         if outer is None:
             return None
         if outer == list(range(len(outer))):
@@ -47,7 +48,7 @@ class TransposeChain(Rule):
         inner = source.producer() if source is not None else None
         if inner is None or inner.op_type != "Transpose" or inner.domain or inner.graph is not node.graph:
             return None
-        first = _perm(inner)
+        first = perm(inner)
         if first is None or len(first) != len(outer):
             return None
         return Match(node, (node, inner), {"perm": [first[axis] for axis in outer], "source": inner.inputs[0]})
@@ -56,11 +57,3 @@ class TransposeChain(Rule):
         if "perm" not in match.found:
             return Identity().rewrite(tape, match)
         return tape.op("Transpose", [match.found["source"]], {"perm": match.found["perm"]})
-
-
-def _perm(node: ir.Node) -> list[int] | None:
-    given = node.attributes.get("perm")
-    if given is not None:
-        return None if given.is_ref() else list(given.as_ints())
-    shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    return None if shape is None else list(range(len(shape)))[::-1]

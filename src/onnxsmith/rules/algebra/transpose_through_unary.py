@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.rules._elementwise import UNARY
 from onnxsmith.rules._patterns import maker, read_elsewhere
+from onnxsmith.rules._views import perm
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
-
-_UNARY = (
-    *("Abs", "Cast", "Ceil", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log"),
-    *("Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt"),
-    *("Swish", "Tanh", "ThresholdedRelu"),
-)
-"""Operators with one input that treat every element alike, wherever it is."""
 
 
 class TransposeThroughUnary(Rule):
@@ -22,7 +17,7 @@ class TransposeThroughUnary(Rule):
     Refused:
     1. A result in the middle is read by others too, or is a graph output: both transposes would stay.
 
-    Transposes without `perm`, or with one that a function's caller gives, are no match.
+    Transposes with a `perm` that a function's caller gives, or with none where the rank is unknown, are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -46,32 +41,27 @@ class TransposeThroughUnary(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         between: list[ir.Node] = []
-        at = maker(node.inputs[0], node, *_UNARY)
+        at = maker(node.inputs[0], node, *UNARY)
         while at is not None:
             between.append(at)
-            at = maker(at.inputs[0], node, *_UNARY)
+            at = maker(at.inputs[0], node, *UNARY)
         first = maker(between[-1].inputs[0], node, "Transpose") if between else None
         if first is None:
             return None
-        outer, inner = _perm(node), _perm(first)
+        outer, inner = perm(node), perm(first)
         if outer is None or inner is None or len(outer) != len(inner):
             return None
         every = (node, *between, first)
-        perm = [inner[axis] for axis in outer]
-        return read_elsewhere(every) or Match(node, every, {"perm": perm})
+        composed = [inner[axis] for axis in outer]
+        return read_elsewhere(every) or Match(node, every, {"perm": composed})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         *between, first = match.nodes[1:]
-        perm = match.found["perm"]
+        composed = match.found["perm"]
         value = first.inputs[0]
-        if perm != list(range(len(perm))):
-            value = tape.op("Transpose", [value], {"perm": perm})
+        if composed != list(range(len(composed))):
+            value = tape.op("Transpose", [value], {"perm": composed})
         for node in reversed(between):
             value = tape.op(node.op_type, [value], dict(node.attributes))
         assert value is not None
         return value
-
-
-def _perm(node: ir.Node) -> list[int] | None:
-    given = node.attributes.get("perm")
-    return None if given is None or given.is_ref() else list(given.as_ints())

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.rules import _norm
-from onnxsmith.rules._patterns import maker, read_elsewhere, too_old
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules._patterns import maker
 
 
-class LayerNorm(Rule):
+class LayerNorm(_norm.WrittenOut):
     """With d = x - mean(x), d / sqrt(mean(d²) + epsilon) · scale + bias over the last axes is LayerNormalization
-    (J. Ba, J. Kiros and G. Hinton, 2016). Without a scale it gets one of ones, which the operator asks for.
+    (J. Ba, J. Kiros and G. Hinton, 2016). Without a scale it gets one of ones, which the operator asks for. Half
+    precision that is widened for it, and narrowed before scale and bias, is what the operator does by itself.
 
     Refused:
     1. The model's opset is below 17, which brought LayerNormalization.
     2. A result in the middle is read by others too, or is a graph output.
-    3. The dtype is not known to be float: the operator computes in float, which is less than double and more than
-       float16.
+    3. The dtype is not known to be float, or 16 bits that are widened to float: the operator computes in float, which
+       is less than double and more than float16.
     4. The sizes of the normalised axes are not known numbers.
     5. Scale or bias do not have exactly the normalised axes.
 
@@ -46,34 +45,15 @@ class LayerNorm(Rule):
         }
     """
 
-    anchor = ("Add", "Mul", "Div")
-    exactness = Exactness.REASSOCIATES
+    anchor = ("Add", "Mul", "Div", "Cast")
+    operator = "LayerNormalization"
+    since = 17
+    follows = ("Add", "Mul", "Cast")
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = _norm.affine(node)
-        centre = maker(found.normed.value, node, "Sub") if found is not None else None
+    def source(self, found: _norm.Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
+        centre = maker(found.normed.value, node, "Sub")
         mean = maker(centre.inputs[1], node, "ReduceMean") if centre is not None else None
-        if found is None or centre is None or mean is None or _norm.goes_on(node, found):
+        data = centre.inputs[0] if centre is not None else None
+        if centre is None or mean is None or data is None or mean.inputs[0] is not data:
             return None
-        source = centre.inputs[0]
-        if source is None or mean.inputs[0] is not source or _norm.last_axes(mean) != found.normed.axes:
-            return None
-        if source.dtype is not ir.DataType.FLOAT:
-            return NoMatch("the dtype is not known to be float", source.name or "")
-        sizes = _norm.sizes(found)
-        if isinstance(sizes, NoMatch):
-            return sizes
-        if not _norm.axes_agree(found):
-            return NoMatch("scale or bias do not have the normalised axes", node.name or "")
-        every = (*found.nodes, centre, mean)
-        refusal = too_old(node, "LayerNormalization", 17) or read_elsewhere(every)
-        return refusal or Match(node, every, {"source": source, "sizes": sizes, "affine": found})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        found: _norm.Affine = match.found["affine"]
-        scale = found.scale
-        if scale is None:
-            scale = tape.initializer(ir.tensor(np.ones(match.found["sizes"], np.float32)), name="ones")
-        inputs = [match.found["source"], scale, *([found.bias] if found.bias is not None else [])]
-        attributes = {"axis": -found.normed.axes, "epsilon": found.normed.epsilon}
-        return tape.op("LayerNormalization", inputs, attributes)
+        return (data, (centre, mean)) if _norm.last_axes(mean) == found.normed.axes else None

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.rules import _norm
-from onnxsmith.rules._patterns import maker, read_elsewhere, too_old
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules._patterns import maker
 
 
-class RmsNorm(Rule):
+class RmsNorm(_norm.WrittenOut):
     """x / sqrt(mean(x²) + epsilon) · scale over the last axes is RMSNormalization (B. Zhang and R. Sennrich, 2019).
-    Without a scale it gets one of ones, which the operator asks for. A bias after it stays an Add.
+    Without a scale it gets one of ones, which the operator asks for. A bias after it stays an Add. Half precision that
+    is widened for it, and narrowed before the scale, is what the operator does by itself.
 
     Refused:
     1. The model's opset is below 23, which brought RMSNormalization.
     2. A result in the middle is read by others too, or is a graph output.
-    3. The dtype is not known to be float: the operator computes in float, which is less than double and more than
-       float16.
+    3. The dtype is not known to be float, or 16 bits that are widened to float: the operator computes in float, which
+       is less than double and more than float16.
     4. The sizes of the normalised axes are not known numbers.
     5. The scale does not have exactly the normalised axes.
 
@@ -44,36 +43,12 @@ class RmsNorm(Rule):
         }
     """
 
-    anchor = ("Mul", "Div")
-    exactness = Exactness.REASSOCIATES
+    anchor = ("Mul", "Div", "Cast")
+    operator = "RMSNormalization"
+    since = 23
+    follows = ("Mul", "Cast")
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        found = _norm.affine(node)
-        if found is None or (_norm.goes_on(node, found) and _reader_scales(node)):
-            return None
-        source = found.normed.value
-        centre = maker(source, node, "Sub")
-        if centre is not None and maker(centre.inputs[1], node, "ReduceMean") is not None:
-            return None
-        if source.dtype is not ir.DataType.FLOAT:
-            return NoMatch("the dtype is not known to be float", source.name or "")
-        sizes = _norm.sizes(found)
-        if isinstance(sizes, NoMatch):
-            return sizes
-        if not _norm.axes_agree(found):
-            return NoMatch("the scale does not have the normalised axes", node.name or "")
-        refusal = too_old(node, "RMSNormalization", 23) or read_elsewhere(found.nodes)
-        return refusal or Match(node, found.nodes, {"source": source, "sizes": sizes, "affine": found})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        found: _norm.Affine = match.found["affine"]
-        scale = found.scale
-        if scale is None:
-            scale = tape.initializer(ir.tensor(np.ones(match.found["sizes"], np.float32)), name="ones")
-        attributes = {"axis": -found.normed.axes, "epsilon": found.normed.epsilon}
-        return tape.op("RMSNormalization", [match.found["source"], scale], attributes)
-
-
-def _reader_scales(node: ir.Node) -> bool:
-    """Whether what reads the node is the factor; a summand has no place in this operator."""
-    return all(reader.op_type == "Mul" for reader in node.outputs[0].consumers())
+    def source(self, found: _norm.Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
+        centre = maker(found.normed.value, node, "Sub")
+        is_centred = centre is not None and maker(centre.inputs[1], node, "ReduceMean") is not None
+        return None if is_centred else (found.normed.value, ())

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere, too_old, two_ways
+from onnxsmith.rules import _formula
+from onnxsmith.rules._patterns import FLOATS, read_elsewhere, too_old
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_FORMULA = _formula.Formula(("Sigmoid",), None, {(1, 1): 1.0})
 
 
 class Swish(Rule):
-    """x * Sigmoid(x) is Swish(x), also called SiLU (P. Ramachandran and others, 2017).
+    """x * Sigmoid(x) is Swish(x), also called SiLU, and x * Sigmoid(a·x) is the one with alpha = a, also called
+    QuickGelu for a = 1.702 (P. Ramachandran and others, 2017).
 
     Refused:
     1. The model's opset is below 24, which brought Swish.
-    2. The Sigmoid is read by others too, or is a graph output.
+    2. A result in the middle is read by others too, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 
     Before:
@@ -34,15 +38,14 @@ class Swish(Rule):
     exactness = Exactness.REASSOCIATES
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        for source, other in two_ways(node):
-            gate = maker(other, node, "Sigmoid")
-            if gate is None or gate.inputs[0] is not source:
-                continue
-            if source.dtype not in FLOATS:
-                return NoMatch("the dtype is not known to be floating point", source.name or "")
-            refusal = too_old(node, "Swish", 24) or read_elsewhere((node, gate))
-            return refusal or Match(node, (node, gate), {"source": source})
-        return None
+        found = next((way for way in _formula.ways(node, _FORMULA) if not way.argument.get((0, 0))), None)
+        if found is None:
+            return None
+        if found.source.dtype not in FLOATS:
+            return NoMatch("the dtype is not known to be floating point", found.source.name or "")
+        refusal = too_old(node, "Swish", 24) or read_elsewhere(found.nodes)
+        return refusal or Match(node, found.nodes, {"source": found.source, "alpha": found.argument[1, 0]})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Swish", [match.found["source"]])
+        alpha = match.found["alpha"]
+        return tape.op("Swish", [match.found["source"]], {"alpha": alpha} if alpha != 1 else {})

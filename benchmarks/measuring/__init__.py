@@ -1,0 +1,1 @@
+"""Measuring simplifiers: one process a tool and file, what came of it, and tables of it."""

@@ -1,0 +1,1 @@
+"""The models of the corpus: what is shipped, what is exported, what is built."""

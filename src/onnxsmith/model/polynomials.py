@@ -1,0 +1,232 @@
+"""Polynomials with integer coefficients over names, rounded quotients, maxima and minima; `symbols.py` is their face.
+
+A polynomial is a sorted tuple of terms, so that equal ones are equal tuples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is no polynomial of its arguments: `//` (rounded down), `Max`, `Min`, `Broadcast`."""
+
+    name: str
+    arguments: tuple[Poly, ...]
+    text: str = field(compare=False)
+
+
+Atom = str | Call
+"""A name, or a call."""
+Monomial = tuple[Atom, ...]
+"""Factors, sorted by their text; a power stands several times, the empty one is 1."""
+Poly = tuple[tuple[Monomial, int], ...]
+"""Terms, sorted: monomials with the numbers before them."""
+
+_MOST_TERMS = 64
+"""No larger polynomial is worked with."""
+
+
+class UnreadableError(ValueError):
+    """The text is no expression, or the polynomial grows too large."""
+
+
+def constant(number: int) -> Poly:
+    """The polynomial that is a number."""
+    return (((), number),) if number else ()
+
+
+def name(text: str) -> Poly:
+    """The polynomial that is a name."""
+    return (((text,), 1),)
+
+
+def as_constant(poly: Poly) -> int | None:
+    """The number that a polynomial is, if it is one."""
+    if not poly:
+        return 0
+    return poly[0][1] if len(poly) == 1 and poly[0][0] == () else None
+
+
+def add(a: Poly, b: Poly) -> Poly:
+    """a + b."""
+    terms = Counter(dict(a))
+    terms.update(dict(b))
+    return _made(terms)
+
+
+def subtract(a: Poly, b: Poly) -> Poly:
+    """a - b."""
+    return add(a, scale(b, -1))
+
+
+def scale(poly: Poly, number: int) -> Poly:
+    """The polynomial times a number."""
+    return tuple((monomial, factor * number) for monomial, factor in poly) if number else ()
+
+
+def multiply(a: Poly, b: Poly) -> Poly:
+    """a * b."""
+    terms: Counter[Monomial] = Counter()
+    for left, m in a:
+        for right, n in b:
+            terms[tuple(sorted((*left, *right), key=_text_of))] += m * n
+    return _made(terms)
+
+
+def exact_quotient(a: Poly, b: Poly) -> Poly | None:
+    """What gives `a` when it is multiplied by `b`, by long division; None where that is no polynomial."""
+    if not b:
+        return None
+    quotient: Poly = ()
+    lead, factor = _lead(b)
+    for _ in range(_MOST_TERMS):
+        if not a:
+            return quotient
+        monomial, number = _lead(a)
+        rest = _without(monomial, lead)
+        if rest is None or number % factor:
+            return None
+        step: Poly = ((rest, number // factor),)
+        quotient = add(quotient, step)
+        a = subtract(a, multiply(step, b))
+    return None
+
+
+def floor_divide(poly: Poly, divisor: int) -> Poly:
+    """poly / divisor rounded down, for a divisor above 0."""
+    whole = _made({monomial: factor // divisor for monomial, factor in poly})
+    rest = _made({monomial: factor % divisor for monomial, factor in poly})
+    number = as_constant(rest)
+    if number is not None:
+        return whole  # below the divisor
+    common = math.gcd(divisor, *(factor for monomial, factor in rest if monomial))
+    # what is left of the number in units of the common factor cannot reach the next multiple
+    rest = _made({monomial: factor // common for monomial, factor in rest})
+    return add(whole, _quotient(rest, divisor // common))
+
+
+def _quotient(poly: Poly, divisor: int) -> Poly:
+    """floor(poly / divisor) as an atom; a quotient that is rounded again is rounded once."""
+    inner = [monomial for monomial, factor in poly if monomial]
+    if len(inner) == 1 and dict(poly)[inner[0]] == 1 and len(inner[0]) == 1:
+        atom = inner[0][0]
+        first = as_constant(atom.arguments[1]) if isinstance(atom, Call) and atom.name == "//" else None
+        if first is not None and isinstance(atom, Call):
+            number = dict(poly).get((), 0)
+            return floor_divide(add(atom.arguments[0], constant(number * first)), first * divisor)
+    return opaque_quotient(poly, constant(divisor))
+
+
+def opaque_quotient(a: Poly, b: Poly) -> Poly:
+    """floor(a / b) as it stands."""
+    return call("//", (a, b))
+
+
+def call(function: str, given: Sequence[Poly]) -> Poly:
+    """A call as a polynomial; the arguments of others than `//` have no order."""
+    if function == "//":
+        left, right = (text(argument) for argument in given)
+        right = right if isinstance(right, int) or right.isidentifier() else f"({right})"
+        return (((Call("//", tuple(given), f"(({left})//{right})"),), 1),)
+    ordered = tuple(sorted(given, key=lambda argument: str(text(argument))))
+    inside = ", ".join(str(text(argument)) for argument in ordered)
+    return (((Call(function, ordered, f"{function}({inside})"),), 1),)
+
+
+def arguments(poly: Poly, function: str) -> tuple[Poly, ...]:
+    """What stands in a call of this function, where the polynomial is nothing else."""
+    if len(poly) != 1 or poly[0][1] != 1 or len(poly[0][0]) != 1:
+        return ()
+    atom = poly[0][0][0]
+    return atom.arguments if isinstance(atom, Call) and atom.name == function else ()
+
+
+def text(poly: Poly) -> int | str:
+    """The number that a polynomial is, or its text."""
+    number = as_constant(poly)
+    if number is not None:
+        return number
+    written = ""
+    for monomial, factor in sorted(poly, key=lambda term: (not term[0], term[1] < 0)):
+        body = "*".join(_text_of(atom) for atom in monomial)
+        size = abs(factor)
+        part = str(size) if not monomial else body if size == 1 else f"{size}*{body}"
+        sign = "-" if factor < 0 else "+"
+        written += f" {sign} {part}" if written else part if factor > 0 else f"-{part}"
+    return written
+
+
+def names(poly: Poly) -> Iterator[str]:
+    """The names in it, those in calls too."""
+    for monomial, _ in poly:
+        for atom in monomial:
+            if isinstance(atom, str):
+                yield atom
+            else:
+                for argument in atom.arguments:
+                    yield from names(argument)
+
+
+def grows(poly: Poly) -> bool:
+    """Whether it is a sum of parts none of which gets smaller when a name gets larger."""
+    return all(factor > 0 and len(monomial) == 1 and _grows(monomial[0]) for monomial, factor in poly if monomial)
+
+
+def _grows(atom: Atom) -> bool:
+    if isinstance(atom, str):
+        return True
+    if atom.name == "//":
+        return grows(atom.arguments[0]) and as_constant(atom.arguments[1]) is not None
+    return all(map(grows, atom.arguments))
+
+
+def value(poly: Poly, number: int) -> int:
+    """What it is where every name is this number."""
+    return sum(factor * math.prod(_value(atom, number) for atom in monomial) for monomial, factor in poly)
+
+
+def _value(atom: Atom, number: int) -> int:
+    if isinstance(atom, str):
+        return number
+    arguments = [value(argument, number) for argument in atom.arguments]
+    if atom.name == "//":
+        return arguments[0] // arguments[1]
+    return min(arguments) if atom.name == "Min" else max(arguments)
+
+
+def _made(terms: Mapping[Monomial, int]) -> Poly:
+    kept = [(monomial, factor) for monomial, factor in terms.items() if factor]
+    if len(kept) > _MOST_TERMS:
+        raise UnreadableError("too many terms")
+    return tuple(sorted(kept, key=_order))
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    monomial, _ = term
+    return len(monomial), tuple(_text_of(atom) for atom in monomial)
+
+
+def _lead(poly: Poly) -> tuple[Monomial, int]:
+    return max(poly, key=_order)
+
+
+def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
+    """The monomial divided by another; None where it does not divide it."""
+    left = Counter(monomial)
+    left.subtract(Counter(part))
+    if any(number < 0 for number in left.values()):
+        return None
+    return tuple(sorted(left.elements(), key=_text_of))
+
+
+def _text_of(atom: Atom) -> str:
+    return atom if isinstance(atom, str) else atom.text
+
+
+Functions = Mapping[str, Callable[[Sequence[Poly]], Poly]]
+"""How to make a call of each name that may stand in a text, `//` among them."""

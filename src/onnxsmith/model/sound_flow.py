@@ -1,0 +1,83 @@
+"""Shape rules of our own for If and Loop, where onnx-shape-inference takes for granted what need not be.
+
+It gives an If the shape of one branch where that of the other is unknown, and takes a loop to run, to its limit, and
+to keep the shape of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+Infer = Callable[[Any, ir.Node], None]
+
+
+def branch(infer: Infer) -> Infer:
+    """A result whose shape one branch does not know has an unknown shape; the engine takes the other branch's."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        infer(context, node)
+        branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+        for value, *results in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
+            if any(result.shape is None for result in results):
+                value.shape = None
+
+    return careful
+
+
+def loop(infer: Infer) -> Infer:
+    """The engine takes a loop to run at least once and to run to its limit. Its final state may be the first one, and
+    its condition may end it before."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        infer(context, node)
+        body = node.attributes["body"].as_graph()
+        states = len(node.inputs) - 2
+        for index, (value, result) in enumerate(zip(node.outputs, body.outputs[1:], strict=True)):
+            if index < states:
+                start = node.inputs[2 + index]
+                value.shape = _either(context, None if start is None else start.shape, result.shape)
+            elif value.shape is not None and not _runs_to_its_limit(node, body):
+                value.shape = ir.Shape([context.new_symbolic_dim(), *list(value.shape)[1:]])
+
+    return careful
+
+
+def _either(context: Any, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | None:
+    """The shape of a value that is one of two: a new name where they differ."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return ir.Shape([x if x == y else context.new_symbolic_dim() for x, y in zip(a, b, strict=True)])
+
+
+def _runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
+    """Whether the condition is true from the start and stays so."""
+
+    def is_true(value: ir.Value | None) -> bool:
+        tensor = None if value is None or value.is_graph_input() else ir.convenience.get_const_tensor(value)
+        return tensor is not None and bool(np.asarray(tensor.numpy()).all())
+
+    condition, after = node.inputs[1], body.outputs[0]
+    maker = after.producer()
+    passed_on = maker is not None and maker.op_type == "Identity" and maker.inputs[0] is body.inputs[1]
+    return (condition is None or is_true(condition)) and (after is body.inputs[1] or passed_on or is_true(after))
+
+
+def enter_bodies(context: Any, node: ir.Node) -> None:
+    """In place of the engine's own: a loop's state has the dtype that it starts with, and may change its shape; that of
+    a scan may not."""
+    if node.domain:
+        return
+    if node.op_type == "Scan":
+        from onnx_shape_inference._engine import _propagate_types_to_scan_body
+
+        _propagate_types_to_scan_body(context, node)
+    body = node.attributes.get("body") if node.op_type == "Loop" else None
+    if body is None or body.is_ref():
+        return
+    for start, value in zip(node.inputs[2:], body.as_graph().inputs[2:], strict=False):
+        if start is not None and start.dtype is not None and value.dtype is None:
+            context.set_dtype(value, start.dtype)

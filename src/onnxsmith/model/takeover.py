@@ -1,0 +1,22 @@
+"""One value in another's place: its readers, its name where it has to keep it, what the file declared for it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+DECLARED = "onnxsmith.declared"
+"""Key of a value's `meta`: the shape that the file declares for the value of this name."""
+
+
+def take_over(old: ir.Value, new: ir.Value, *, named: bool = False) -> None:
+    """`new` stands wherever `old` stood. It takes the name, too, where `old` is a graph output or `named` asks for it;
+    `old` is called something else then."""
+    is_output = old.is_graph_output()
+    new.shape = new.shape if new.shape is not None else old.shape
+    new.type = new.type if new.type is not None else old.type
+    old.replace_all_uses_with(new, replace_graph_outputs=is_output)
+    if is_output or named:
+        name = old.name
+        old.name = f"{name}_replaced"
+        new.name = name
+        new.meta[DECLARED] = old.meta.get(DECLARED)

@@ -1,0 +1,34 @@
+"""Every rewrite of a simplification, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.report.base import Block, Part, Table, Text
+from onnxsmith.report.parts.simplification import Entry
+
+
+@dataclass(frozen=True)
+class Rewrites(Part):
+    """What fired, in order, and what was refused and why."""
+
+    title = "Rewrites"
+
+    fired: tuple[Entry, ...]
+    refused: tuple[Entry, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.fired and not self.refused:
+            yield Text("none")
+        if self.fired:
+            rows = tuple((str(e.id), e.rule, e.where, _change(e)) for e in self.fired)
+            yield Table(("number", "rule", "where", "what"), rows, right=(0,))
+        if self.refused:
+            yield Table(("refused", "where", "why"), tuple((e.rule, e.where, e.why_not) for e in self.refused))
+
+
+def _change(entry: Entry) -> str:
+    if not entry.gone and not entry.made:
+        return ""
+    return f"{', '.join(entry.gone) or 'nothing'} → {', '.join(entry.made) or 'nothing'}"

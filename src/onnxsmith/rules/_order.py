@@ -1,0 +1,51 @@
+"""Where nodes stand in their graph: what replaces several of them goes between what it reads and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+_KEPT = "onnxsmith.order"
+
+
+def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:
+    """The first of the nodes `after`, where all of `before` come before it; None where they do not, or where one is of
+    another graph than the rest. `after` must not be empty."""
+    makers, readers = list(before), list(after)
+    if len({node.graph for node in (*makers, *readers)}) != 1:
+        return None
+    order = _order((*makers, *readers))
+    first = min(readers, key=order.__getitem__)
+    return first if all(order[node] < order[first] for node in makers) else None
+
+
+def last(nodes: Iterable[ir.Node]) -> ir.Node:
+    """The one that stands last; all are of one graph."""
+    return first_to_last(nodes)[-1]
+
+
+def first(nodes: Iterable[ir.Node]) -> ir.Node:
+    """The one that stands first; all are of one graph."""
+    return first_to_last(nodes)[0]
+
+
+def first_to_last(nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    """The nodes, all of one graph, as they stand there."""
+    every = list(nodes)
+    return sorted(every, key=_order(every).__getitem__)
+
+
+def _order(nodes: Sequence[ir.Node]) -> Mapping[ir.Node, int]:
+    """Numbers that grow down the graph, for these nodes at least.
+
+    Nodes keep their order when others come and go, so it is counted again only where one is asked for that was not
+    there when it was counted last.
+    """
+    graph = nodes[0].graph
+    assert graph is not None
+    order: dict[ir.Node, int] = graph.meta.get(_KEPT, {})
+    if any(node not in order for node in nodes):
+        order = {node: place for place, node in enumerate(graph)}
+        graph.meta[_KEPT] = order
+    return order

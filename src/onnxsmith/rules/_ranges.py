@@ -1,0 +1,33 @@
+"""What the operators that make a value say of its range."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.rules._clamps import clamp
+from onnxsmith.rules._patterns import FLOATS
+
+_NOT_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt")
+_KEEPING = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that give elements of their first input."""
+_DEEPEST = 4
+
+
+def not_negative(value: ir.Value | None) -> bool:
+    """Whether no number in a floating-point value is below zero, as far as that follows from the last few operators;
+    -0.0 and NaN may be in it."""
+    if value is None or value.dtype not in FLOATS:
+        return False
+    for _ in range(_DEEPEST):
+        node = value.producer() if value is not None else None
+        if node is None or node.domain or value is not node.outputs[0]:
+            return False
+        if node.op_type in _NOT_NEGATIVE:
+            return True
+        bounds = clamp(node)
+        if bounds is not None:
+            return bounds.low >= 0
+        if node.op_type not in _KEEPING:
+            return False
+        value = node.inputs[0]
+    return False

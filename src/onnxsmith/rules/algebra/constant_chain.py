@@ -1,0 +1,99 @@
+"""Two constants in a row: factors, or summands."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.rules._channels import Step, steps
+from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_SLACK = 1024
+_FAR = 2.0**10
+Array = npt.NDArray[np.float64]
+
+
+class ConstantChain(Rule):
+    """(x * a) * b is x * (a·b), and (x + a) + b is x + (a+b), where a and b are constants. Division by a constant and
+    Neg are factors, subtraction of one is a summand. The constants are put together in float64.
+
+    Refused:
+    1. What is between the two is read by others too, or is a graph output.
+    2. The constant overflows, or is too small to be a normal number of the dtype.
+    3. Two summands cancel each other to less than 2^-10, or the first factor is below that or above 2^10: what is
+       between the two loses digits, overflows or vanishes, and the result then shows it.
+    4. Two that are broadcast to each other would take more room than before, and 1 kB.
+
+    Integers, which shapes are computed with, are no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2] x) => (float[N,2] y) <float a = {4}, float[2] b = {3, 6}, float c = {2}> {
+            d = Mul(x, a)
+            e = Mul(b, d)
+            y = Div(e, c)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,2] x) => (float[N,2] y) <float[2] c = {6, 12}> {
+            y = Mul(x, c)
+        }
+    """
+
+    anchor = ("Mul", "Div", "Neg", "Add", "Sub")
+    exactness = Exactness.REASSOCIATES
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        for _, outer in steps(node):
+            first = None if isinstance(outer, NoMatch) else maker(outer.source, node, *self.anchor)
+            if first is None or isinstance(outer, NoMatch) or outer.source.dtype not in FLOATS:
+                continue
+            for where, inner in steps(first):
+                if isinstance(inner, NoMatch) or _scales(first) != _scales(node):
+                    continue
+                return read_elsewhere((node, first)) or _joined(node, first, inner, outer, where.name or "")
+        return None
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        constant = tape.initializer(ir.tensor(match.found["constant"]), name=f"{match.found['name']}_joined")
+        return tape.op(match.found["op_type"], [match.found["source"], constant])
+
+
+def _scales(node: ir.Node) -> bool:
+    return node.op_type in ("Mul", "Div", "Neg")
+
+
+def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) -> Match | NoMatch:
+    """Both as one; the result has the shape that it had, since broadcasting is associative."""
+    dtype = outer.source.dtype
+    assert dtype is not None
+    factors = _scales(node)
+    a, b = (inner.scale, outer.scale) if factors else (inner.shift, outer.shift)
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return NoMatch("the constants are broadcast by the data only", name)
+    if (np.prod(shape) - max(a.size, b.size)) * dtype.itemsize > _SLACK:
+        return NoMatch("the constants take more room together", name)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        exact = a * b if factors else a + b
+        constant = np.asarray(exact).astype(dtype.numpy())
+    size, limits = np.abs(exact), np.finfo(dtype.numpy())
+    small = (size < limits.tiny) & (a != 0) & (b != 0) if factors else np.zeros(shape, bool)
+    if not np.isfinite(constant).all() or small.any():
+        return NoMatch("the constant is out of the range of the dtype", name)
+    if _shows(a, b, exact, factors):
+        return NoMatch("what is between the two loses digits, overflows or vanishes", name)
+    found = {"source": inner.source, "constant": constant, "op_type": "Mul" if factors else "Add", "name": name}
+    return Match(node, (node, first), found)
+
+
+def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
+    """Whether a number's way through the value in the middle may be seen in the result."""
+    if factors:
+        inner = np.abs(a[a != 0])
+        return bool((inner > _FAR).any() or (inner < 1 / _FAR).any())
+    return bool((_FAR * np.abs(both) < np.maximum(np.abs(a), np.abs(b))).any())

@@ -1,0 +1,50 @@
+"""A `Resize` to the size that is there already."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules import _resizes
+from onnxsmith.rules.algebra.identity import Identity
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+
+class ResizeNoop(Rule):
+    """A Resize or Upsample by 1 along every axis gives the data, and so does a Resize to sizes that are provably the
+    data's, in every mode of interpolation: each new element lies on an old one.
+
+    Refused:
+    1. The result is a graph output that needs a value of its own, as for algebra/identity.
+
+    Modes that take elements from elsewhere (`tf_crop_and_resize`, `tf_half_pixel_for_nn`) are no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,C,H,W] x) => (float[N,C,H,W] y) {
+            s = Shape(x)
+            a = Resize <mode = "linear"> (x, , , s)
+            y = Relu(a)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,C,H,W] x) => (float[N,C,H,W] y) {
+            y = Relu(x)
+        }
+    """
+
+    anchor = ("Resize", "Upsample")
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        if not _resizes.is_plain(node):
+            return None
+        factors = _resizes.scales(node)
+        by_one = factors is not None and bool(factors) and all(factor == 1 for factor in factors)
+        if not by_one and not facts.same(_resizes.sizes(node), facts.dims(node.inputs[0])):
+            return None
+        return Identity().match(node)
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        return Identity().rewrite(tape, match)

@@ -1,0 +1,48 @@
+"""A region that a `Resize` does not look at."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules._resizes import is_plain
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+
+class ResizeRoi(Rule):
+    """Only the mode `tf_crop_and_resize` looks at the region of interest, the second input of a Resize: in the others
+    it goes, and with it what computes it.
+
+    Refused:
+    1. The model's opset is below 13: in opset 11 the input has to be there.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[1,1,2,2] x, float[8] z) => (float[1,1,4,4] y) <float[4] scales = {1, 1, 2, 2}> {
+            r = Neg(z)
+            y = Resize(x, r, scales)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[1,1,2,2] x, float[8] z) => (float[1,1,4,4] y) <float[4] scales = {1, 1, 2, 2}> {
+            y = Resize(x, , scales)
+        }
+    """
+
+    anchor = ("Resize",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        opset = facts.opset(node)
+        if len(node.inputs) < 3 or node.inputs[1] is None or opset < 11 or not is_plain(node):
+            return None
+        if opset < 13:
+            if facts.is_constant(node.inputs[1]):
+                return None
+            return NoMatch(f"opset {opset} asks for the input", node.name or "")
+        return Match(node, (node,))
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        source, _, *rest = match.node.inputs
+        return tape.op("Resize", [source, None, *rest], dict(match.node.attributes))

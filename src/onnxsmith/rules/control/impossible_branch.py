@@ -1,0 +1,98 @@
+"""A condition that has to hold, because what follows could not run otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.rules._ranks import Supposed, fails
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_MOST = 64
+"""Operators after the If that are looked at."""
+
+
+class ImpossibleBranch(Rule):
+    """An If whose branches give different ranks decides whether what follows can run: an LSTM takes three axes, a
+    Conv as many as its weights have, a Gemm two. Where one branch leads to a rank that such an operator does not take,
+    the condition has the other value whenever the model has a result, so it becomes that constant; fold/branch takes
+    it from there. TorchScript writes such Ifs for `squeeze(-1)`, which leaves a dimension that is not 1, and for layers
+    that take batches or single examples; conditions that ask for the rank follow from the first.
+
+    Refused:
+    1. Both branches lead to a failure: the model never has a result.
+    2. The condition is an output of the graph, or comes from another one than the If.
+
+    What follows is looked at as far as it is in the same graph and sure to run. An If whose branches are not known to
+    have different ranks is no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[2,3,T] x) => (float[2,1] y)
+        <int64[1] one = {1}, int64[1] last = {-1}, int64[1] end = {2}, float[3,1] w = {1, 2, 3}> {
+            s = Shape(x)
+            d = Gather(s, end)
+            c = Equal(d, one)
+            a = If (c) <then_branch = t () => (float[2,n] p) { p = Squeeze(x, last) },
+                        else_branch = e () => (float[2,3,m] q) { q = Identity(x) }>
+            r = Relu(a)
+            y = Gemm(r, w)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[2,3,T] x) => (float[2,1] y) <bool[1] c = {1}, int64[1] last = {-1}, float[3,1] w = {1, 2, 3}> {
+            a = If (c) <then_branch = t () => (float[2,n] p) { p = Squeeze(x, last) },
+                        else_branch = e () => (float[2,3,m] q) { q = Identity(x) }>
+            r = Relu(a)
+            y = Gemm(r, w)
+        }
+    """
+
+    anchor = ("If",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        condition = node.inputs[0]
+        maker = condition.producer() if condition is not None else None
+        if condition is None or maker is None or facts.is_constant(condition):
+            return None
+        cases = {holds: Supposed(condition, holds=holds) for holds in (True, False)}
+        if not any(_differ(value, cases) for value in node.outputs):
+            return None
+        failing = [holds for holds, supposed in cases.items() if any(fails(one, supposed) for one in _after(node))]
+        if not failing:
+            return None
+        where = condition.name or ""
+        if len(failing) > 1:
+            return NoMatch("neither branch leads to a result", where)
+        dims = facts.dims(condition)
+        shape = [dim for dim in dims or () if isinstance(dim, int)]
+        if maker.graph is not node.graph or condition.is_graph_output() or dims is None or len(shape) < len(dims):
+            return NoMatch("the condition is read outside of the graph where the If is", where)
+        return Match(node, (maker,), {"shape": shape, "holds": not failing[0]}, before=maker)
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> dict[ir.Value, ir.Value]:
+        condition = match.node.inputs[0]
+        assert condition is not None
+        array = np.full(match.found["shape"], match.found["holds"], np.bool_)
+        return {condition: tape.initializer(ir.tensor(array), name=f"{condition.name}_folded")}
+
+
+def _differ(value: ir.Value, cases: dict[bool, Supposed]) -> bool:
+    ranks = [supposed.rank(value) for supposed in cases.values()]
+    return None not in ranks and ranks[0] != ranks[1]
+
+
+def _after(node: ir.Node) -> list[ir.Node]:
+    """Operators of the same graph that depend on the node and run whenever it does, the nearest first."""
+    found: dict[ir.Node, None] = {node: None}
+    queue = [node]
+    while queue and len(found) < _MOST:
+        for value in queue.pop(0).outputs:
+            for reader in value.consumers():
+                if reader.graph is node.graph and reader not in found:
+                    found[reader] = None
+                    queue.append(reader)
+    return list(found)

@@ -1,0 +1,92 @@
+"""Gathering the same element everywhere is taking it once."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.model.uniform import uniform
+from onnxsmith.model.uses import freed
+from onnxsmith.rules import _views
+from onnxsmith.rules._patterns import integer
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+
+_MOST_NODES = 8
+
+
+class GatherOne(Rule):
+    """Where all indices are provably the same number, as token types are when a model gets none, a Gather is an Expand
+    of the one that they name; of a constant it is folded. An operator that broadcasts needs no Expand
+    (shape/expand-before-broadcast).
+
+    Refused:
+    1. It would take more nodes than it frees.
+
+    Indices of unknown number, and those that lie outside, are no match.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,T] x, float[2,3] table) => (float[N,T,3] y) <int64 zero = {0}, int64[1] axes = {0}> {
+            s = Shape(x)
+            a = Expand(zero, s)
+            b = Unsqueeze(a, axes)
+            c = Squeeze(b, axes)
+            y = Gather(table, c)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[N,T] x, float[2,3] table) => (float[N,T,3] y) <int64[1,1] index = {0}, int64[1] one = {1}> {
+            s = Shape(x)
+            r = Gather(table, index)
+            t = Concat <axis = 0> (s, one)
+            y = Expand(r, t)
+        }
+    """
+
+    anchor = ("Gather",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        data, indices = node.inputs[0], node.inputs[1]
+        dims, counted, number = facts.dims(data), facts.dims(indices), uniform(indices)
+        axis, shape = integer(node, "axis", 0), _shape_of(indices)
+        if data is None or not dims or not counted or axis is None or number is None or shape is None:
+            return None
+        size = dims[axis]
+        if not isinstance(size, int) or not -size <= int(number) < size:
+            return None
+        behind = len(dims) - axis % len(dims) - 1
+        new = 1 + (facts.constant(data) is None) + (behind > 0)
+        if new > freed(node, kept={shape}):
+            return NoMatch("it would take more nodes than it frees", node.name or "")
+        index = np.full((1,) * len(counted), int(number), np.int64)
+        return Match(node, (node,), {"index": index, "shape": shape, "behind": behind})
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        data, target = match.node.inputs[0], match.found["shape"]
+        index = tape.initializer(ir.tensor(match.found["index"]), name="index")
+        one = tape.op("Gather", [data, index], dict(match.node.attributes))
+        behind = match.found["behind"]
+        if behind:
+            target = tape.op("Concat", [target, _views.integers(tape, (1,) * behind, None)], {"axis": 0})
+        return tape.op("Expand", [one, target])
+
+
+def _shape_of(value: ir.Value | None) -> ir.Value | None:
+    """The tensor that says the shape of what was made of one number, through views that leave it."""
+    dims = facts.dims(value)
+    for _ in range(_MOST_NODES):
+        node = value.producer() if value is not None else None
+        if node is None or node.domain or dims is None:
+            return None
+        if node.op_type in ("Expand", "ConstantOfShape"):
+            target = node.inputs[-1]
+            if target is not None and facts.same(facts.integers(target), dims):
+                return target
+            return None
+        if node.op_type not in (*_views.VIEWS, "Identity"):
+            return None
+        value = node.inputs[0]
+    return None

@@ -1,0 +1,143 @@
+"""Runs nodes whose inputs are constants, once, in a process of its own, and gives what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model import facts
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Outputs
+from onnxsmith.simplifier.movement import moved
+
+_TIME_LIMIT = 60.0
+_MOST_RUNS = 64
+
+
+class Evaluation:
+    """Computes batches of nodes on one runtime with its optimisation off. A batch that fails, crashes or takes longer
+    than a minute is halved until the culprits are alone; these are refused, with the reason."""
+
+    def __init__(self, model: ir.Model, runtime: str, refuse: Callable[[ir.Node, str], None]) -> None:
+        self._model = model
+        self._runtime = runtime
+        self._refuse = refuse
+        self._runs = 0
+
+    def results(
+        self, nodes: Sequence[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol] | None = None
+    ) -> dict[ir.Value, ir.TensorProtocol]:
+        """What `nodes` give to others, as far as it can be computed from constants and what is `known`."""
+        known = dict(known or {})
+        lazy = _moved(nodes, known)
+        able = [node for node in _able(nodes, known) if node.outputs[0] not in lazy]
+        wanted = _wanted(able)
+        if not wanted:
+            return lazy
+        self._runs += 1
+        if self._runs > _MOST_RUNS:
+            for node in able:
+                self._refuse(node, "too many operators failed before it; what is left was not tried")
+            return lazy
+        try:
+            outputs = _run(_batch(self._model, able, wanted, known), self._runtime or runtimes.default())
+        except OnnxsmithError as error:
+            if len(able) == 1:
+                self._refuse(able[0], f"it cannot be computed here: {error.problem.what}")
+                return lazy
+            middle = len(able) // 2
+            first = self.results(able[:middle], known)
+            return lazy | first | self.results(able[middle:], {**known, **first})
+        return lazy | {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
+
+
+def _moved(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
+    """What becomes of large constants that are only moved; it is `known` from then on."""
+    found: dict[ir.Value, ir.TensorProtocol] = {}
+    for node in nodes:
+        source = node.inputs[0] if node.inputs else None
+        tensor = None
+        if source is not None:
+            tensor = known[source] if source in known else ir.convenience.get_const_tensor(source)
+        result = moved(node, tensor) if tensor is not None else None
+        if result is not None:
+            found[node.outputs[0]] = known[node.outputs[0]] = result
+    return found
+
+
+def _able(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
+    """Those of `nodes`, in order, all of whose inputs are there."""
+    made: set[ir.Value] = set()
+    able = []
+    for node in nodes:
+        if all(v is None or facts.is_constant(v) or v in known or v in made for v in node.inputs):
+            made.update(node.outputs)
+            able.append(node)
+    return able
+
+
+def _wanted(nodes: Sequence[ir.Node]) -> list[ir.Value]:
+    """Results that someone outside reads."""
+    inside = set(nodes)
+    return [v for node in nodes for v in node.outputs if any(use.node not in inside for use in v.uses())]
+
+
+def _batch(
+    model: ir.Model,
+    nodes: Sequence[ir.Node],
+    wanted: Sequence[ir.Value],
+    known: Mapping[ir.Value, ir.TensorProtocol],
+) -> ir.Model:
+    """A model without inputs that computes `wanted`, as `v0`, `v1`, …; weights are shared, not copied."""
+    new: dict[ir.Value, ir.Value] = {}
+    initializers: list[ir.Value] = []
+    copies: list[ir.Node] = []
+    for node in nodes:
+        for value in node.inputs:
+            if value is None or value in new:
+                continue
+            tensor = known.get(value)
+            tensor = ir.convenience.get_const_tensor(value) if tensor is None else tensor
+            assert tensor is not None
+            new[value] = _initializer(tensor, f"c{len(initializers)}")
+            initializers.append(new[value])
+        inputs = [None if value is None else new[value] for value in node.inputs]
+        copy = ir.Node("", node.op_type, inputs, node.attributes.values(), num_outputs=len(node.outputs))
+        for index, (mine, theirs) in enumerate(zip(copy.outputs, node.outputs, strict=True)):
+            mine.name = f"n{len(copies)}_{index}" if theirs.name else ""
+            new[theirs] = mine
+        copies.append(copy)
+    for index, value in enumerate(wanted):
+        new[value].name, new[value].type, new[value].shape = f"v{index}", value.type, value.shape
+    graph = ir.Graph(
+        [],
+        [new[value] for value in wanted],
+        nodes=copies,
+        initializers=initializers,
+        opset_imports={"": model.graph.opset_imports.get("", 1)},
+        name="constants",
+    )
+    return ir.Model(graph, ir_version=model.ir_version)
+
+
+def _initializer(tensor: ir.TensorProtocol, name: str) -> ir.Value:
+    own = ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=shape(tensor), name=name)
+    return ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=shape(tensor), const_value=own)
+
+
+def shape(tensor: ir.TensorProtocol) -> ir.Shape:
+    return ir.Shape(tensor.shape.numpy())
+
+
+def _run(model: ir.Model, runtime: str) -> Outputs:
+    options = Options(optimization="disable", time_limit=_TIME_LIMIT)
+    with runtimes.get(runtime).prepare(model, options) as session:
+        return session.run({})
+
+
+def _tensor(found: object, value: ir.Value) -> ir.TensorProtocol:
+    array = np.asarray(found)
+    return ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=value.name)

@@ -1,0 +1,223 @@
+"""Everything that simplification does to a graph, in rounds until one changes nothing; nothing is verified here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.memory import no_collection
+from onnxsmith.model import facts, walk
+from onnxsmith.model.copying import cloned
+from onnxsmith.model.inference import Inference, agree
+from onnxsmith.model.takeover import DECLARED
+from onnxsmith.passes.base import Pass
+from onnxsmith.problem import problem
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.rules.base import Exactness, Rule
+from onnxsmith.simplifier import branches, engine, folding, pipeline
+from onnxsmith.simplifier.folding import Folding
+from onnxsmith.simplifier.journal import Journal, Place
+from onnxsmith.simplifier.state import State
+
+_MOST_ROUNDS = 30
+_SMALL_SLACK = 256
+_NODE_BYTES = 100
+"""What a node takes in a file, roughly."""
+
+
+def simplified(
+    model: ir.Model,
+    *,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
+    exactness: str = "reassociates",
+    inline_functions: bool = False,
+    max_growth: float = 0.0,
+    slack: int = folding.SLACK,
+    limit: float = math.inf,
+    switched_off: frozenset[Place] = frozenset(),
+    in_place: bool = False,
+) -> tuple[ir.Model, Simplification]:
+    """A simplified copy of `model` (weights shared), or `model` itself simplified `in_place`, and what was done; not
+    verified.
+
+    `only` and `skip` take ids of rules and steps; `exactness` is the least exact rewrite that may fire (`bitwise`,
+    `value`, `reassociates`); constants may make the file larger by a share of `max_growth`, and by `slack` bytes for
+    each group of nodes that is folded. No more than `limit` rewrites are made, and none of those `switched_off`.
+
+    Raises:
+        OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
+    """
+    chosen = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip), exactness)
+    with no_collection():
+        copy = model if in_place else cloned(model)
+        before = _Before.of(copy)
+        if inline_functions:
+            _inline(copy)
+        if next(walk.nested(copy.graph), None) is None:
+            copy.graph.meta[walk.FLAT] = True
+        facts.spread_opsets(copy)
+        state = State(copy, Inference(copy), Journal(limit, switched_off))
+        _passes(state, pipeline.BEFORE, chosen)
+        folding_ = Folding(state, budget=int(max_growth * before.nbytes), slack=_slack(slack, before.nbytes))
+        rounds = _until_still(state, chosen, folding_)
+        folding_.finish()
+        facts.forget(copy)
+        before.restore_shapes(copy)
+        copy.graph.meta.pop(walk.FLAT, None)
+    part = Simplification(
+        nodes_before=before.nodes,
+        nodes_after=walk.count_nodes(copy),
+        initializers_before=before.initializers,
+        initializers_after=sum(1 for _ in walk.initializers(copy)),
+        fired=tuple(state.journal.fired),
+        refused=state.journal.refused,
+        rounds=rounds,
+        notes=tuple(state.inference.notes),
+    )
+    return copy, part
+
+
+def _until_still(state: State, chosen: _Chosen, folding_: Folding) -> int:
+    """Rounds, with all shapes inferred afresh between them, until one changes nothing: where a second run would begin.
+    Says how many there were."""
+    for number in range(1, _MOST_ROUNDS + 1):
+        if not _round(state, chosen, folding_):
+            return number
+        notes = state.inference.notes
+        state.inference = Inference(state.model)
+        state.inference.notes = notes
+    state.inference.notes.append(f"stopped after {_MOST_ROUNDS} rounds, the last of which still changed something")
+    return _MOST_ROUNDS
+
+
+def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
+    """Everything once, in the order of `pipeline.py`; says whether anything changed."""
+    changed = folding.RULE in chosen.steps and folding_.run()
+    changed |= branches.RULE in chosen.steps and branches.flatten(state)
+    if changed:
+        _passes(state, pipeline.BEFORE, chosen)  # what was folded or flattened leaves readers behind that nobody reads
+    state.refresh()
+    changed |= engine.apply(state, chosen.rules)
+    state.stale.clear()  # the next round begins with shapes inferred afresh
+    return _passes(state, pipeline.AFTER, chosen) or changed
+
+
+def _passes(state: State, passes: Iterable[tuple[str, Pass]], chosen: _Chosen) -> bool:
+    changed = False
+    for id_, one in passes:
+        if not id_:
+            result = one.run(state.model)
+            for where in result.where:
+                state.journal.tidy(one.title, where)
+        elif id_ in chosen.steps:
+            result = one.run(state.model, lambda where, id_=id_: state.journal.fire(id_, where))  # type: ignore[misc]
+        else:
+            continue
+        changed |= result.changed
+    return changed
+
+
+def _inline(copy: ir.Model) -> None:
+    from onnx_ir.passes.common import InlinePass
+
+    InlinePass()(copy)
+
+
+def _slack(most: int, nbytes: int) -> int:
+    """What nodes that hang together may grow by in a model of this size: less in a small one."""
+    return min(most, max(_SMALL_SLACK, nbytes // 64))
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What is kept of a model that is going to be changed: its size, and the shapes that it declares."""
+
+    nodes: int
+    initializers: int
+    nbytes: int
+    ports: tuple[tuple[ir.Shape | None, ir.TypeProtocol | None], ...]
+
+    @classmethod
+    def of(cls, model: ir.Model) -> _Before:
+        """Looks at a model, and notes at each value what the file declares for it."""
+        values = [value for node in walk.all_nodes(model) for value in node.outputs]
+        values += [value for graph in walk.nested(model.graph) for value in graph.inputs]
+        for value in values:
+            if value.shape is not None:
+                value.meta[DECLARED] = value.shape
+        nodes = walk.count_nodes(model)
+        ports = (*model.graph.inputs, *model.graph.outputs)
+        return cls(
+            nodes,
+            sum(1 for _ in walk.initializers(model)),
+            sum(tensor.nbytes for tensor in walk.tensors(model)) + _NODE_BYTES * nodes,
+            tuple((port.shape.copy() if port.shape is not None else None, port.type) for port in ports),
+        )
+
+    def restore_shapes(self, model: ir.Model) -> None:
+        """Ports keep the shapes that the file declares, which are its contract; other values have one where they had
+        one, unless it was false.
+
+        What inference found out would make the file larger, and any reader can find it out again.
+        """
+        for value, (shape, type_) in zip((*model.graph.inputs, *model.graph.outputs), self.ports, strict=True):
+            value.shape, value.type = shape, type_
+        outputs = set(model.graph.outputs)
+        for node in walk.all_nodes(model):
+            for value in node.outputs:
+                if value not in outputs:
+                    _restore(value)
+        for graph in walk.nested(model.graph):
+            for value in graph.inputs:
+                _restore(value)
+        for value in walk.initializers(model):
+            if not value.is_graph_input() and not value.is_graph_output():
+                value.shape = value.type = None  # the tensor says both; the writer would say them again
+
+
+def _restore(value: ir.Value) -> None:
+    declared = value.meta.pop(DECLARED, None)
+    found = value.shape
+    value.shape = declared if declared is not None and (found is None or agree(declared, found)) else None
+    if value.shape is None and not value.is_graph_output() and not value.is_graph_input():
+        value.type = None
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The rules, and the ids of the other steps, that run."""
+
+    rules: dict[str, Rule]
+    steps: frozenset[str]
+
+
+_STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
+
+
+def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...], exactness: str) -> _Chosen:
+    known = [*rules, *_STEPS]
+    unknown = [id_ for id_ in (*only, *skip) if id_ not in known]
+    if unknown:
+        raise problem(
+            "simplify/unknown-rule",
+            f"there is no rule {unknown[0]!r}",
+            fix=f"one of: {', '.join(known)}",
+        )
+    try:
+        least = Exactness[exactness.upper()]
+    except KeyError:
+        raise problem(
+            "simplify/unknown-exactness",
+            f"there is no exactness {exactness!r}",
+            fix=f"one of: {', '.join(one.name.lower() for one in Exactness)}",
+        ) from None
+    wanted = {id_ for id_ in known if (not only or id_ in only) and id_ not in skip}
+    return _Chosen(
+        {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least},
+        frozenset(wanted.intersection(_STEPS)),
+    )

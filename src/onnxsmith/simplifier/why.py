@@ -1,0 +1,74 @@
+"""Asks a rule why it did or did not fire at one node."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.model import facts, walk
+from onnxsmith.model.copying import cloned
+from onnxsmith.model.inference import Inference
+from onnxsmith.problem import problem
+from onnxsmith.report.parts.answer import Answer
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.rules.base import Match, NoMatch, Rule
+
+
+def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) -> Answer:
+    """The answer to `RULE@NODE`, where the node is one of the original or of the simplified model, by its name or by
+    that of a value that it makes.
+
+    Raises:
+        OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-node`.
+    """
+    id_, _, name = question.partition("@")
+    rules = rooms.members("onnxsmith.rules", Rule)
+    if id_ not in rules:
+        raise problem("simplify/unknown-rule", f"there is no rule {id_!r}", fix=f"one of: {', '.join(rules)}")
+    old, new = _found(before, name), _found(after, name)
+    if old is None and new is None:
+        raise problem(
+            "simplify/unknown-node",
+            f"no node is called {name!r}, and none makes a value of that name",
+            fix="--why RULE@NODE, with a name that `onnxsmith inspect` shows",
+        )
+    labels = {walk.node_label(node) for node in (old, new) if node is not None} | {name, f"-> {name}"}
+    here = [entry for entry in part.fired if entry.where in labels]
+    mine = next((entry for entry in here if entry.rule == id_), None)
+    if mine is not None:
+        return Answer(id_, name, True, f"rewrite {mine.id}: {', '.join(mine.gone)} → {', '.join(mine.made)}")
+    culprit = next((entry for entry in part.switched_off if entry.rule == id_ and entry.where in labels), None)
+    if culprit is not None:
+        return Answer(id_, name, False, f"it was switched off: {culprit.why_not}")
+    refused = next((entry for entry in part.refused if entry.rule == id_ and entry.where in labels), None)
+    if refused is not None:
+        return Answer(id_, name, False, refused.why_not)
+    if new is None:
+        others = ", ".join(dict.fromkeys(entry.rule for entry in here)) or "what was done around it"
+        return Answer(id_, name, False, f"the node is not in the simplified model: it went with {others}")
+    return Answer(id_, name, False, _asked(rules[id_], after, name))
+
+
+def _asked(rule: Rule, model: ir.Model, name: str) -> str:
+    copy = cloned(model)
+    facts.spread_opsets(copy)
+    Inference(copy)
+    node = _found(copy, name)
+    assert node is not None
+    if node.op_type not in rule.anchor or node.domain:
+        return f"it starts from {', '.join(rule.anchor)}; this is {node.op_type}"
+    match = rule.match(node)
+    if isinstance(match, NoMatch):
+        return f"{match.reason} ({match.where})" if match.where else match.reason
+    if isinstance(match, Match):
+        return "it would fire: it was left out by --only, --skip or --exactness"
+    around = [value.producer() for value in node.inputs if value is not None]
+    read = ", ".join(maker.op_type for maker in around if maker is not None) or "no other node"
+    return f"its pattern is not there: {node.op_type} reads from {read}; `onnxsmith explain` shows the pattern"
+
+
+def _found(model: ir.Model, name: str) -> ir.Node | None:
+    for node in walk.all_nodes(model) if name else ():
+        if node.name == name or any(value.name == name for value in node.outputs):
+            return node
+    return None

@@ -1,0 +1,34 @@
+"""A product of matrices with a transposed weight is a Gemm that reads the weight as it is."""
+
+from __future__ import annotations
+
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+
+RULE = "fuse/transpose-gemm"
+WEIGHT = "<float[2,3] v = {1, 2, 3, 4, 5, 6}>"
+
+
+def test_a_default_weight_stays_a_default() -> None:
+    text = f"g (float[N,3] x, float[2,3] v) => (float[N,2] y) {WEIGHT} {{ t = Transpose(v)\n y = MatMul(x, t) }}"
+    assert_rewritten(RULE, "Gemm", text)
+
+
+def test_a_transpose_that_others_read_stays() -> None:
+    text = f"""g (float[N,3] x, float[2,3] v) => (float[N,2] y, float[3,2] z) {WEIGHT} {{
+        t = Transpose(v)\n y = MatMul(x, t)\n z = Neg(t) }}"""
+    assert_rewritten(RULE, "Transpose Gemm Neg", text)
+
+
+def test_other_ranks_stay() -> None:
+    text = f"g (float[M,N,3] x, float[2,3] v) => (float[M,N,2] y) {WEIGHT} {{ t = Transpose(v)\n y = MatMul(x, t) }}"
+    assert_left_alone(RULE, text)
+
+
+def test_a_transpose_of_what_changes_stays() -> None:
+    assert_left_alone(RULE, "g (float[N,3] x, float[2,3] v) => (float[N,2] y) { t = Transpose(v)\n y = MatMul(x, t) }")
+
+
+def test_integers_are_refused() -> None:
+    text = """g (int32[N,3] x, int32[2,3] v) => (int32[N,2] y) <int32[2,3] v = {1, 2, 3, 4, 5, 6}> {
+        t = Transpose(v)\n y = MatMul(x, t) }"""
+    assert_refused(RULE, "not known to be floating point", text)
