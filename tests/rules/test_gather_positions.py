@@ -16,6 +16,8 @@ SPREAD = (
 )
 
 REWRITTEN = {
+    "the result is the data": ("Identity", f"""g (float[n] x) => (float y) <{HEAD}> {{
+        s = Shape(x)\n l = Squeeze(s)\n r = Range(z, l, i)\n y = Gather(x, r) }}"""),
     "all of a vector": ("Neg", f"""g (float[n] x) => (float y) <{HEAD}> {{ s = Shape(x)\n l = Squeeze(s)
         r = Range(z, l, i)\n b = Neg(x)\n y = Gather(b, r) }}"""),
     "the first of a table": ("Shape Slice", f"""g (float[n,t] x, float[9,4] w) => (float y) <{HEAD}> {{
@@ -58,8 +60,6 @@ def test_rewritten(case: str) -> None:
 REFUSED = {
     "more nodes than it frees": ("more nodes", f"""g (float[n,t] x, float[9,4] w) => (float y, int64 u) <{HEAD}> {{
         s = Shape<end = 1>(x)\n l = Squeeze(s)\n r = Range(z, l, i)\n u = Unsqueeze(r, o)\n y = Gather(w, u) }}"""),
-    "the result is the data": ("value of its own", f"""g (float[n] x) => (float y) <{HEAD}> {{
-        s = Shape(x)\n l = Squeeze(s)\n r = Range(z, l, i)\n y = Gather(x, r) }}"""),
 }  # fmt: skip
 
 

@@ -212,4 +212,4 @@ def test_a_branch_with_an_output_too_many_stays() -> None:
             y = If(c) <then_branch = t () => (float[2] p, float[2] o) {{ p = Neg(x)\n o = Neg(x) }},
                        else_branch = e () => (float[2] q) {{ q = Abs(x) }}> }}"""
     )
-    assert not flatten(model, Journal())
+    assert not flatten(State(model, Inference(model), Journal()))

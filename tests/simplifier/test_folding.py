@@ -135,10 +135,18 @@ def test_ir_version_3_is_left_alone() -> None:
     assert ops(model) == ["Constant", "Neg", "Add"]
 
 
-def test_graph_outputs_stay_and_are_noted() -> None:
-    model, why = folded("(float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}> { z = Neg(w)\n y = Neg(x) }")
-    assert ops(model) == ["Neg", "Neg"]
-    assert "output" in why["z"]
+def test_a_graph_output_becomes_a_constant() -> None:
+    model, _ = folded("(float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}> { z = Neg(w)\n y = Neg(x) }")
+    assert ops(model) == ["Constant", "Neg"]
+    assert model.graph.outputs[1].name == "z"
+
+
+def test_a_large_graph_output_stays_and_is_noted() -> None:
+    model, why = folded(
+        "(float[2] x) => (float[2] y, float z) <int64[1] n = {1000000}> { z = ConstantOfShape(n)\n y = Neg(x) }"
+    )
+    assert ops(model) == ["ConstantOfShape", "Neg"]
+    assert "large output" in why["z"]
 
 
 GROWS = {
@@ -264,7 +272,7 @@ def test_shape_with_start_and_end() -> None:
     model, _ = folded(
         "(float[N,3,4] x) => (int64[1] y) { s = Shape<start = 1, end = -1>(x)\n y = Neg(s) }",
     )
-    assert ops(model) == ["Neg"]
+    assert ops(model) == ["Constant"]
     with get("reference").prepare(model) as session:
         assert session.run({"x": np.zeros((2, 3, 4), np.float32)})["y"].tolist() == [-3]  # type: ignore[union-attr]
 

@@ -15,10 +15,6 @@ REFUSED = {
         "algebra/identity", "needs a value of its own",
         "g (float[N] x) => (float[N] y) { y = Identity(x) }",
     ),
-    "an initializer that is an output": (
-        "algebra/identity", "needs a value of its own",
-        "g (float[N] x) => (float[N] z, float[2] y) <float[2] w = {1, 2}> { y = Identity(w)\n z = Neg(x) }",
-    ),
     "one value as two outputs": (
         "algebra/identity", "needs a value of its own",
         "g (float[N] x) => (float[N] y, float[N] z) { y = Neg(x)\n z = Identity(y) }",

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts, symbols
-from onnxsmith.rules.base import NoMatch
+from onnxsmith.rules.base import Match, NoMatch
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -57,14 +57,16 @@ def fits(shape: Sequence[facts.Element | None], beside: ir.Value) -> bool:
     return all(size == 1 or symbols.covers(dim, size) for size, dim in pairs)
 
 
-def needs_own_value(node: ir.Node, source: ir.Value) -> NoMatch | None:
-    """The refusal to let `source` stand for the node's result, where that is a graph output; see algebra/identity."""
-    if not node.outputs[0].is_graph_output():
-        return None
-    producer = source.producer()
-    if producer is None or producer.graph is not node.graph or source.is_graph_output():
-        return NoMatch("the result is a graph output, which needs a value of its own", node.outputs[0].name or "")
-    return None
+def passes_on(node: ir.Node) -> Match | None:
+    """The match that lets a node's first input stand for its result."""
+    return Match(node, (node,)) if node.inputs[0] is not None else None
+
+
+def passed_on(match: Match) -> ir.Value:
+    """The value that stands for the result of a node that `passes_on`."""
+    source = match.node.inputs[0]
+    assert source is not None
+    return source
 
 
 def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:

@@ -54,9 +54,9 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
     provenance.inherit(tape.nodes, match.nodes)
     constants = _constants(tape, graph, state.model, names)
     stand_ins = [node for value in constants.values() if (node := value.producer()) is not None]
-    fresh = [*stand_ins, *tape.nodes]
     given = {match.node.outputs[0]: answer} if isinstance(answer, ir.Value) else answer
-    replaced = {old: constants.get(new, new) for old, new in given.items()}
+    replaced = {old: _own(tape, old, constants.get(new, new)) for old, new in given.items()}
+    fresh = [*stand_ins, *tape.nodes]
     made = [value for node in tape.nodes for value in node.outputs]
     taking = {id(value) for value in replaced.values()}
     _name([value for value in made if id(value) not in taking], match.node, names)
@@ -74,6 +74,17 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
     gone = [node.op_type for node in match.nodes if node.graph is None]
     state.journal.detail(gone, [node.op_type for node in tape.nodes])
     yield from (node for node in (*fresh, *readers, *producers) if node is not None and node.graph is not None)
+
+
+def _own(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
+    """`new`, or an Identity of it where it cannot be the graph output that `old` is: each output needs a value of its
+    own, made by a node of its own graph."""
+    if not old.is_graph_output() or new in [value for node in tape.nodes for value in node.outputs]:
+        return new
+    maker, place = new.producer(), old.producer()
+    if maker is not None and place is not None and maker.graph is place.graph and not new.is_graph_output():
+        return new
+    return tape.op("Identity", [new])
 
 
 def _constants(

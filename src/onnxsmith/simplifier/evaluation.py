@@ -82,7 +82,8 @@ def _able(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol])
 def _wanted(nodes: Sequence[ir.Node]) -> list[ir.Value]:
     """Results that someone outside reads."""
     inside = set(nodes)
-    return [v for node in nodes for v in node.outputs if any(use.node not in inside for use in v.uses())]
+    values = [value for node in nodes for value in node.outputs]
+    return [v for v in values if v.is_graph_output() or any(use.node not in inside for use in v.uses())]
 
 
 def _batch(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts, walk
+from onnxsmith.model import facts, provenance, walk
 from onnxsmith.model.fresh import Names
-from onnxsmith.model.takeover import DECLARED
+from onnxsmith.model.takeover import DECLARED, take_over
 from onnxsmith.simplifier.evaluation import Evaluation, shape
 from onnxsmith.simplifier.state import State
 
@@ -34,7 +34,6 @@ _NEVER = walk.RANDOM | {
     "Constant",
     "DequantizeLinear",  # its input is small on purpose
     "Dropout",
-    "Identity",  # a rule removes it without copying anything
     "If",
     "Loop",
     "Scan",
@@ -46,15 +45,15 @@ _INTEGERS: dict[ir.DataType, type[np.signedinteger[Any]]] = {ir.DataType.INT64: 
 @dataclass
 class Folding:
     """Folds a model, branches and loop bodies too; one object for all rounds of one model, because what was refused
-    stays refused. What was folded becomes an initializer of the main graph.
+    stays refused. What was folded becomes an initializer of the main graph, or a Constant where it is a graph output.
 
     Known integers (a size taken from a declared shape) become initializers without running anything. Other nodes
     whose inputs are constants are put into one model, chains included, which one process runs once with optimisation
     off. When that fails, crashes or takes longer than a minute, the batch is halved until the culprits are alone.
 
     Left alone: random operators, seeded or not; Dropout, normalisation in training; DequantizeLinear; nodes with
-    subgraphs; other domains and calls of functions; strings, sequences and optionals; graph outputs; defaults that a
-    caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack` bytes
+    subgraphs; other domains and calls of functions; strings, sequences and optionals; large graph outputs; defaults
+    that a caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack` bytes
     and what is left of `budget`; results whose dtype is unknown, and those that do not come out with the dtype and the
     shape that were inferred; models of IR version 3, whose initializers are all inputs; what stands in functions.
     """
@@ -113,7 +112,7 @@ class Folding:
             if wrong:
                 self._refuse(node, wrong)
                 continue
-            outside = {value: tensor for value, tensor in found.items() if value.uses()}
+            outside = {value: tensor for value, tensor in found.items() if value.uses() or value.is_graph_output()}
             if not outside or not self.state.journal.fire(RULE, walk.node_label(node)):
                 continue
             self.state.journal.detail([node.op_type])
@@ -124,7 +123,18 @@ class Folding:
         return changed
 
     def _replace(self, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:
-        """An initializer takes the value's readers, and its name unless another graph has the same."""
+        """An initializer takes the value's readers, and its name unless another graph has the same; a Constant takes
+        the place of a graph output, which a node has to make."""
+        self.state.stale.update(value.consumers())
+        maker = value.producer()
+        if value.is_graph_output() and maker is not None and maker.graph is not None:
+            tensor.name = value.name
+            constant = ir.node("Constant", [], {"value": tensor})
+            constant.outputs[0].type, constant.outputs[0].shape = ir.TensorType(tensor.dtype), shape(tensor)
+            provenance.inherit([constant], [maker])
+            maker.graph.insert_before(maker, constant)
+            take_over(value, constant.outputs[0])
+            return
         graph = self.state.model.graph
         name = value.name or names.free("folded")
         if names.is_shared(name):
@@ -135,7 +145,6 @@ class Folding:
         new = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=shape(tensor), const_value=tensor)
         new.meta[DECLARED] = value.meta.get(DECLARED)
         graph.register_initializer(new)
-        self.state.stale.update(value.consumers())
         value.replace_all_uses_with(new)
 
 
@@ -175,6 +184,8 @@ class _Plan:
     def _is_candidate(self, node: ir.Node, chosen: Mapping[ir.Node, None]) -> bool:
         if node.domain or node.op_type in _NEVER or (node.domain, node.op_type) in self._functions:
             return False
+        if node.op_type == "Identity" and not node.outputs[0].is_graph_output():
+            return False  # a rule removes it without copying anything
         inputs = [value for value in node.inputs if value is not None]
         if not inputs or not all(facts.is_constant(value) or value.producer() in chosen for value in inputs):
             return False
@@ -185,8 +196,6 @@ class _Plan:
         training = node.attributes.get("training_mode")
         if training is not None and (training.is_ref() or training.as_int()):
             return False
-        if any(value.is_graph_output() for value in node.outputs):
-            return self._say(node, "its result is an output of the graph")
         if any(value.dtype == ir.DataType.STRING for value in (*inputs, *node.outputs)):
             return self._say(node, "strings are not folded")
         if any(v.uses() and (v.dtype is None or not isinstance(v.type, ir.TensorType)) for v in node.outputs):
@@ -200,6 +209,8 @@ class _Plan:
                 return self._say(node, "the size of its result is not known")
             if size is not None and size > _MOST_BYTES:
                 return self._say(node, f"its result would take {size:,} bytes")
+            if value.is_graph_output() and (size is None or size > _LARGE):
+                return self._say(node, "its result is a large output of the graph")
         return True
 
     def _growing(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> set[ir.Node]:
@@ -214,7 +225,7 @@ class _Plan:
             for value in dict.fromkeys(node.inputs):
                 if value is not None and facts.is_constant(value) and _only_read_by(value, root, group, node):
                     freed[root] = freed.get(root, 0) + _file_bytes(value)
-            leaving = [v for v in node.outputs if any(use.node not in chosen for use in v.uses())]
+            leaving = [v for v in node.outputs if _leaves(v, chosen)]
             if leaving:
                 made[root] = made.get(root, 0) + sum(_file_bytes(value) for value in leaving)
                 last.setdefault(root, []).append(node)
@@ -249,6 +260,10 @@ class _Plan:
             else:
                 over[root] = size
         return over
+
+
+def _leaves(value: ir.Value, chosen: Mapping[ir.Node, None]) -> bool:
+    return value.is_graph_output() or any(use.node not in chosen for use in value.uses())
 
 
 def _largest(nodes: Sequence[ir.Node]) -> list[ir.Node]:
@@ -341,9 +356,7 @@ def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
 
 def _integers(value: ir.Value) -> ir.TensorProtocol | None:
     """The constant that an integer value of rank 0 or 1 is known to be, if something reads it as a value."""
-    if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1 or not value.uses():
-        return None
-    if value.is_graph_output():
+    if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1 or not (value.uses() or value.is_graph_output()):
         return None
     elements = facts.integers(value)
     if elements is None or not all(isinstance(element, int) for element in elements):

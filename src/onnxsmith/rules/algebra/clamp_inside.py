@@ -7,7 +7,7 @@ import math
 import onnx_ir as ir
 
 from onnxsmith.rules._clamps import CLAMPS, LEFT_OUT, clamp
-from onnxsmith.rules._patterns import maker, needs_own_value
+from onnxsmith.rules._patterns import maker
 from onnxsmith.rules._ranges import not_negative
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -16,9 +16,6 @@ class ClampInside(Rule):
     """A Relu, a Clip, or a Max or Min with a number, gives what it gets where that is within the bounds already: the
     result of another with bounds as narrow, or, for a lower bound of 0 or less and no upper one, of Sigmoid, Softmax,
     Exp, Sqrt, Abs and the like, which are not negative. A Clip from -∞ to ∞ gives what it gets.
-
-    Refused:
-    1. The result is a graph output that needs a value of its own, as for algebra/identity.
 
     A Clip that leaves a bound out makes the largest number of an infinity in some runtimes, so that it stays where
     its input may be infinite. Integers are no match.
@@ -53,7 +50,7 @@ class ClampInside(Rule):
             low = 0.0
         if found.low > low or found.high < high or (found.high == LEFT_OUT and high > LEFT_OUT):
             return None
-        return needs_own_value(node, found.source) or Match(node, (node,), {"source": found.source})
+        return Match(node, (node,), {"source": found.source})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         source: ir.Value = match.found["source"]

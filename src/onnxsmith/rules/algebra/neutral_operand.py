@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts
 from onnxsmith.model.uniform import uniform
-from onnxsmith.rules._patterns import fits, needs_own_value, two_ways
+from onnxsmith.rules._patterns import fits, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1, "And": True, "Or": False}
@@ -21,7 +21,6 @@ class NeutralOperand(Rule):
     Refused:
     1. The other operand's shape could change the result's: it has a higher rank, or a dimension that is not 1 and not
        provably x's.
-    2. The result is a graph output that needs a value of its own, as for algebra/identity.
 
     Before opset 7 broadcasting was said by attributes; this is no match then.
 
@@ -53,7 +52,7 @@ class NeutralOperand(Rule):
             array = facts.constant(other)
             shape = facts.dims(other) if array is None else array.shape
             if shape is not None and fits(shape, source):
-                return needs_own_value(node, source) or Match(node, (node,), {"source": source})
+                return Match(node, (node,), {"source": source})
             refused = NoMatch("the other operand's shape could change the result's", other.name or "")
         return refused
 

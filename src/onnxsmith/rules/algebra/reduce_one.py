@@ -6,7 +6,6 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules._patterns import needs_own_value
 from onnxsmith.rules._reductions import reduction
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -14,9 +13,6 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 class ReduceOne(Rule):
     """The largest, least, sum, product or mean of one element is that element: a reduction over dimensions of 1 gives
     the data, and a Squeeze of it where it does not keep them.
-
-    Refused:
-    1. The result is the data, and is a graph output that needs a value of its own, as for algebra/identity.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -40,7 +36,7 @@ class ReduceOne(Rule):
         if found is None or dims is None or source is None or any(dims[axis] != 1 for axis in found.axes):
             return None
         if found.kept or not found.axes:
-            return needs_own_value(node, source) or Match(node, (node,), {"source": source})
+            return Match(node, (node,), {"source": source})
         return Match(node, (node,), {"axes": found.axes})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts
 from onnxsmith.rules import _views
-from onnxsmith.rules._patterns import integer, maker, needs_own_value
+from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
@@ -18,7 +18,6 @@ class ReshapeChain(Rule):
     Refused:
     1. An element of the target is 0 and copies a dimension that is not provably the same before the first of the two,
        and the result cannot be said otherwise.
-    2. The result is the data before, and is a graph output that needs a value of its own, as for algebra/identity.
 
     A computed target that cannot be said by a constant is no match.
 
@@ -54,7 +53,7 @@ class ReshapeChain(Rule):
                 return Match(node, (node, first), found)
         wanted = facts.dims(node.outputs[0])
         if facts.same(before, wanted):
-            return needs_own_value(node, first.inputs[0]) or Match(node, (node, first), {**found, "target": None})
+            return Match(node, (node, first), {**found, "target": None})
         written = _views.target(before, wanted)
         if written is not None:
             return Match(node, (node, first), {**found, "target": written})

@@ -10,7 +10,7 @@ from onnxsmith.model import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules._layout import Perm, perm_of
 from onnxsmith.rules._ones import Order, first_order, known_dims, viewed
-from onnxsmith.rules._patterns import maker, needs_own_value, read_elsewhere
+from onnxsmith.rules._patterns import maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _LONGEST = 6
@@ -23,8 +23,6 @@ class TransposeOnes(Rule):
 
     Refused:
     1. A result in the middle is read by others too, or is a graph output.
-    2. Nothing is left of the row, and its result is a graph output that needs a value of its own, as for
-       algebra/identity.
 
     Shapes that are not known but for names, rows of which neither is left, and a Reshape of which a constant cannot say
     the target, are no match.
@@ -62,7 +60,7 @@ class TransposeOnes(Rule):
                 continue
             if _goes_on(node, source, row[length - 1 :: -1]):
                 return None
-            refusal = read_elsewhere(row[:length]) or (needs_own_value(node, source) if found == () else None)
+            refusal = read_elsewhere(row[:length])
             best = refusal or Match(node, tuple(row[:length]), {"source": source, "as": found})
         return best
 

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts
 from onnxsmith.rules import _views
-from onnxsmith.rules._patterns import maker, needs_own_value
+from onnxsmith.rules._patterns import maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
@@ -19,7 +19,6 @@ class ViewChain(Rule):
     Refused:
     1. The shape cannot be said by a constant: more than one dimension is neither a number nor the data's at the same
        place.
-    2. The result is the data, and is a graph output that needs a value of its own, as for algebra/identity.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -48,7 +47,7 @@ class ViewChain(Rule):
         before, after = facts.dims(source), facts.dims(node.outputs[0])
         undone = outer is not None and outer == inner and node.op_type == "Squeeze" and first.op_type == "Unsqueeze"
         if undone or facts.same(before, after):
-            return needs_own_value(node, source) or Match(node, (node, first), found)
+            return Match(node, (node, first), found)
         if outer is not None and inner is not None and node.op_type == first.op_type:
             merged = _merged(node.op_type, outer, inner)
             return Match(node, (node, first), {**found, "axes": merged})

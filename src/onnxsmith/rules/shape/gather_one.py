@@ -21,13 +21,14 @@ class GatherOne(Rule):
     (shape/expand-before-broadcast).
 
     Refused:
-    1. It would take more nodes than it frees.
+    1. It would take more nodes than it frees; views on the way, which other rules take out, do not count.
 
     Indices of unknown number, and those that lie outside, are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
-        g (float[N,T] x, float[2,3] table) => (float[N,T,3] y) <int64 zero = {0}, int64[1] axes = {0}> {
+        g (float[N,T] x) => (float[N,T,3] y)
+        <float[2,3] table = {1, 2, 3, 4, 5, 6}, int64 zero = {0}, int64[1] axes = {0}> {
             s = Shape(x)
             a = Expand(zero, s)
             b = Unsqueeze(a, axes)
@@ -37,7 +38,8 @@ class GatherOne(Rule):
 
     After:
         <ir_version: 8, opset_import: ["": 17]>
-        g (float[N,T] x, float[2,3] table) => (float[N,T,3] y) <int64[1,1] index = {0}, int64[1] one = {1}> {
+        g (float[N,T] x) => (float[N,T,3] y)
+        <float[2,3] table = {1, 2, 3, 4, 5, 6}, int64[1,1] index = {0}, int64[1] one = {1}> {
             s = Shape(x)
             r = Gather(table, index)
             t = Concat <axis = 0> (s, one)
@@ -51,15 +53,16 @@ class GatherOne(Rule):
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         data, indices = node.inputs[0], node.inputs[1]
         dims, counted, number = facts.dims(data), facts.dims(indices), uniform(indices)
-        axis, shape = integer(node, "axis", 0), _shape_of(indices)
-        if data is None or not dims or not counted or axis is None or number is None or shape is None:
+        axis, found = integer(node, "axis", 0), _shape_of(indices)
+        if data is None or not dims or not counted or axis is None or number is None or found is None:
             return None
+        shape, views = found
         size = dims[axis]
         if not isinstance(size, int) or not -size <= int(number) < size:
             return None
         behind = len(dims) - axis % len(dims) - 1
         new = 1 + (facts.constant(data) is None) + (behind > 0)
-        if new > freed(node, kept={shape}):
+        if new > freed(node, kept={shape}) - views:
             return NoMatch("it would take more nodes than it frees", node.name or "")
         index = np.full((1,) * len(counted), int(number), np.int64)
         return Match(node, (node,), {"index": index, "shape": shape, "behind": behind})
@@ -74,17 +77,17 @@ class GatherOne(Rule):
         return tape.op("Expand", [one, target])
 
 
-def _shape_of(value: ir.Value | None) -> ir.Value | None:
-    """The tensor that says the shape of what was made of one number, through views that leave it."""
+def _shape_of(value: ir.Value | None) -> tuple[ir.Value, int] | None:
+    """The tensor that says the shape of what was made of one number, through how many views that leave it."""
     dims = facts.dims(value)
-    for _ in range(_MOST_NODES):
+    for views in range(_MOST_NODES):
         node = value.producer() if value is not None else None
         if node is None or node.domain or dims is None:
             return None
         if node.op_type in ("Expand", "ConstantOfShape"):
             target = node.inputs[-1]
             if target is not None and facts.same(facts.integers(target), dims):
-                return target
+                return target, views
             return None
         if node.op_type not in (*_views.VIEWS, "Identity"):
             return None

@@ -12,7 +12,7 @@ from onnxsmith.model.affine import Affine, affine
 from onnxsmith.model.uses import freed
 from onnxsmith.rules import _views
 from onnxsmith.rules._counting import limit_of
-from onnxsmith.rules._patterns import integer, maker, needs_own_value
+from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
@@ -40,7 +40,6 @@ class GatherPositions(Rule):
 
     Refused:
     1. It would take more nodes than it frees.
-    2. The result is the data, and is a graph output that needs a value of its own, as for algebra/identity.
 
     Indices that count otherwise, or of which an axis of a size other than 1 is not used, are no match.
 
@@ -86,7 +85,7 @@ class GatherPositions(Rule):
         new += sum(found[view] is not None for view in ("perm", "axes"))
         if new > freed(node, kept=set(ends.values())):
             return NoMatch("it would take more nodes than it frees", node.name or "")
-        return (needs_own_value(node, taken.data) if not new else None) or Match(node, (node,), found)
+        return Match(node, (node,), found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         taken: _Taken = match.found["taken"]
