@@ -23,6 +23,7 @@ from onnxsmith.model.symbols import Element
 from onnxsmith.model.takeover import DECLARED
 
 _ENGINE_LOG = logging.getLogger("onnx_shape_inference")
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _MOST_NOTES = 10
 _MOST_TURNS = 4
 """How often a loop's body is inferred with a more open state before nothing is taken to be known of it."""
@@ -70,7 +71,7 @@ class Inference:
             self._forget(graph)
         self._context.reserve_symbol_names(_names(model))
         self._part_symbols(model.graph.inputs)
-        with _quiet():
+        with self._inferring():
             self._enter(model.graph)
             for node in model.graph:
                 self._infer(node)
@@ -88,7 +89,7 @@ class Inference:
         found = False
         if not waiting:
             return found
-        with _quiet():
+        with self._inferring():
             for node in walk.nodes(self._model.graph):
                 if node in waiting and self._may_learn(node) and self._again(node):
                     found = True
@@ -112,7 +113,7 @@ class Inference:
 
     def add(self, nodes: Iterable[ir.Node]) -> None:
         """Infers new nodes, in order; those of functions stay unknown."""
-        with _quiet():
+        with self._inferring():
             for node in nodes:
                 if node.graph in self._covered:
                     self._infer(node)
@@ -122,7 +123,23 @@ class Inference:
         before = _known(old)
         return self._merge(new, before, _known(new)) != before
 
+    @contextmanager
+    def _inferring(self) -> Iterator[None]:
+        """Inside, inference may run: quiet, with the sizes that are known to be large enough, and without believing
+        defaults, which the caller may replace."""
+        defaults = [(value, value.const_value) for value in self._defaults]
+        for value, _ in defaults:
+            value.const_value = None
+        try:
+            with _quiet(), symbols.assuming(self._least):
+                yield
+        finally:
+            for value, tensor in defaults:
+                value.const_value = tensor
+
     def _infer(self, node: ir.Node) -> None:
+        if not any(attribute.type in _GRAPHS for attribute in node.attributes.values()) and self._plain(node):
+            return
         bodies = list(_loop_bodies(node))
         for body in bodies:
             self._enter_body(node, body)
@@ -135,6 +152,24 @@ class Inference:
                 self._process([node])
             else:
                 self._give_up(node, body)
+
+    def _plain(self, node: ir.Node) -> bool:
+        """Infers a node without branches whose operator the engine knows, as its walk over a graph does; says whether
+        it is one."""
+        version = self._context.get_opset_version(node.domain)
+        infer = registry.get(node.domain, node.op_type, version=version)
+        if infer is None:
+            return False
+        try:
+            for value in node.inputs:
+                if value is not None:
+                    self._context.name_anonymous_dims(value)
+            infer(self._context, node)
+        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; this node's shapes are unknown
+            self._failed(error)
+        for value in node.outputs:
+            value.shape = _canonical(value.shape)
+        return True
 
     def _note_least(self) -> bool:
         """Notes how large sizes have to be: a Conv whose window does not fit fails. Says whether anything is new. What
@@ -153,22 +188,18 @@ class Inference:
         from onnx_shape_inference._engine import _process_graph
 
         part: Any = _Part(nodes) if graph is None else _Part(nodes, graph.initializers, tuple(graph.inputs))
-        defaults = [(value, value.const_value) for value in self._defaults]
-        for value, _ in defaults:
-            value.const_value = None  # the caller may replace it
         try:
-            with symbols.assuming(self._least):
-                _process_graph(
-                    self._context, part, warn_on_missing=False, model_functions=self._model.functions, **self._caches
-                )
-        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; this node's shapes are unknown
-            self._note(f"shapes: {type(error).__name__}: {error}")
-        finally:
-            for value, tensor in defaults:
-                value.const_value = tensor
+            _process_graph(
+                self._context, part, warn_on_missing=False, model_functions=self._model.functions, **self._caches
+            )
+        except Exception as error:  # noqa: BLE001 — as above
+            self._failed(error)
         for node in nodes:
             for value in node.outputs:
                 value.shape = _canonical(value.shape)
+
+    def _failed(self, error: Exception) -> None:
+        self._note(f"shapes: {type(error).__name__}: {error}")
 
     def _enter(self, graph: ir.Graph) -> None:
         """Notes the shapes of initializers and gives nameless dimensions of inputs a name."""
@@ -350,8 +381,9 @@ def _canonical(shape: ir.Shape | None) -> ir.Shape | None:
     """The shape with every expression in its canonical form; the engine writes `4` for 64*n // (16*n)."""
     if shape is None or shape.is_static():
         return shape
-    dims = [dim if isinstance(dim, int) or dim.value is None else symbols.canonical(dim.value) for dim in shape]
-    return ir.Shape(dims)
+    written = [dim if isinstance(dim, int) else dim.value for dim in shape]
+    dims = [symbols.canonical(dim) if isinstance(dim, str) else dim for dim in written]
+    return shape if dims == written else ir.Shape(dims)
 
 
 def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:

@@ -16,9 +16,9 @@ from onnxsmith.passes.unused import Unused
 BEFORE: tuple[tuple[str, Pass], ...] = (("", Constants()), ("", Unused()))
 AFTER: tuple[tuple[str, Pass], ...] = (
     ("", Unused()),
+    ("share/initializers", SharedInitializers()),
     ("share/nodes", CommonSubexpressions()),
     ("share/sizes", KnownSizes()),
-    ("share/initializers", SharedInitializers()),
     ("", Unused()),
 )
 """An id is for those that a caller may choose or leave out; the others tidy up and always run."""

@@ -61,8 +61,9 @@ def simplified(
         if next(walk.nested(copy.graph), None) is None:
             copy.graph.meta[walk.FLAT] = True
         facts.spread_opsets(copy)
-        state = State(copy, Inference(copy), Journal(limit, switched_off))
-        _passes(state, pipeline.BEFORE, chosen)
+        journal = Journal(limit, switched_off)
+        _passes(copy, journal, pipeline.BEFORE, chosen)
+        state = State(copy, Inference(copy), journal)
         folding_ = Folding(state, budget=int(max_growth * before.nbytes), slack=_slack(slack, before.nbytes))
         rounds = _until_still(state, chosen, folding_)
         folding_.finish()
@@ -100,22 +101,22 @@ def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
     changed = folding.RULE in chosen.steps and folding_.run()
     changed |= branches.RULE in chosen.steps and branches.flatten(state)
     if changed:
-        _passes(state, pipeline.BEFORE, chosen)  # what was folded or flattened leaves readers behind that nobody reads
+        _passes(state.model, state.journal, pipeline.BEFORE, chosen)  # what was folded or flattened leaves readers behind that nobody reads
     state.refresh()
     changed |= engine.apply(state, chosen.rules)
     state.stale.clear()  # the next round begins with shapes inferred afresh
-    return _passes(state, pipeline.AFTER, chosen) or changed
+    return _passes(state.model, state.journal, pipeline.AFTER, chosen) or changed
 
 
-def _passes(state: State, passes: Iterable[tuple[str, Pass]], chosen: _Chosen) -> bool:
+def _passes(model: ir.Model, journal: Journal, passes: Iterable[tuple[str, Pass]], chosen: _Chosen) -> bool:
     changed = False
     for id_, one in passes:
         if not id_:
-            result = one.run(state.model)
+            result = one.run(model)
             for where in result.where:
-                state.journal.tidy(one.title, where)
+                journal.tidy(one.title, where)
         elif id_ in chosen.steps:
-            result = one.run(state.model, lambda where, id_=id_: state.journal.fire(id_, where))  # type: ignore[misc]
+            result = one.run(model, lambda where, id_=id_: journal.fire(id_, where))  # type: ignore[misc]
         else:
             continue
         changed |= result.changed

@@ -12,7 +12,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
 class ShapePart(Rule):
     """Shape has had a start and an end since opset 15. Slice(Shape(x)), a Gather of neighbouring dimensions, and the
     Unsqueeze of a single one are such a Shape; a single dimension that is read as a scalar is a Squeeze of it, where
-    nothing else reads the whole shape. Each part of a shape then looks alike, so that equal ones can be shared.
+    nothing else reads the whole shape. Each part of a shape then looks alike, so that equal ones can be shared. A part
+    that is all of it is the Shape itself.
 
     Refused:
     1. The opset is older than 15.
@@ -29,7 +30,7 @@ class ShapePart(Rule):
     After:
         <ir_version: 8, opset_import: ["": 17]>
         g (float[A,B,C] x) => (int64[2] y) {
-            y = Shape <start = 1, end = 3> (x)
+            y = Shape <start = 1> (x)
         }
     """
 
@@ -44,7 +45,8 @@ class ShapePart(Rule):
         if gather is None or shape is None or source is None or not rank:
             return None
         start, end = integer(shape, "start", 0), integer(shape, "end", rank)
-        part = None if start is None or end is None else _part(gather, range(rank)[start:end])
+        axes = range(0) if start is None or end is None else range(rank)[start:end]
+        part = _part(gather, axes)
         if part is None:
             return None
         is_scalar = facts.dims(node.outputs[0]) == ()
@@ -53,14 +55,22 @@ class ShapePart(Rule):
         if is_scalar and not is_sole_use(shape.outputs[0]):
             return None
         nodes = dict.fromkeys((node, gather, shape))
-        return too_old(node, "Shape with start and end", 15) or Match(
-            node, tuple(nodes), {"source": source, "part": part, "scalar": is_scalar}
-        )
+        found = {"source": source, "bounds": _bounds(part, rank), "scalar": is_scalar}
+        if part == axes:
+            found["whole"] = shape.outputs[0]
+            return Match(node, tuple(nodes), found)
+        return too_old(node, "Shape with start and end", 15) or Match(node, tuple(nodes), found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        part: range = match.found["part"]
-        value = tape.op("Shape", [match.found["source"]], {"start": part.start, "end": part.stop})
+        value: ir.Value | None = match.found.get("whole")
+        if value is None:
+            value = tape.op("Shape", [match.found["source"]], match.found["bounds"])
         return tape.op("Squeeze", [value]) if match.found["scalar"] else value
+
+
+def _bounds(part: range, rank: int) -> dict[str, int]:
+    """The attributes of a Shape, without what they are when they are left out."""
+    return {**({"start": part.start} if part.start else {}), **({"end": part.stop} if part.stop < rank else {})}
 
 
 def _part(node: ir.Node, axes: range) -> range | None:
