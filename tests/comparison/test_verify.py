@@ -11,13 +11,15 @@ import pytest
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.model.save import save
 from onnxsmith.model.signature import signature
 from onnxsmith.model.text import from_text
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import FakeSession
 
 RIGHT = """
@@ -260,3 +262,52 @@ def test_weights_in_external_data_are_verified_too(tmp_path: Path) -> None:
     assert (tmp_path / "a.onnx.data").exists()
     assert verify_models(tmp_path / "a.onnx", tmp_path / "a.onnx").equal
     assert not verify_models(tmp_path / "a.onnx", tmp_path / "b.onnx").equal
+
+
+def test_a_sigmoid_is_rounded_as_a_half_is() -> None:
+    """Kernels compute it around a half: far down its tail its last digits are not there."""
+    text = '<ir_version: 10, opset_import: ["": 20]> g (float[a,b] x) => (float y, float z) { s = Sigmoid(x)\n %s }'
+    found = roundings(from_text(text % "y = Transpose(s)\n z = Tanh(s)"))
+    tail = np.full(100, 5e-8, np.float32)
+    assert not difference(tail, tail + np.float32(1e-7), *found["y"].bounds).reason
+    assert difference(tail, tail + np.float32(1e-6), *found["y"].bounds).reason
+    assert difference(tail, tail + np.float32(1e-7), *found["z"].bounds).reason
+
+
+class _Dies(FakeSession):
+    """Of large inputs."""
+
+    most = 2
+
+    def run(self, feeds: Feeds) -> Outputs:
+        if feeds["x"].shape[0] > self.most:  # type: ignore[union-attr]
+            raise problem("runtime/died", "onnxruntime crashed (signal SIGFPE)")
+        return super().run(feeds)
+
+
+def test_an_input_that_crashes_the_reference_is_left_out_and_noted() -> None:
+    model = from_text(RIGHT)
+    plan = Plan(Generator.for_model(model))
+
+    def side(kind: type[FakeSession]) -> Side:
+        answers = {"y": np.zeros((3, 2), np.float32), "z": np.ones((3, 2), np.float32)}
+        return Side("a", kind(signature(model), lambda _: answers))
+
+    part = verify(side(_Dies), side(FakeSession), plan, roundings(model))
+    assert part.equal
+    assert any("crash the reference" in note for note in part.notes)
+    with pytest.raises(OnnxsmithError) as caught:
+        verify(side(FakeSession), side(_Dies), plan, roundings(model))
+    assert caught.value.problem.id == "runtime/died"
+
+
+def test_a_reference_that_always_crashes_is_given_up() -> None:
+    model = from_text(RIGHT)
+
+    class _DiesAlways(_Dies):
+        most = -1
+
+    side = Side("a", _DiesAlways(signature(model), lambda _: {}))
+    with pytest.raises(OnnxsmithError) as caught:
+        verify(side, side, Plan(Generator.for_model(model)), roundings(model))
+    assert caught.value.problem.id in ("runtime/died", "verify/no-valid-input")

@@ -15,6 +15,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.model.text import from_text
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Options, Session, get
 from onnxsmith.runtimes.onnxruntime import available_providers
 from tests.conftest import Refused
@@ -184,3 +185,11 @@ import {name}
 sys.path.insert(0, folder)
 """
 """A user's module that is the standard library's, except in the child."""
+
+
+def test_a_session_survives_a_crash() -> None:
+    with prepared(from_text(ABS)) as session:
+        os.kill(pid(session), signal.SIGSEGV)
+        with pytest.raises(OnnxsmithError):
+            session.run({"x": np.zeros(1, np.float32)})
+        assert session.run({"x": np.full(1, -2, np.float32)})["y"] == 2

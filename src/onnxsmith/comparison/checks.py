@@ -38,23 +38,23 @@ class Checks:
             elif port.name not in answer:
                 found = Difference("the candidate has no such output")
             else:
-                found = difference(run.outputs[port.name], answer[port.name], self._tolerance(port.name))
+                found = difference(run.outputs[port.name], answer[port.name], *self._bounds(port.name))
             self._compared[port.name] += found.compared
             worst = self._worst[port.name]
             if (bool(found.reason), found.worst_rel, found.scale) > (bool(worst.reason), worst.worst_rel, worst.scale):
                 self._worst[port.name] = found
                 self._where[port.name] = run.feed.label
 
-    def _tolerance(self, name: str) -> float:
+    def _bounds(self, name: str) -> tuple[float, float]:
         rounding = self._roundings.get(name)
-        return rounding.tolerance if rounding is not None else 0.0
+        return rounding.bounds if rounding is not None else (0.0, 0.0)
 
     def judge_movement(self, runs: Sequence[Run]) -> None:
         """Notes outputs that were the same for two inputs of the same sizes: agreeing on them shows little."""
         pairs = [(a, b) for a, b in itertools.pairwise(runs) if a.feed.sizes == b.feed.sizes and a.feed.values]
         for port in self._ports if pairs else ():
-            tolerance = self._tolerance(port.name)
-            if not any(difference(a.outputs[port.name], b.outputs[port.name], tolerance).reason for a, b in pairs):
+            bounds = self._bounds(port.name)
+            if not any(difference(a.outputs[port.name], b.outputs[port.name], *bounds).reason for a, b in pairs):
                 self._still.add(port.name)
 
     def results(self) -> tuple[OutputCheck, ...]:
@@ -71,7 +71,7 @@ class Checks:
             worst_abs=worst.worst_abs,
             worst_rel=worst.worst_rel,
             scale=worst.scale,
-            tolerance=self._tolerance(name) if floating else 0.0,
+            tolerance=self._bounds(name)[0] if floating else 0.0,
             why_tolerance=str(rounding) if rounding is not None and floating else "",
             compared=self._compared[name],
             reason=worst.reason,

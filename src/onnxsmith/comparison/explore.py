@@ -21,6 +21,8 @@ _SIZES_PER_SYMBOL = 2
 """Sizes tried for each symbol beside the base's."""
 _TRIES_PER_SYMBOL = 12
 _FATAL = {"runtime/died", "runtime/timeout"}
+_MOST_CRASHES = 12
+"""Inputs that may crash the reference before it is given up: a size too small for a window can divide by zero."""
 
 
 @dataclass
@@ -73,9 +75,16 @@ class Explorer:
         self._plan = plan
         self._roundings = roundings
         self.refused = 0
-        self.notes: list[str] = []
+        self._crashed: list[str] = []
+        self._notes: list[str] = []
         self._last: Problem | None = None
         self._spread = SPREADS[0]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the comparison has to know, so far."""
+        crashes = f"{len(self._crashed)} inputs that crash the reference were left out, the first: "
+        return [*self._notes, *(crashes + text for text in self._crashed[:1])]
 
     def runs(self) -> Iterator[Run]:
         given = [run for feed in self._plan.given if (run := self._strictly(feed))]
@@ -85,7 +94,7 @@ class Explorer:
         base = self._base()
         if base is None:
             if given:
-                self.notes.append("only the given inputs were compared: no generated ones were taken by the reference")
+                self._notes.append("only the given inputs were compared: no generated ones were taken by the reference")
                 return
             raise self._nothing_taken()
         self._check_repeatable(base)
@@ -101,10 +110,16 @@ class Explorer:
         self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], spread: str | None = None
     ) -> Run | None:
         feed = self._plan.generator.feed(dict(sizes), seed=seed, spread=spread or self._spread, chosen=chosen)
-        outputs, self_problem = answer(self._session, feed)
+        try:
+            outputs, refusal = answer(self._session, feed)
+        except OnnxsmithError as error:
+            if error.problem.id != "runtime/died" or len(self._crashed) == _MOST_CRASHES:
+                raise
+            self._crashed.append(f"{error.problem.what} on input {feed.label}")
+            outputs, refusal = None, error.problem
         if outputs is None:
             self.refused += 1
-            self._last = self_problem
+            self._last = refusal
             return None
         return Run(feed, outputs)
 
@@ -133,7 +148,7 @@ class Explorer:
         again = self._session.run(base.feed.values)
         for name, value in base.outputs.items():
             rounding = self._roundings.get(name)
-            if difference(value, again[name], rounding.tolerance if rounding else 0.0).reason:
+            if difference(value, again[name], *(rounding.bounds if rounding else (0.0,))).reason:
                 raise problem(
                     "verify/nondeterministic",
                     f"output {name!r} differs between two runs on the same input",
@@ -154,7 +169,7 @@ class Explorer:
                 here = [base.feed.sizes, *self._bases()]
                 found = next((run for sizes in here if (run := self._try(sizes, self._plan.seed, chosen))), None)
                 if found is None:
-                    self.notes.append(
+                    self._notes.append(
                         f"{name} = {value}, which the graph asks for, was taken at no size that was tried"
                     )
                 else:
@@ -177,10 +192,10 @@ class Explorer:
             runs = list(self._resized(base, symbols)) if len(symbols) > 1 else []
             yield from runs
             if runs:
-                self.notes.append(f"dimensions {', '.join(symbols)} go together: the reference takes equal sizes only")
+                self._notes.append(f"dimensions {', '.join(symbols)} go together: the reference takes equal sizes only")
                 moved.update(dict.fromkeys(symbols, runs[-1].feed.sizes[symbols[0]]))
             else:
-                self.notes.append(
+                self._notes.append(
                     f"dimension {', '.join(symbols)} was checked at size {size} only: "
                     "the reference took no other that was tried"
                 )

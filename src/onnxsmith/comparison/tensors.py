@@ -33,10 +33,11 @@ class Difference:
     compared: int = 0
 
 
-def difference(reference: Any, candidate: Any, tolerance: float) -> Difference:
-    """Compares two values of any kind that a runtime gives: arrays, sequences, absent optionals."""
+def difference(reference: Any, candidate: Any, tolerance: float, floor: float = 0.0) -> Difference:
+    """Compares two values of any kind that a runtime gives: arrays, sequences, absent optionals. Floats may differ by
+    `tolerance` relative to their scale, or by `floor` in their own units."""
     if isinstance(reference, list) or isinstance(candidate, list):
-        return _sequences(reference, candidate, tolerance)
+        return _sequences(reference, candidate, tolerance, floor)
     if reference is None or candidate is None:
         return Difference("" if reference is candidate else "one side has a value, the other has none", compared=1)
     reference, candidate = np.asarray(reference), np.asarray(candidate)
@@ -47,7 +48,7 @@ def difference(reference: Any, candidate: Any, tolerance: float) -> Difference:
     if reference.size == 0:
         return Difference()
     if is_float(reference):
-        return _floats(widen(reference), widen(candidate), tolerance)
+        return _floats(widen(reference), widen(candidate), tolerance, floor)
     return _exact(reference, candidate)
 
 
@@ -62,12 +63,12 @@ def _kind(array: Array) -> str:
     return "string" if array.dtype.kind in "OUS" else array.dtype.name
 
 
-def _sequences(reference: Any, candidate: Any, tolerance: float) -> Difference:
+def _sequences(reference: Any, candidate: Any, tolerance: float, floor: float) -> Difference:
     if not isinstance(reference, list) or not isinstance(candidate, list):
         return Difference("one side is a sequence, the other a tensor")
     if len(reference) != len(candidate):
         return Difference(f"a sequence of {len(reference)} became one of {len(candidate)}")
-    items = [difference(a, b, tolerance) for a, b in zip(reference, candidate, strict=True)]
+    items = [difference(a, b, tolerance, floor) for a, b in zip(reference, candidate, strict=True)]
     bad = [f"item {index}: {item.reason}" for index, item in enumerate(items) if item.reason]
     return Difference(
         bad[0] if bad else "",
@@ -78,7 +79,7 @@ def _sequences(reference: Any, candidate: Any, tolerance: float) -> Difference:
     )
 
 
-def _floats(reference: Floats, candidate: Floats, tolerance: float) -> Difference:
+def _floats(reference: Floats, candidate: Floats, tolerance: float, floor: float) -> Difference:
     nan = np.isnan(reference)
     if not np.array_equal(nan, np.isnan(candidate)):
         count = int(np.sum(nan != np.isnan(candidate)))
@@ -93,9 +94,9 @@ def _floats(reference: Floats, candidate: Floats, tolerance: float) -> Differenc
     a, b = reference[finite], candidate[finite]
     absolute, relative = _ABS.measure(a, b), _REL.measure(a, b)
     reason = ""
-    if relative > tolerance:
-        over = int(np.sum(np.abs(a - b) > tolerance * (rms(a) + np.abs(a))))
-        reason = f"{over} of {reference.size} elements are further apart than rounding explains"
+    if relative > tolerance and absolute > floor:
+        over = int(np.sum(np.abs(a - b) > np.maximum(tolerance * (rms(a) + np.abs(a)), floor)))
+        reason = f"{over} of {reference.size} elements are further apart than rounding explains" if over else ""
     return Difference(reason, absolute, relative, rms(a), int(finite.sum() + infinite.sum()))
 
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
 from onnxsmith.model.versions import newest
-from onnxsmith.problem import Problem
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, on_disk, onnx_source
@@ -45,22 +45,37 @@ class OnnxRuntime(Runtime):
 
 
 class _Session(Session):
+    """After a crash the next run starts the child again: what one input does to a runtime says nothing of others."""
+
     def __init__(self, source: Path | ir.Model, options: Options) -> None:
         self._options = options
         self.signature = signature(load(source))
         self._stack = contextlib.ExitStack()
+        self._crashed = False
         with contextlib.ExitStack() as stack:
-            path = stack.enter_context(on_disk(source))
-            self._child = Child(_HOST, "main", what="onnxruntime")
-            stack.callback(self._child.close)
-            head, _ = self._child.ask(_request(path, options), time_limit=options.time_limit)
+            self._path = stack.enter_context(on_disk(source))
+            stack.callback(lambda: self._child.close())
+            head = self._start()
             self._stack = stack.pop_all()
         self.provider = head["provider"]
         self.nodes_by_provider: dict[str, int] = head["nodes"]
 
+    def _start(self) -> dict[str, Any]:
+        self._child = Child(_HOST, "main", what="onnxruntime")
+        head, _ = self._child.ask(_request(self._path, self._options), time_limit=self._options.time_limit)
+        self._crashed = False
+        return head
+
     def run(self, feeds: Feeds) -> Outputs:
         _feeds.check(feeds, self.signature)
-        _, outputs = self._child.ask({"do": "run"}, dict(feeds), time_limit=self._options.time_limit)
+        if self._crashed:
+            self._child.close()
+            self._start()
+        try:
+            _, outputs = self._child.ask({"do": "run"}, dict(feeds), time_limit=self._options.time_limit)
+        except OnnxsmithError as error:
+            self._crashed = error.problem.id == "runtime/died"
+            raise
         return outputs
 
     def close(self) -> None:
