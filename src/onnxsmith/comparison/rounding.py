@@ -79,7 +79,8 @@ class Rounding:
         floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
         return (
             f"{self.tolerance:.2g} = 8·(u·√{self.depth} + a·√{self.terms}), u = {_power(self.unit)}, "
-            f"a = {_power(min(self.unit, 2.0**-24))}: rounding of {self.depth} operations that sum {self.terms} terms{floor}"
+            f"a = {_power(min(self.unit, 2.0**-24))}: rounding of {self.depth} operations that sum {self.terms} terms"
+            f"{floor}"
         )
 
 

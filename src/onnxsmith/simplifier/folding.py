@@ -53,9 +53,10 @@ class Folding:
 
     Left alone: random operators, seeded or not; Dropout, normalisation in training; DequantizeLinear; nodes with
     subgraphs; other domains and calls of functions; strings, sequences and optionals; large graph outputs; defaults
-    that a caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack` bytes
-    and what is left of `budget`; results whose dtype is unknown, and those that do not come out with the dtype and the
-    shape that were inferred; models of IR version 3, whose initializers are all inputs; what stands in functions.
+    that a caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack`
+    bytes and what is left of `budget`; results whose dtype is unknown, and those that do not come out with the dtype
+    and the shape that were inferred; models of IR version 3, whose initializers are all inputs; what stands in
+    functions.
     """
 
     state: State
@@ -356,7 +357,9 @@ def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
 
 def _integers(value: ir.Value) -> ir.TensorProtocol | None:
     """The constant that an integer value of rank 0 or 1 is known to be, if something reads it as a value."""
-    if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1 or not (value.uses() or value.is_graph_output()):
+    if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1:
+        return None
+    if not value.uses() and not value.is_graph_output():
         return None
     elements = facts.integers(value)
     if elements is None or not all(isinstance(element, int) for element in elements):

@@ -101,7 +101,8 @@ def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
     changed = folding.RULE in chosen.steps and folding_.run()
     changed |= branches.RULE in chosen.steps and branches.flatten(state)
     if changed:
-        _passes(state.model, state.journal, pipeline.BEFORE, chosen)  # what was folded or flattened leaves readers behind that nobody reads
+        # what was folded or flattened leaves readers behind that nobody reads
+        _passes(state.model, state.journal, pipeline.BEFORE, chosen)
     state.refresh()
     changed |= engine.apply(state, chosen.rules)
     state.stale.clear()  # the next round begins with shapes inferred afresh

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.rules._views import perm
 from onnxsmith.rules._patterns import passed_on, passes_on
+from onnxsmith.rules._views import perm
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
