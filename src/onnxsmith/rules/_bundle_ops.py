@@ -13,7 +13,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules import _shapes
+from onnxsmith.rules import _views
 from onnxsmith.rules._bundles import Bundle, Operand, Plan, Planner, Region, Write, alike, bundle
 from onnxsmith.rules._elementwise import UNARY
 from onnxsmith.rules._patterns import integer
@@ -82,7 +82,7 @@ def _last_axes(nodes: Nodes, operands: Sequence[Operand], *, default: int) -> Pl
 def _transpose(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
     """The permutation that most parts have; others are transposed once more when they are parts again."""
     whole = operands[0]
-    every = [_shapes.perm(node) for node in nodes]
+    every = [_views.perm(node) for node in nodes]
     perms = [perm for perm in every if perm is not None]
     if not isinstance(whole, Bundle) or len(perms) < len(every):
         return None
@@ -124,7 +124,7 @@ def _reshape(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
     row, new_row = math.prod(numbers[: len(before_rest)]), math.prod(numbers[len(before_rest) :])
     if any(old * row != new * new_row for old, new in zip(whole.sizes, after.sizes, strict=True)):
         return None
-    target = _shapes.target(after.dims, whole.dims)
+    target = _views.target(whole.dims, after.dims)
     if target is None:
         return None
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules import _shapes, _split
+from onnxsmith.rules import _split, _views
 from onnxsmith.rules._channels import Step
 from onnxsmith.rules._linear import LINEAR, Folded, Linear, fold, linear
 from onnxsmith.rules._patterns import integer, maker
@@ -167,7 +167,7 @@ def _before(node: ir.Node, after: Sequence[Array | None]) -> Array | None:
         case "Concat":
             return None if integer(node, "axis", 0) in (None, *varies, *(a - len(dims) for a in varies)) else factor
         case "Transpose":
-            perm = _shapes.perm(node)
+            perm = _views.perm(node)
             return None if perm is None else factor.transpose([perm.index(axis) for axis in range(rank)])
         case "Reshape":
             return _reshaped(node, factor, varies)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
+from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Match
 
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -35,6 +36,25 @@ def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
             written.append(-1)
     empty = any(dim == 0 for dim in wanted)
     return None if empty or written.count(-1) > 1 else written
+
+
+def dims_after(node: ir.Node) -> tuple[facts.Element | None, ...] | None:
+    """The dimensions of the result of one of `VIEWS`, from its shape and, where that leaves some open, from the
+    target; None without a rank."""
+    inferred = facts.dims(node.outputs[0])
+    target = facts.integers(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None
+    if target is None or (inferred is not None and len(inferred) != len(target)):
+        return inferred
+    data, copies = facts.dims(node.inputs[0]) or (), integer(node, "allowzero", 0) == 0
+    said: list[facts.Element | None] = []
+    for index, element in enumerate(target):
+        if element == 0 and copies:
+            said.append(data[index] if index < len(data) else None)
+        else:
+            said.append(None if element == -1 else element)
+    if inferred is None:
+        return tuple(said)
+    return tuple(one if isinstance(one, int) or two is None else two for one, two in zip(inferred, said, strict=True))
 
 
 def is_kept(data: Dims | None, wanted: Dims | None, element: int, index: int, allowzero: int) -> bool:

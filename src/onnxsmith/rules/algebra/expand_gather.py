@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules import _shapes
+from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -52,8 +52,8 @@ class ExpandGather(Rule):
         insert = maker(expand.inputs[0], node, "Unsqueeze", "Reshape") if expand is not None else None
         if expand is None or insert is None or insert.inputs[0] is None:
             return None
-        source, before = facts.dims(insert.inputs[0]), _shapes.reshaped(insert)
-        after, merged = facts.dims(expand.outputs[0]), _shapes.reshaped(node)
+        source, before = facts.dims(insert.inputs[0]), _views.dims_after(insert)
+        after, merged = facts.dims(expand.outputs[0]), _views.dims_after(node)
         if source is None or before is None or after is None or merged is None or len(before) != len(after):
             return None
         grown = [axis for axis, dim in enumerate(before) if dim == 1 and after[axis] != 1]

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules import _shapes
+from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import integer, maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -47,11 +47,11 @@ class GemmBetweenReshapes(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         product = maker(node.inputs[0], node, "Gemm", "MatMul")
-        rows = maker(product.inputs[0], node, *_shapes.RESHAPES) if product is not None else None
+        rows = maker(product.inputs[0], node, *_views.VIEWS) if product is not None else None
         source = rows.inputs[0] if rows is not None else None
         if product is None or rows is None or source is None:
             return None
-        before, after, flat = facts.dims(source), _shapes.reshaped(node), _shapes.reshaped(rows)
+        before, after, flat = facts.dims(source), _views.dims_after(node), _views.dims_after(rows)
         weight = facts.dims(product.inputs[1])
         if before is None or after is None or flat is None or len(flat) != 2 or weight is None or len(weight) != 2:
             return None

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules import _shapes
+from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -41,15 +41,15 @@ class TransposeBetweenReshapes(Rule):
         }
     """
 
-    anchor = _shapes.RESHAPES
+    anchor = _views.VIEWS
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         transpose = maker(node.inputs[0], node, "Transpose")
-        first = maker(transpose.inputs[0], node, *_shapes.RESHAPES) if transpose is not None else None
+        first = maker(transpose.inputs[0], node, *_views.VIEWS) if transpose is not None else None
         if transpose is None or first is None or first.inputs[0] is None:
             return None
-        perm, between, after = _shapes.perm(transpose), _shapes.reshaped(first), _shapes.reshaped(node)
+        perm, between, after = _views.perm(transpose), _views.dims_after(first), _views.dims_after(node)
         if perm is None or between is None or after is None or len(perm) != len(between):
             return None
         groups = _split([between[axis] for axis in perm], after)
@@ -62,7 +62,7 @@ class TransposeBetweenReshapes(Rule):
         if not facts.same(wanted, data):
             if _inserts_ones(groups, after):
                 return None
-            found["target"] = _shapes.target(wanted, data)
+            found["target"] = _views.target(data, wanted)
             if found["target"] is None:
                 return NoMatch("the new shape takes more than one number that is not known", node.name or "")
         return read_elsewhere(every) or Match(node, every, found)
@@ -75,7 +75,7 @@ class TransposeBetweenReshapes(Rule):
         return tape.op("Transpose", [value], {"perm": match.found["perm"]})
 
 
-def _split(before: Sequence[facts.Element | None], after: _shapes.Dims) -> list[int] | None:
+def _split(before: Sequence[facts.Element | None], after: _views.Dims) -> list[int] | None:
     """Into how many dimensions each of `before` is split, where one is and the others stay; None otherwise."""
     left = 0
     while left < len(before) - 1 and left < len(after) and _same(before[left], after[left]):
@@ -89,7 +89,7 @@ def _split(before: Sequence[facts.Element | None], after: _shapes.Dims) -> list[
     return [*[1] * left, 1 + extra, *[1] * right]
 
 
-def _inserts_ones(groups: Sequence[int], after: _shapes.Dims) -> bool:
+def _inserts_ones(groups: Sequence[int], after: _views.Dims) -> bool:
     """Whether the dimension that is split is there afterwards too, among some of 1."""
     start = next((index for index, size in enumerate(groups) if size > 1), 0)
     return sum(dim != 1 for dim in after[start : start + groups[start]]) <= 1
@@ -99,7 +99,7 @@ def _same(a: facts.Element | None, b: facts.Element | None) -> bool:
     return a is not None and a == b
 
 
-def _moved(groups: Sequence[int], perm: Sequence[int], after: _shapes.Dims) -> tuple[list[int], _shapes.Dims]:
+def _moved(groups: Sequence[int], perm: Sequence[int], after: _views.Dims) -> tuple[list[int], _views.Dims]:
     """The permutation of the split axes, and the dimensions before it."""
     starts = np.cumsum([0, *groups[:-1]]).tolist()
     places = [list(range(start, start + size)) for start, size in zip(starts, groups, strict=True)]

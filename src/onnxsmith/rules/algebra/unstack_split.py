@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
-from onnxsmith.rules import _shapes, _split, _views
+from onnxsmith.rules import _split, _views
 from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -59,7 +59,7 @@ class UnstackSplit(Rule):
         if stack is None or axis is None or reshape is None or not _takes_one(node, axis):
             return None
         dims, data = facts.dims(reshape.outputs[0]), facts.dims(reshape.inputs[0])
-        perm = list(range(len(dims or ()))) if transpose is None else _shapes.perm(transpose)
+        perm = list(range(len(dims or ()))) if transpose is None else _views.perm(transpose)
         if dims is None or perm is None or perm[axis] == len(dims) - 1:
             return None
         made = perm[axis]

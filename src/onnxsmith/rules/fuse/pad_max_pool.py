@@ -14,7 +14,8 @@ from onnxsmith.rules.base import Exactness, NoMatch
 
 class PadMaxPool(PadInto):
     """MaxPool(Pad(x)) is one MaxPool that pads, where the Pad adds -∞, which is never the largest, or zeros to what is
-    not negative, such as a Relu's result: each window holds an element of x, and none of those is less.
+    not negative, such as a Relu's result: each window holds an element of x, and none of those is less. What a MaxPool
+    makes of a NaN is not said by ONNX and differs from runtime to runtime, with and without the Pad.
 
     Refused:
     1. The Pad adds another number, or zeros to what may be negative; the lowest number of the dtype is not enough,
