@@ -183,11 +183,13 @@ def _written(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value, ir.Value, tupl
     """x, cos, sin and the nodes, where the node adds x * cos and Concat(-x[half:], x[:half]) * sin."""
     for plain_value, other in two_ways(node):
         plain, product = maker(plain_value, node, "Mul"), maker(other, node, "Mul")
-        for turned, sin in two_ways(product) if plain is not None and product is not None else ():
-            found = _turned(turned, node)
-            for source, cos in two_ways(plain) if plain is not None and found is not None else ():
-                if found is not None and product is not None and plain is not None and source is found[0]:
-                    yield source, cos, sin, (node, plain, product, *found[1])
+        if plain is None or product is None:
+            continue
+        for value, sin in two_ways(product):
+            turned = _turned(value, node)
+            for source, cos in two_ways(plain):
+                if turned is not None and source is turned[0]:
+                    yield source, cos, sin, (node, plain, product, *turned[1])
 
 
 def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
