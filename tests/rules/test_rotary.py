@@ -12,7 +12,7 @@ RULE = "fuse/rotary"
 CONSTANTS = """int64[1] zero = {0}, int64[1] one = {1}, int64[1] half = {2}, int64[1] three = {3}, int64[1] end = {4},
     int64[2] sizes = {2, 2}, int64[2] front = {0, 1}, float two = {2}, float[3,1] low = {1, 2, 3},
     float[1,1,3,4] kc = {1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6}, float[3,4] ks = {6, 5, 6, 5, 4, 3, 4, 3, 2, 1, 2, 1},
-    float[3,4] uneven = {6, 5, 6, 5, 4, 3, 4, 3, 2, 1, 2, 7}"""
+    float[3,4] uneven = {6, 5, 6, 5, 4, 3, 4, 3, 2, 1, 2, 7}, float[4] row = {1, 2, 1, 2}"""
 TWICE = "e = Concat<axis = -1>(f, f)\n"
 ANGLES = "c = Cos(e)\n s = Sin(e)\n"
 AXIS = "cu = Unsqueeze(c, one)\n su = Unsqueeze(s, one)\n"
@@ -87,6 +87,10 @@ REFUSED = {
         EQUAL,
     ),
     "constant halves that differ": (rotary("", end=WITH_CONSTANTS.replace("ks", "uneven")), EQUAL),
+    "a constant of one axis": (
+        rotary("", end=SUM.replace("cu", "row").replace("su", "row"), x="float[N,2,1,4]"),
+        EQUAL,
+    ),
     "all of it given": (rotary("e = Abs(f)\n" + ANGLES + AXIS, f="float[1,3,4]"), EQUAL),
     "a factor for each position": (
         rotary(TWICE + ANGLES.replace("c =", "d =") + "c = Mul(low, d)\n" + AXIS),

@@ -59,8 +59,18 @@ class _Cache:
 
 
 @dataclass(frozen=True)
+class _Written:
+    """source * cos + turned(source) * sin, of four axes, and its nodes, the last first."""
+
+    source: ir.Value
+    cos: ir.Value
+    sin: ir.Value
+    nodes: tuple[ir.Node, ...]
+
+
+@dataclass(frozen=True)
 class _Rotation:
-    """source * cos + turned(source) * sin, and its nodes, the last first."""
+    """A rotation that may be rewritten, and its nodes, the last first."""
 
     source: ir.Value
     batch: facts.Element | None
@@ -137,7 +147,7 @@ class Rotary(Rule):
         found = _rotation(node)
         if not isinstance(found, _Rotation):
             return found
-        if found.cost >= found.gain and not all(_are_rotations(cache.value) for cache in found.caches):
+        if found.cost >= found.gain and not _goes(*(cache.value for cache in found.caches)):
             return NoMatch("it would take as many nodes as it frees", node.name or "")
         return Match(node, found.nodes, {"rotation": found})
 
@@ -163,24 +173,20 @@ def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
     written = next(_written(node), None)
     if written is None:
         return None
-    source, cos, sin, nodes = written
-    if source.dtype not in _DTYPES:
-        return NoMatch("the dtype is not known to be float16 or float", source.name or "")
-    refusal = too_old(node, "RotaryEmbedding", 23) or read_elsewhere(nodes)
+    refusal = _refusal(written)
     if refusal is not None:
         return refusal
-    dims = facts.dims(source) or ()
     caches = []
-    for value in (cos, sin):
-        cache = _cache(value, node, dims)
-        if isinstance(cache, NoMatch):
-            return cache
-        caches.append(cache)
-    return _Rotation(source, dims[0], (caches[0], caches[1]), nodes)
+    for value in (written.cos, written.sin):
+        found = _halved(value, node)
+        if found is None:
+            return NoMatch("its two halves are not known to be equal", value.name or "")
+        caches.append(_Cache(value, _four(value)[0], *found))
+    return _Rotation(written.source, _four(written.source)[0], (caches[0], caches[1]), written.nodes)
 
 
-def _written(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value, ir.Value, tuple[ir.Node, ...]]]:
-    """x, cos, sin and the nodes, where the node adds x * cos and Concat(-x[half:], x[:half]) * sin."""
+def _written(node: ir.Node) -> Iterator[_Written]:
+    """What an Add adds, where that is x * cos and Concat(-x[half:], x[:half]) * sin."""
     for plain_value, other in two_ways(node):
         plain, product = maker(plain_value, node, "Mul"), maker(other, node, "Mul")
         if plain is None or product is None:
@@ -189,7 +195,7 @@ def _written(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value, ir.Value, tupl
             turned = _turned(value, node)
             for source, cos in two_ways(plain):
                 if turned is not None and source is turned[0]:
-                    yield source, cos, sin, (node, plain, product, *turned[1])
+                    yield _Written(source, cos, sin, (node, plain, product, *turned[1]))
 
 
 def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
@@ -210,18 +216,28 @@ def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, 
     return (source, (joined, negative, split)) if in_order else None
 
 
-def _cache(value: ir.Value, reader: ir.Node, data: _views.Dims) -> _Cache | NoMatch:
-    """Cosines or sines that go with data of shape [batch, heads, sequence, features]."""
-    given = facts.dims(value) or ()
-    dims = (*(1,) * (4 - len(given)), *given)
-    if len(given) < 2 or dims[1] != 1 or not facts.same(dims[2:], data[2:]):
-        return NoMatch("it is not known to be as long as the data and the same for every head", value.name or "")
-    if dims[0] != 1 and not facts.same(dims[:1], data[:1]):
-        return NoMatch("it is not known to have a row for each of the batch, or one for all", value.name or "")
-    found = _halved(value, reader)
-    if found is None:
-        return NoMatch("its two halves are not known to be equal", value.name or "")
-    return _Cache(value, dims[0], *found)
+def _refusal(written: _Written) -> NoMatch | None:
+    """Why a rotation may not be rewritten, whatever cosines and sines are made of."""
+    node, source = written.nodes[0], written.source
+    if source.dtype not in _DTYPES:
+        return NoMatch("the dtype is not known to be float16 or float", source.name or "")
+    refusal = too_old(node, "RotaryEmbedding", 23) or read_elsewhere(written.nodes)
+    data = _four(source)
+    for value in (written.cos, written.sin):
+        dims = _four(value)
+        if refusal is not None:
+            break
+        if dims[1] != 1 or not facts.same(dims[2:], data[2:]):
+            refusal = NoMatch("it is not known to be as long as the data and the same for every head", value.name or "")
+        elif dims[0] != 1 and not facts.same(dims[:1], data[:1]):
+            refusal = NoMatch("it is not known to have a row for each of the batch, or one for all", value.name or "")
+    return refusal
+
+
+def _four(value: ir.Value) -> _views.Dims:
+    """[batch, heads, sequence, features] of a value that goes with such data; None for what is not known."""
+    dims = facts.dims(value)
+    return (None,) * 4 if dims is None else (*(1,) * (4 - len(dims)), *dims)
 
 
 def _halved(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
@@ -230,13 +246,15 @@ def _halved(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, 
     at: ir.Value | None = value
     above: tuple[ir.Node, ...] = ()
     while at is not None:
+        rank = len(facts.dims(at) or ())
+        if rank < 2:
+            return None
         array = facts.constant(at)
         if array is not None:
             left, right = np.split(array, 2, axis=-1)
             return (at, above) if left.tobytes() == right.tobytes() else None
         node = maker(at, reader, *_UNARY, "Concat", "Mul", "Unsqueeze")
-        rank = len(facts.dims(at) or ())
-        if node is None or rank < 2:
+        if node is None:
             return None
         if node.op_type == "Concat":
             is_twice = len(node.inputs) == 2 and node.inputs[0] is node.inputs[1]
@@ -262,12 +280,15 @@ def _scaled(node: ir.Node) -> ir.Value | None:
     return None
 
 
-def _are_rotations(cache: ir.Value) -> bool:
-    """Whether all that reads a cache are rotations, so that it goes when all of them are rewritten."""
-    if cache.is_graph_output():
+def _goes(cos: ir.Value, sin: ir.Value) -> bool:
+    """Whether all that reads cosines and sines are rotations by them, so that they go when all of those do."""
+    if cos.is_graph_output() or sin.is_graph_output():
         return False
-    for reader in cache.consumers():
+    inside: set[ir.Node] = set()
+    for reader in cos.consumers():
         ends = list(reader.outputs[0].consumers())
-        if len(ends) != 1 or ends[0].op_type != "Add" or not isinstance(_rotation(ends[0]), _Rotation):
+        written = next(_written(ends[0]), None) if len(ends) == 1 and ends[0].op_type == "Add" else None
+        if written is None or written.cos is not cos or written.sin is not sin or _refusal(written) is not None:
             return False
-    return True
+        inside.update(written.nodes)
+    return all(reader in inside for reader in sin.consumers())
