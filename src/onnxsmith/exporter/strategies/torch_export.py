@@ -15,6 +15,7 @@ from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter.freezing import Frozen, Watch, watching
+from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -39,7 +40,7 @@ class TorchExport(Strategy):
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
         args, kwargs = program.arguments(example)
-        with _quiet(), watching() as watch:
+        with _quiet(), memoised(), watching() as watch:
             try:
                 exported = torch.export.export(
                     program.module, args, kwargs, dynamic_shapes=_dynamic_shapes(program, args, kwargs), strict=False

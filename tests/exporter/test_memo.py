@@ -1,0 +1,77 @@
+"""What is remembered from export to export changes no export."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+import pytest
+import torch
+from torch.onnx._internal.exporter import _registration
+
+from onnxsmith.exporter import memo
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+"""What torch's exporter says of itself; `export` silences it."""
+
+
+class _Small(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + torch.nn.functional.silu(x)
+
+
+def _exported(**options: Any) -> ir.Model:
+    program = torch.onnx.export(_Small().eval(), (torch.ones(2, 3),), dynamo=True, verbose=False, **options)
+    assert program is not None
+    return program.model
+
+
+def test_torch_still_has_what_is_replaced() -> None:
+    """Where one is gone, exports are right and slow."""
+    assert all(hasattr(owner, name) for owner, name, _ in memo._REPLACED)
+
+
+def test_the_same_model_comes_out() -> None:
+    plain = ir.to_proto(_exported()).SerializeToString(deterministic=True)
+    with memo.memoised():
+        for _ in range(2):
+            assert ir.to_proto(_exported()).SerializeToString(deterministic=True) == plain
+
+
+def test_each_opset_has_its_own_translations() -> None:
+    with memo.memoised():
+        assert [_exported(opset_version=opset).opset_imports[""] for opset in (20, 18, 20)] == [20, 18, 20]
+
+
+def test_a_translation_of_one_export_is_no_other_ones() -> None:
+    target = torch.ops.aten.relu.default
+    with memo.memoised():
+        mine = _registration.ONNXRegistry.from_torchlib(opset_version=20)
+        before = len(mine.get_decomps(target))
+        mine.register_op(target, lambda x: x)
+        assert len(mine.get_decomps(target)) == before + 1
+        assert len(_registration.ONNXRegistry.from_torchlib(opset_version=20).get_decomps(target)) == before
+
+
+def test_afterwards_torch_is_as_it_was() -> None:
+    before = [getattr(owner, name) for owner, name, _ in memo._REPLACED]
+    with memo.memoised():
+        assert [getattr(owner, name) for owner, name, _ in memo._REPLACED] != before
+    assert [getattr(owner, name) for owner, name, _ in memo._REPLACED] == before
+
+
+def test_operators_that_come_later_are_found() -> None:
+    with memo.memoised():
+        _exported()
+    library = torch.library.Library("onnxsmith_memo", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+
+    class Twice(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.ops.onnxsmith_memo.twice(x)
+
+    with memo.memoised():
+        program = torch.onnx.export(Twice().eval(), (torch.ones(2),), dynamo=True, verbose=False)
+    assert program is not None
+    assert [node.op_type for node in program.model.graph] == ["Add"]
