@@ -63,9 +63,9 @@ def test_afterwards_torch_is_as_it_was() -> None:
 def test_operators_that_come_later_are_found() -> None:
     with memo.memoised():
         _exported()
-    library = torch.library.Library("onnxsmith_memo", "DEF")
-    library.define("twice(Tensor x) -> Tensor")
-    library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+    library = torch.library.Library("onnxsmith_memo", "DEF")  # type: ignore[no-untyped-call]
+    library.define("twice(Tensor x) -> Tensor")  # type: ignore[no-untyped-call]
+    library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")  # type: ignore[no-untyped-call]
 
     class Twice(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> Any:

@@ -1,8 +1,9 @@
 """What torch's exporter works out anew in every export, worked out once in a process.
 
-A small export spends most of its time on things that do not depend on the model: parsing the source of some five hundred
-translations, and asking the dispatcher for every composite operator. Both are remembered here for as long as nothing was
-registered in between. The names are torch's private ones; one that is gone is left alone, and a test notices.
+A small export spends most of its time on things that do not depend on the model: parsing the source of some five
+hundred translations, and asking the dispatcher for every composite operator. Both are remembered here; operators that
+were registered in between are found. The names are torch's private ones; one that is gone is left alone, and a test
+notices.
 """
 
 from __future__ import annotations
