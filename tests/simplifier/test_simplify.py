@@ -143,3 +143,16 @@ def test_provenance_survives_a_fusion() -> None:
     result, _ = simplified(model)
     (fused,) = result.graph
     assert "stem." in fused.metadata_props["pkg.torch.onnx.name_scopes"]
+
+
+@pytest.mark.parametrize("body", ["y = Mul(x, one)", "a = Neg(one)\n y = Neg(a)"])
+def test_provenance_survives_where_an_output_needs_a_node(body: str) -> None:
+    """An Identity of what stands for it, or the Constant that it is."""
+    head = '<ir_version: 8, opset_import: ["": 17]>'
+    model = from_text(f"{head} g (float[N] x) => (float[N] y) <float one = {{1}}> {{ {body} }}")
+    for node in model.graph:
+        node.metadata_props["pkg.torch.onnx.name_scopes"] = repr(["", "head", "op"])
+    result, _ = simplified(model)
+    (left,) = result.graph
+    assert left.op_type in ("Identity", "Constant")
+    assert "head" in left.metadata_props["pkg.torch.onnx.name_scopes"]

@@ -51,11 +51,11 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
     assert graph is not None
     tape = ir.tape.Tape()
     answer = rule.rewrite(tape, match)
-    provenance.inherit(tape.nodes, match.nodes)
     constants = _constants(tape, graph, state.model, names)
     stand_ins = [node for value in constants.values() if (node := value.producer()) is not None]
     given = {match.node.outputs[0]: answer} if isinstance(answer, ir.Value) else answer
     replaced = {old: _own(tape, old, constants.get(new, new)) for old, new in given.items()}
+    provenance.inherit(tape.nodes, match.nodes)
     fresh = [*stand_ins, *tape.nodes]
     made = [value for node in tape.nodes for value in node.outputs]
     taking = {id(value) for value in replaced.values()}
