@@ -156,3 +156,13 @@ def test_provenance_survives_where_an_output_needs_a_node(body: str) -> None:
     (left,) = result.graph
     assert left.op_type in ("Identity", "Constant")
     assert "head" in left.metadata_props["pkg.torch.onnx.name_scopes"]
+
+
+def test_a_doc_string_survives_a_rewrite() -> None:
+    """It is where the TorchScript exporter says which line of the user's a node comes from."""
+    head = '<ir_version: 8, opset_import: ["": 17]>'
+    text = f"{head} g (float[N,2,3] x) => (float y) {{ a = Transpose<perm = [0, 2, 1]>(x)\n y = Transpose(a) }}"
+    model = from_text(text)
+    model.graph[0].doc_string = "model.py(7): forward"
+    result, _ = simplified(model)
+    assert [node.doc_string for node in result.graph] == ["model.py(7): forward"]
