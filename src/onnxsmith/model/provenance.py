@@ -85,8 +85,8 @@ def shorten(model: ir.Model) -> None:
 
 
 def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:
-    """Gives `new` nodes the origin of the `old` ones they replace: the first old node that has one, the rest listed. The
-    TorchScript exporter says it in the doc string; that of the first old node that has one goes on, too."""
+    """Gives `new` nodes the origin of the `old` ones they replace: the first old node that has one, the rest listed.
+    The TorchScript exporter says it in the doc string; that of the first old node that has one goes on, too."""
     new, old = list(new), list(old)
     said = next((node.doc_string for node in old if node.doc_string), None)
     for node in new:
