@@ -46,7 +46,7 @@ SIGNATURES = {
         "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, verify: 'bool' = True, runtime: 'str | None' = None, "
-        "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"
+        "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None) -> 'Result'"
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "

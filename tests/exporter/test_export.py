@@ -202,7 +202,7 @@ def test_the_opset_is_what_was_asked_for(opset: int) -> None:
     assert capture.opset_got == capture.opset_asked == opset
 
 
-@pytest.mark.parametrize("opset", [1, 12, 99])
+@pytest.mark.parametrize("opset", [1, 99])
 def test_an_opset_that_cannot_be_had_is_refused_with_the_reason(opset: int) -> None:
     class Einsum(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -297,7 +297,7 @@ def test_a_wrong_export_is_not_written(tmp_path: Path, monkeypatch: pytest.Monke
 
     def sabotaged(*args: Any, **kwargs: Any) -> Any:
         model, part = honest(*args, **kwargs)
-        value = next(v for v in model.graph.initializers.values() if v.name.endswith("weight"))
+        value = next(v for v in model.graph.initializers.values() if len(v.const_value.shape) > 1)
         value.const_value = onnx_tensor(value.const_value.numpy() * 1.01)
         return model, part
 
@@ -339,18 +339,6 @@ def test_a_number_among_the_results_is_refused() -> None:
     problem = problem_of(Numbers(), (torch.rand(2),))
     assert problem.id == "export/no-outputs"
     assert "3, a int" in problem.what
-
-
-def test_a_scripted_module_says_what_to_pass_instead() -> None:
-    with torch.jit.optimized_execution(False):
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            scripted = torch.jit.script(nn.Linear(3, 3))
-    problem = problem_of(scripted, (torch.rand(4, 3),))
-    assert problem.id == "export/capture-failed"
-    assert "before torch.jit.script" in problem.fix
 
 
 def test_a_random_model_is_not_called_verified() -> None:

@@ -38,6 +38,7 @@ class Export(Command):
     no_verify: bool = flag("write without checking; the report says so")
     runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
+    strategy: str | None = option("the only way to capture that is tried: torch-export or torchscript", metavar="NAME")
 
     def run(self) -> Report:
         from onnxsmith.exporter.export import export
@@ -60,6 +61,7 @@ class Export(Command):
             verify=not self.no_verify,
             runtime=self.runtime,
             seed=self.seed,
+            strategy=self.strategy,
         )
         return result.report
 

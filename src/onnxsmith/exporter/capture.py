@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.exporter.strategies.base import Captured, Strategy
-from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith import rooms
+from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.model import names, opset, provenance
 from onnxsmith.model.signature import Port, Signature, is_symbol, signature
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-
-STRATEGIES: tuple[Strategy, ...] = (TorchExport(),)
-"""Tried in this order; the first that works is taken, the failures of those before it are kept."""
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -26,7 +23,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `failures` are strategies that were tried and left.
+    `sizes` are those of the example it was captured with; `fixed` is as in `strategies/base.py`.
     """
 
     model: ir.Model
@@ -34,18 +31,32 @@ class Graph:
     opset_how: str
     sizes: dict[str, int]
     notes: tuple[str, ...]
-    failures: tuple[Problem, ...]
+    fixed: tuple[str, ...]
 
 
-def capture(program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
-    """Captures the program.
+def strategies(asked: str | None) -> list[Strategy]:
+    """The strategies in the order in which they are tried, or the one that was asked for.
 
     Raises:
-        OnnxsmithError: the problem of the last strategy when all failed; `export/frozen-axis` when an axis that was
+        OnnxsmithError: `export/unknown-strategy`.
+    """
+    known = rooms.members("onnxsmith.exporter.strategies", Strategy)
+    if asked is None:
+        return sorted(known.values(), key=lambda one: one.rank)
+    if asked not in known:
+        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=f"one of: {', '.join(known)}")
+    return [known[asked]]
+
+
+def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
+    """Captures the program in one way.
+
+    Raises:
+        OnnxsmithError: the strategy's problem; `export/frozen-axis` when an axis that was
             asked to be dynamic is a constant in the graph; `export/opset` when the opset cannot be had.
     """
     roomy, grown = _grow(program, example)
-    captured, failures = _first_that_works(program, roomy, asked_opset)
+    captured = strategy.capture(program, roomy, asked_opset)
     model = captured.model
     _check_ports(model, program.signature)
     symbols = _symbols(model, program.signature)
@@ -67,20 +78,8 @@ def capture(program: TorchProgram, example: Arrays, asked_opset: int | None) -> 
         opset_how=how,
         sizes=sizes(program.signature, roomy),
         notes=(*grown, *_limits(bounds), *captured.notes),
-        failures=failures,
+        fixed=captured.fixed,
     )
-
-
-def _first_that_works(
-    program: TorchProgram, example: Arrays, asked_opset: int | None
-) -> tuple[Captured, tuple[Problem, ...]]:
-    failures: list[Problem] = []
-    for strategy in STRATEGIES:
-        try:
-            return strategy.capture(program, example, asked_opset), tuple(failures)
-        except OnnxsmithError as error:
-            failures.append(error.problem)
-    raise OnnxsmithError(failures[-1])
 
 
 def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:

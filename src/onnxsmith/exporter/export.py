@@ -33,6 +33,7 @@ def export(
     runtime: str | None = None,
     external_data: bool | None = None,
     seed: int = 0,
+    strategy: str | None = None,
 ) -> Result:
     """Exports a torch module to ONNX and checks the result against eager PyTorch.
 
@@ -46,13 +47,17 @@ def export(
     report says that nothing was verified. `external_data` keeps the weights in a second file; None decides by their
     size. A module in training mode is exported in evaluation mode and put back.
 
+    Ways to capture are tried one after the other until one gives a graph that agrees with the module; the report says
+    which were left and why. `strategy` names the only one to try: `torch-export`, or `torchscript`, which fixes what
+    Python takes from the value of a tensor and is otherwise refused for that.
+
     Raises:
-        OnnxsmithError: `export/…` for what cannot be captured, `verify/…` and `runtime/…` when the check could not be
-            made, `save/…` when the result could not be written.
+        OnnxsmithError: `export/…` for what cannot be captured in any way, which is the first way's problem; `verify/…`
+            and `runtime/…` when the check could not be made; `save/…` when the result could not be written.
     """
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
-        runtime, external_data, seed,
+        runtime, external_data, seed, strategy,
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.inputs import with_inputs

@@ -23,14 +23,17 @@ from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import dynamic as dynamic_axes
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.settings import Settings
+from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import opset, ports, shapes
 from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import Stage, staged
 from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
+from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
@@ -55,6 +58,18 @@ def evaluating(module: Any) -> Iterator[bool]:
             part.training = mode
 
 
+@dataclass(frozen=True)
+class _Made:
+    """What one strategy came to."""
+
+    graph: capturing.Graph
+    model: ir.Model
+    simplification: Simplification | None
+    dropped: tuple[str, ...]
+    verification: Verification
+    written: Written
+
+
 @dataclass
 class Job:
     """What one export works on."""
@@ -74,18 +89,56 @@ class Job:
                 input_names=self.settings.input_names,
                 output_names=self.settings.output_names,
             )
+        made, failures = self._first_that_agrees(built, output)
+        part = self._captured(made, built, failures)
+        parts = (part, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
+        return self._result(tuple(p for p in parts if p is not None), made)
+
+    def _first_that_agrees(
+        self, built: programs.Built, output: str | Path | BinaryIO | None
+    ) -> tuple[_Made, tuple[str, ...]]:
+        """What the first strategy made whose graph agrees with the module, and why those before it did not. When none
+        agrees, it is what the first one had to say: its graph, which differs, or its problem, which is raised."""
+        failures: list[str] = []
+        first: _Made | Problem | None = None
+        for strategy in capturing.strategies(self.settings.strategy):
+            try:
+                made = self._make(strategy, built, output)
+            except OnnxsmithError as error:
+                if error.problem.id.startswith("save/"):
+                    raise
+                first = first or error.problem
+                failures.append(f"{strategy.title}: {error.problem.what}: {error.problem.why}".removesuffix(": "))
+                continue
+            if made.verification.equal or not self.settings.verify:
+                return made, tuple(failures)
+            first = first or made
+            failures.append(f"{strategy.title}: its graph gives other results than the module")
+        if isinstance(first, _Made):
+            return first, tuple(failures[1:])
+        assert first is not None
+        others = "; ".join(failures[1:])
+        raise OnnxsmithError(replace(first, why=f"{first.why} (tried as well: {others})") if others else first)
+
+    def _make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
         with stage("capture"):
-            graph = capturing.capture(built.program, built.example, self.settings.opset)
+            graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
+            if graph.fixed and self.settings.strategy is None:
+                raise problem(
+                    "export/fixed-by-the-example",
+                    "the trace takes a Python value from a tensor as the example has it",
+                    where=graph.fixed[0],
+                    why="another input may take another branch there, and the graph would not follow it",
+                    fix="use torch.where or torch.cond there; or accept it with --strategy torchscript",
+                )
         model, simplification = graph.model, None
         if self.settings.simplify and self.settings.weights:
             with stage("simplify"):
                 model, simplification = simplified(graph.model)
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model)
-        part = self._captured(graph, built, model, dropped)
         verification, written = self._deliver(built, model, output)
-        parts = (part, simplification, verification, written, Timing(dict(clock.seconds)))
-        return self._result(tuple(p for p in parts if p is not None), verification, written, model)
+        return _Made(graph, model, simplification, dropped, verification, written)
 
     def _deliver(
         self, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
@@ -145,9 +198,8 @@ class Job:
         model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
         model.metadata_props["onnxsmith.version"] = __version__
 
-    def _captured(
-        self, graph: capturing.Graph, built: programs.Built, model: ir.Model, dropped: tuple[str, ...]
-    ) -> Capture:
+    def _captured(self, made: _Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
+        graph, model = made.graph, made.model
         interface = signature(model)
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
         notes = list(graph.notes)
@@ -168,12 +220,13 @@ class Job:
             opset_how=graph.opset_how,
             ir_version=model.ir_version,
             captured_sizes=graph.sizes,
-            dropped=dropped,
+            dropped=made.dropped,
             notes=tuple(notes),
-            tried=tuple(f"{failure.what}: {failure.why}" for failure in graph.failures),
+            tried=failures,
         )
 
-    def _result(self, parts: tuple[Part, ...], verification: Verification, written: Written, model: ir.Model) -> Result:
+    def _result(self, parts: tuple[Part, ...], made: _Made) -> Result:
+        verification, written = made.verification, made.written
         report = Report(
             command="export",
             verdict=verdict(verification, asked=self.settings.verify),
@@ -182,7 +235,7 @@ class Job:
             problems=problems(verification, asked=self.settings.verify),
         )
         path = Path(next(iter(written.files))) if written.files else None
-        return Result(report, model if report.verdict is Verdict.DONE else None, path)
+        return Result(report, made.model if report.verdict is Verdict.DONE else None, path)
 
 
 def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:

@@ -23,3 +23,4 @@ class Settings:
     runtime: str | None = None
     external_data: bool | None = None
     seed: int = 0
+    strategy: str | None = None

@@ -19,19 +19,23 @@ Example = Mapping[str, Any]
 class Captured:
     """What a strategy gives. Inputs and outputs of `model` are in the program's order; names are still the strategy's.
 
-    `bounds` are the sizes that a symbol may take, (low, high), high None for no limit.
+    `bounds` are the sizes that a symbol may take, (low, high), high None for no limit. `fixed` are the user's lines
+    that take something from the value of a tensor, which the graph has as it was for the example.
     """
 
     model: ir.Model
     how: str
     bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
 
 
 class Strategy(ABC):
-    """One way to capture; stateless."""
+    """One way to capture; stateless. The file's name is what `--strategy` takes (`torch_export.py`: `torch-export`)."""
 
     title: ClassVar[str]
+    rank: ClassVar[int]
+    """Strategies are tried in the order of this number, the smallest first."""
 
     @abstractmethod
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:

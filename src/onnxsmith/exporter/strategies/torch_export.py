@@ -29,6 +29,7 @@ class TorchExport(Strategy):
     """`torch.export.export` traces the module into an exported program; `torch.onnx` translates its operators."""
 
     title = "torch.export + torch.onnx"
+    rank = 10
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         if isinstance(program.module, torch.jit.ScriptModule):

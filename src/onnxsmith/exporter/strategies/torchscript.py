@@ -1,0 +1,185 @@
+"""torch.jit.trace, then the older exporter of torch.onnx: what the newer one cannot, and modules that are scripted."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import re
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from torch.jit._trace import TracerWarning
+from torch.utils import _pytree as pytree
+
+from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
+from onnxsmith.model.load import load
+from onnxsmith.problem import problem
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+
+_OLDEST, _NEWEST = 7, 20
+"""Opsets that this exporter emits; others are reached by conversion."""
+_TORCH = Path(torch.__file__).parent
+_INPUT = "onnxsmith_input_"
+_CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Using len to get tensor shape")
+"""How torch's warnings of a value that a trace fixes begin."""
+
+
+class TorchScript(Strategy):
+    """The module is run once on the example while torch writes down what it computes. What Python takes from a tensor
+    is then as the example had it: torch warns of the lines, which are given as `fixed`. Modules that are scripted keep
+    their branches and loops.
+
+    It runs in a child process: this exporter ends the process on some inputs, empty ones among them.
+    """
+
+    title = "torch.jit.trace + torch.onnx (TorchScript)"
+    rank = 90
+
+    def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+            path = Path(folder) / "traced.onnx"
+            fixed = _in_child(program, example, opset, path)
+            model = load(path)
+            for value in model.graph.initializers.values():
+                if isinstance(value.const_value, ir.ExternalTensor):
+                    value.const_value = ir.tensor(value.const_value.numpy().copy(), name=value.name)
+        _own_names(model, program)
+        _all_inputs(model, program)
+        notes = tuple(f"{line}: fixed to what the example has there" for line in fixed)
+        return Captured(model, f"{self.title}, torch {torch.__version__}", notes=notes, fixed=fixed)
+
+
+class _Flat(torch.nn.Module):
+    """The module as a function of tensors, in the order of the program's inputs, that gives tensors."""
+
+    def __init__(self, program: TorchProgram) -> None:
+        super().__init__()
+        self.module = program.module
+        self._program = (program,)
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        (program,) = self._program
+        given = dict(zip([port.name for port in program.signature.inputs], tensors, strict=True))
+        leaves = [
+            leaf if name is None else given[name] for name, leaf in zip(program.names, program.leaves, strict=True)
+        ]
+        args, kwargs = program.rebuild(leaves)
+        found = [leaf for leaf in pytree.tree_leaves(self.module(*args, **kwargs)) if leaf is not None]
+        return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in found)
+
+
+def _in_child(program: TorchProgram, example: Example, opset: int | None, path: Path) -> tuple[str, ...]:
+    """Writes the file; gives the lines that were fixed. Raises what the child could not do."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise problem(
+            "export/capture-failed",
+            "TorchScript's exporter needs a process of its own, which this system cannot give it",
+            why="it would have to be forked, because a module cannot always be sent to another process",
+        )
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_trace, args=(program, example, opset, path, theirs), daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forking beside threads: the child uses one, and none of the parent's
+        child.start()
+    theirs.close()
+    try:
+        fixed, error = ours.recv()
+    except EOFError:
+        fixed, error = (), "it died"
+    child.join()
+    if not error:
+        return tuple(fixed)
+    if child.exitcode is not None and child.exitcode < 0:
+        error = f"{error}: signal {signal.Signals(-child.exitcode).name}"
+    raise problem(
+        "export/capture-failed",
+        "TorchScript's exporter could not do it",
+        where=type(program.module).__qualname__,
+        why=error,
+        fix="write the operation with others, or give a translation of it",
+    )
+
+
+def _trace(program: TorchProgram, example: Example, opset: int | None, path: Path, answer: Connection) -> None:
+    """Runs in the child: writes the file, and sends the lines that were fixed, and why it could not or nothing."""
+    torch.set_num_threads(1)
+    try:
+        with _silent() as said:
+            _export(program, example, opset, path)
+        answer.send((list(dict.fromkeys(_fixed(said))), ""))
+    except BaseException as error:  # noqa: BLE001 — whatever it is, the parent says it
+        text = re.sub(r"\x1b\[[0-9;]*m", "", f"{type(error).__name__}: {error}")
+        answer.send(([], " ".join(text.split())[:500]))
+
+
+def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
+    """Lines that made a Python value of a tensor's; not torch's own, whose modules look at sizes, which are checked."""
+    for one in said:
+        is_own = Path(one.filename).is_relative_to(_TORCH)
+        if issubclass(one.category, TracerWarning) and str(one.message).startswith(_CONVERTED) and not is_own:
+            yield f"{one.filename}:{one.lineno}"
+
+
+def _export(program: TorchProgram, example: Example, opset: int | None, path: Path) -> None:
+    ports = program.signature.inputs
+    names = [f"{_INPUT}{index}" for index in range(len(ports))]
+    dynamic = {
+        name: axes
+        for name, port in zip(names, ports, strict=True)
+        if (axes := {axis: dim for axis, dim in enumerate(port.shape or ()) if isinstance(dim, str)})
+    }
+    tensors = tuple(to_tensor(example[port.name]) for port in ports)
+    flat: Any = _Flat(program).eval()
+    if any(isinstance(part, torch.jit.ScriptModule) for part in program.module.modules()):
+        flat = torch.jit.trace(flat, tensors, check_trace=False)  # type: ignore[no-untyped-call]  # keeps what is scripted
+    torch.onnx.export(
+        flat,
+        tensors,
+        str(path),
+        dynamo=False,
+        input_names=names,
+        dynamic_axes=dynamic,
+        opset_version=None if opset is None else min(max(opset, _OLDEST), _NEWEST),
+        do_constant_folding=False,
+    )
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[list[warnings.WarningMessage]]:
+    """What it prints is about itself; what it warns of is given."""
+    with Path(os.devnull).open("w") as nowhere, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            yield said
+
+
+def _own_names(model: ir.Model, program: TorchProgram) -> None:
+    """Parameters are called what the module calls them, which is an attribute of what was traced."""
+    known = program.module.state_dict()
+    for name, value in list(model.graph.initializers.items()):
+        own = name.removeprefix("module.")
+        if own != name and own in known and own not in model.graph.initializers:
+            del model.graph.initializers[name]
+            value.name = own
+            model.graph.register_initializer(value)
+
+
+def _all_inputs(model: ir.Model, program: TorchProgram) -> None:
+    """Puts the inputs in the program's order; one that the trace did not use is there all the same."""
+    found = {value.name: value for value in model.graph.inputs}
+    model.graph.inputs.clear()
+    for index, port in enumerate(program.signature.inputs):
+        name = f"{_INPUT}{index}"
+        unused = ir.Value(
+            name=name, type=ir.TensorType(ir.DataType[port.dtype.upper()]), shape=ir.Shape(port.shape or ())
+        )
+        model.graph.inputs.append(found.get(name, unused))

@@ -1,0 +1,114 @@
+"""The second way to capture: what it can, and what it must not do in silence."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import onnxsmith
+from onnxsmith.exporter.strategies import torchscript
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.parts.capture import Capture
+from onnxsmith.report.parts.verification import Verification
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+class Counting(nn.Module):
+    """A loop over a size: scripted it is a Loop, traced it is unrolled."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i in range(x.shape[0]):
+            x = x + i
+        return x
+
+
+class Branch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 1e9:
+            x = -x
+        return x * 2
+
+
+def problem_of(module: nn.Module, *args: Any, **options: Any) -> Problem:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.export(module, args, **options)
+    return caught.value.problem
+
+
+def test_a_scripted_module_keeps_its_loop() -> None:
+    scripted = torch.jit.script(Counting())
+    result = onnxsmith.export(scripted, (torch.rand(2, 3),), dynamic={"x": {0: "batch"}})
+    assert result.ok
+    assert "torch.jit.trace" in result.report.part(Capture).how
+    assert "scripted" in result.report.part(Capture).tried[0]
+    assert len(result.report.part(Verification).sizes["batch"]) > 1
+
+
+def test_a_loop_that_a_trace_unrolls_is_found() -> None:
+    problem = problem_of(Counting(), torch.rand(2, 3), dynamic={"x": {0: "batch"}})
+    assert problem.id == "export/frozen-axis"
+    assert "other results" in problem.why
+
+
+def test_a_branch_on_data_is_refused_with_its_line() -> None:
+    problem = problem_of(Branch(), torch.rand(2, 3))
+    assert problem.id == "export/capture-failed"
+    assert "tried as well" in problem.why
+    by_name = onnxsmith.export(Branch(), (torch.rand(2, 3),), strategy="torchscript")
+    assert by_name.ok
+    assert any("test_torchscript.py" in note and "fixed" in note for note in by_name.report.part(Capture).notes)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_keep_time_and_batch_open(layer: type[nn.Module]) -> None:
+    result = onnxsmith.export(layer(4, 3), (torch.rand(5, 2, 4),), dynamic={"input": {0: "time", 1: "batch"}})
+    assert result.ok
+    sizes = result.report.part(Verification).sizes
+    assert len(sizes["time"]) > 1
+    assert len(sizes["batch"]) > 1
+
+
+@pytest.mark.parametrize("opset", [9, 12])
+def test_low_opsets(opset: int) -> None:
+    capture = onnxsmith.export(nn.Linear(3, 2), (torch.rand(2, 3),), opset=opset).report.part(Capture)
+    assert capture.opset_got == opset
+    assert capture.opset_how == "emitted as such"
+
+
+def test_an_input_that_is_not_used_stays_where_it_is() -> None:
+    class Second(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"twice": b * 2}
+
+    result = onnxsmith.export(Second(), (torch.rand(3), torch.rand(2, 2)), strategy="torchscript")
+    assert result.ok
+    assert [port.name for port in result.report.part(Capture).inputs] == ["a", "b"]
+    assert [port.used for port in result.report.part(Capture).inputs] == [False, True]
+
+
+def test_parameters_are_called_what_the_module_calls_them(tmp_path: Path) -> None:
+    result = onnxsmith.export(
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU()), (torch.rand(2, 3),), strategy="torchscript", simplify=False
+    )
+    assert result.model is not None
+    assert {"0.weight", "0.bias"} <= set(result.model.graph.initializers)
+
+
+def test_a_process_that_dies_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torchscript, "_export", lambda *_: os.kill(os.getpid(), signal.SIGSEGV))
+    problem = problem_of(nn.Linear(3, 2), torch.rand(2, 3), strategy="torchscript")
+    assert problem.id == "export/capture-failed"
+    assert "SIGSEGV" in problem.why
+
+
+def test_there_is_no_other_strategy() -> None:
+    problem = problem_of(nn.Linear(3, 2), torch.rand(2, 3), strategy="best")
+    assert problem.id == "export/unknown-strategy"
+    assert "torchscript" in problem.fix
