@@ -26,6 +26,7 @@ from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 
 _OLDEST, _NEWEST = 7, 20
 """Opsets that this exporter emits; others are reached by conversion."""
+_TIME_LIMIT = 1800.0
 _TORCH = Path(torch.__file__).parent
 _INPUT = "onnxsmith_input_"
 _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Using len to get tensor shape")
@@ -92,9 +93,11 @@ def _in_child(program: TorchProgram, example: Example, opset: int | None, path: 
         child.start()
     theirs.close()
     try:
+        if not ours.poll(_TIME_LIMIT):
+            child.kill()
         fixed, error = ours.recv()
     except EOFError:
-        fixed, error = (), "it died"
+        fixed, error = (), "it died, or took longer than half an hour"
     child.join()
     if not error:
         return tuple(fixed)
