@@ -25,23 +25,19 @@ def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
 
     An initializer that is also a graph input is a default, which the caller may replace, so it is no constant.
     """
-    if value is None or (value.is_initializer() and value.is_graph_input()):
-        return None
-    if not value.is_initializer() and (value.producer() is None or not _is_constant_node(value.producer())):
+    if value is None or not is_constant(value):
         return None
     tensor = ir.convenience.get_const_tensor(value)
     return None if tensor is None else tensor.numpy()
 
 
-def is_constant(value: ir.Value) -> bool:
-    """Whether the value never changes, without reading it; see `constant`."""
+def is_constant(value: ir.Value | None) -> bool:
+    """Whether there is a value and it never changes, without reading it; see `constant`."""
+    if value is None:
+        return False
     if value.is_initializer():
         return value.const_value is not None and not value.is_graph_input()
     node = value.producer()
-    return node is not None and node.op_type == "Constant" and not node.domain
-
-
-def _is_constant_node(node: ir.Node | None) -> bool:
     return node is not None and node.op_type == "Constant" and not node.domain
 
 

@@ -8,6 +8,13 @@ DECLARED = "onnxsmith.declared"
 """Key of a value's `meta`: the shape that the file declares for the value of this name."""
 
 
+def can_be_output(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
+    """Whether a value can be one more output of a graph: each output needs a value of its own, made by a node of its
+    own graph."""
+    maker = value.producer()
+    return maker is not None and maker.graph is graph and not value.is_graph_output()
+
+
 def take_over(old: ir.Value, new: ir.Value, *, named: bool = False) -> None:
     """`new` stands wherever `old` stood. It takes the name, too, where `old` is a graph output or `named` asks for it;
     `old` is called something else then."""

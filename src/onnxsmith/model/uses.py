@@ -7,6 +7,11 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 
+def is_read_outside(value: ir.Value, inside: Collection[ir.Node]) -> bool:
+    """Whether a graph gives the value out, or a node that is not `inside` reads it."""
+    return value.is_graph_output() or any(reader not in inside for reader in value.consumers())
+
+
 def freed(node: ir.Node, kept: Collection[ir.Value] = (), most: int = 64) -> int:
     """How many nodes nobody needs once nobody needs this one: itself, and what was made for it alone. Constants do not
     count, nor do makers of what is `kept`; of more than `most`, the rest is not looked at."""
@@ -17,11 +22,7 @@ def freed(node: ir.Node, kept: Collection[ir.Value] = (), most: int = 64) -> int
             made_by = value.producer() if value is not None else None
             if made_by is None or made_by in gone or made_by.graph is not node.graph or made_by.op_type == "Constant":
                 continue
-            if all(one not in kept and _is_read_by(one, gone) for one in made_by.outputs):
+            if not any(one in kept or is_read_outside(one, gone) for one in made_by.outputs):
                 gone.add(made_by)
                 queue.append(made_by)
     return len(gone)
-
-
-def _is_read_by(value: ir.Value, nodes: Collection[ir.Node]) -> bool:
-    return not value.is_graph_output() and all(use.node in nodes for use in value.uses())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from onnxsmith.model import facts
+from onnxsmith.model.uses import is_read_outside
 from onnxsmith.rules._layout import ELEMENTWISE, perm_of
 
 Row = tuple[ir.Value, ...]
@@ -40,8 +41,7 @@ class Alike:
         every = self.nodes()
         inside = {*every, self._reader}
         for node in every:
-            value = node.outputs[0]
-            if value.is_graph_output() or any(reader not in inside for reader in value.consumers()):
+            if is_read_outside(node.outputs[0], inside):
                 yield node
 
     def _grow(self, row: Row, axis: int) -> None:

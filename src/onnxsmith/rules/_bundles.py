@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts
 from onnxsmith.model.contents import contents
+from onnxsmith.model.uses import is_read_outside
 from onnxsmith.rules import _order, _split
 
 _MOST_STEPS = 32
@@ -150,7 +151,7 @@ class Region:
             if place is not None:
                 if place[1] != 0 or place[0].values[index] is not two:
                     return False
-            elif one is not two and not (_is_constant(one) and _is_constant(two)):
+            elif one is not two and not (facts.is_constant(one) and facts.is_constant(two)):
                 return False
         return True
 
@@ -188,7 +189,7 @@ class Region:
         return [
             one
             for one in found
-            if any(self._place[value][0] is one and _is_read_outside(value, inside) for value in one.values)
+            if any(self._place[value][0] is one and is_read_outside(value, inside) for value in one.values)
         ]
 
     @property
@@ -235,21 +236,17 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
 
 def _differences(one: ir.Node, two: ir.Node) -> int:
     """How many constants of two nodes are not equal; of long ones, not the same."""
-    return sum(not alike(pair) for pair in zip(one.inputs, two.inputs, strict=True) if all(map(_is_constant, pair)))
+    return sum(
+        not alike(pair) for pair in zip(one.inputs, two.inputs, strict=True) if all(map(facts.is_constant, pair))
+    )
 
 
 def alike(values: Sequence[ir.Value | None]) -> bool:
     """Whether the values are the same, or equal short constants."""
     if all(value is values[0] for value in values):
         return True
-    tensors = [ir.convenience.get_const_tensor(value) if _is_constant(value) else None for value in values if value]
+    tensors = [
+        ir.convenience.get_const_tensor(value) if facts.is_constant(value) else None for value in values if value
+    ]
     known = [tensor for tensor in tensors if tensor is not None and tensor.size <= _SHORT]
     return len(known) == len(values) and len({contents(tensor) for tensor in known}) == 1
-
-
-def _is_constant(value: ir.Value | None) -> bool:
-    return value is not None and facts.is_constant(value)
-
-
-def _is_read_outside(value: ir.Value, inside: set[ir.Node]) -> bool:
-    return value.is_graph_output() or any(reader not in inside for reader in value.consumers())

@@ -188,13 +188,9 @@ def _unsqueeze(node: ir.Node, perm: Perm) -> Moved | None:
     return _with_axes(node, places, tuple(old.index(axis) for axis in perm if axis not in new))
 
 
-def _is_constant(value: ir.Value | None) -> bool:
-    return value is not None and facts.is_constant(value)
-
-
 def _keeps_last(node: ir.Node, perm: Perm) -> Moved | None:
     """A product with a constant matrix: the last axis is not to move."""
-    if rank(node.inputs[1]) != 2 or not _is_constant(node.inputs[1]) or perm[-1] != len(perm) - 1:
+    if rank(node.inputs[1]) != 2 or not facts.is_constant(node.inputs[1]) or perm[-1] != len(perm) - 1:
         return None
     return Moved({0: perm})
 

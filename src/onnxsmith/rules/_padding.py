@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,9 +75,9 @@ def _axes(node: ir.Node, count: int) -> tuple[int, list[int]] | NoMatch:
 class PadInto(Rule):
     """A Pad of the axes over which a window moves, before an operator that pads too."""
 
+    @abstractmethod
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
         """Why the operator cannot do what the Pad does, which pads with `value`; `pads` is what it would pad in all."""
-        raise NotImplementedError
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         pad = maker(node.inputs[0], node, "Pad")

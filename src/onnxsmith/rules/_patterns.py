@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts, symbols
+from onnxsmith.model.uses import is_read_outside
 from onnxsmith.rules.base import Match, NoMatch
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
@@ -71,10 +72,9 @@ def passed_on(match: Match) -> ir.Value:
 
 def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
     """The refusal to replace `nodes`, the anchor first, where a result of the others is read outside of them."""
-    inside = {id(node) for node in nodes}
     for node in nodes[1:]:
         for value in node.outputs:
-            if value.is_graph_output() or any(id(reader) not in inside for reader in value.consumers()):
+            if is_read_outside(value, nodes):
                 return NoMatch(f"a result of {node.op_type} in the middle is used elsewhere too", value.name or "")
     return None
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import provenance, walk
 from onnxsmith.model.fresh import Names
-from onnxsmith.model.takeover import take_over
+from onnxsmith.model.takeover import can_be_output, take_over
 from onnxsmith.rules.base import Match, NoMatch, Rule
 from onnxsmith.simplifier.state import State
 
@@ -77,12 +77,10 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
 
 
 def _own(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
-    """`new`, or an Identity of it where it cannot be the graph output that `old` is: each output needs a value of its
-    own, made by a node of its own graph."""
-    if not old.is_graph_output() or new in [value for node in tape.nodes for value in node.outputs]:
-        return new
-    maker, place = new.producer(), old.producer()
-    if maker is not None and place is not None and maker.graph is place.graph and not new.is_graph_output():
+    """`new`, or an Identity of it where it cannot be the graph output that `old` is."""
+    place = old.producer()
+    is_made_here = new.producer() in tape.nodes
+    if not old.is_graph_output() or is_made_here or (place is not None and can_be_output(new, place.graph)):
         return new
     return tape.op("Identity", [new])
 

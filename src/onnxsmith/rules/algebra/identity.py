@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.model.takeover import can_be_output
+from onnxsmith.rules._patterns import passed_on, passes_on
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
@@ -32,18 +34,10 @@ class Identity(Rule):
     exactness = Exactness.BITWISE
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        source = node.inputs[0]
-        if source is None:
-            return None
-        if node.outputs[0].is_graph_output():
-            producer = source.producer()
-            if producer is None or producer.graph is not node.graph or source.is_graph_output():
-                return NoMatch(
-                    "the result is a graph output, which needs a value of its own", node.outputs[0].name or ""
-                )
-        return Match(node, (node,))
+        source, result = node.inputs[0], node.outputs[0]
+        if source is not None and result.is_graph_output() and not can_be_output(source, node.graph):
+            return NoMatch("the result is a graph output, which needs a value of its own", result.name or "")
+        return passes_on(node)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        source = match.node.inputs[0]
-        assert source is not None
-        return source
+        return passed_on(match)

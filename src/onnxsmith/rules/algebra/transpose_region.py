@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
+from onnxsmith.model.uses import is_read_outside
 from onnxsmith.rules._layout import ELEMENTWISE, Moved, Perm, moved, perm_of
 from onnxsmith.rules._order import first
 from onnxsmith.rules._patterns import maker
@@ -113,8 +114,7 @@ class _Region:
             self._left_out |= read
 
     def _is_read_outside(self, value: ir.Value) -> bool:
-        inside = (*self.nodes, self._anchor)
-        return value.is_graph_output() or any(reader not in inside for reader in value.consumers())
+        return is_read_outside(value, {*self.nodes, self._anchor})
 
     def _take(self, value: ir.Value, perm: Perm) -> bool:
         """Notes how the value is permuted, and takes in what makes it; False where one value would be permuted in two
