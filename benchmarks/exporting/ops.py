@@ -1,0 +1,128 @@
+"""PyTorch's own operator database: every OpInfo with float32, or a dtype it has; up to four samples.
+
+Needs torch's testing dependencies (expecttest). Without scipy the database of torch 2.13 has 681 operators.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from exporting.suite import Call
+
+SAMPLES = 4
+_DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64, torch.float64, torch.float16, torch.bfloat16)
+_UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "empty_permuted")
+
+
+class _Op(torch.nn.Module):
+    """An operator with the processing that its samples ask for (a singular vector's sign is nobody's business)."""
+
+    def __init__(self, op: Any, process: Any) -> None:
+        super().__init__()
+        self.op, self.process = op, process
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.process(self.op(*args, **kwargs))
+
+
+@cache
+def _database() -> dict[str, Any]:
+    from torch.testing._internal import common_methods_invocations, common_utils
+
+    for place in (common_methods_invocations, common_utils):
+        place.wrapper_set_seed = _unseeded  # a seed set inside an operator is no part of it
+    op_db = common_methods_invocations.op_db
+    return {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in op_db}
+
+
+def _unseeded(op: Any, *args: Any, **kwargs: Any) -> Any:
+    return op(*args, **kwargs)
+
+
+def names() -> list[str]:
+    """Every operator, with its variant."""
+    return list(_database())
+
+
+def calls(name: str) -> Iterator[Call]:
+    """Up to four samples, then the first of them whose result follows a larger batch, with a dynamic batch."""
+    op = _database()[name]
+    dtype = next(iter([t for t in _DTYPES if t in op.supported_dtypes("cpu")] or op.supported_dtypes("cpu")))
+    found = []
+    torch.manual_seed(0)
+    for index, sample in enumerate(itertools.islice(_samples(op, dtype), SAMPLES)):
+        module = _Op(op.op, sample.output_process_fn_grad).eval()
+        args, kwargs = pytree.tree_map(_plain, ((sample.input, *sample.args), dict(sample.kwargs)))
+        call = _call(str(index), module, args, kwargs, op)
+        if call is not None:
+            found.append(call)
+            yield call
+    for call in found:
+        batched = _batched(call)
+        if batched is not None:
+            yield batched
+            return
+
+
+def _samples(op: Any, dtype: torch.dtype) -> Iterator[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield from op.sample_inputs("cpu", dtype, requires_grad=False)
+
+
+def _plain(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _call(label: str, module: _Op, args: Any, kwargs: Mapping[str, Any], op: Any) -> Call | None:
+    if not any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves((args, dict(kwargs)))):
+        return None
+    try:
+        first, second = (_eager(module, args, kwargs, seed) for seed in (1, 2))
+    except Exception:  # noqa: BLE001 — a sample that torch refuses is no sample
+        return None
+    leaves = pytree.tree_leaves(first)
+    if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        return None
+    random = op.name in _UNINITIALISED or not all(
+        torch.equal(a.nan_to_num() if a.is_floating_point() else a, b.nan_to_num() if b.is_floating_point() else b)
+        for a, b in zip(leaves, pytree.tree_leaves(second), strict=True)
+        if a.shape == b.shape
+    )
+    return Call(label, module, args, kwargs, random=random)
+
+
+def _eager(module: torch.nn.Module, args: Any, kwargs: Mapping[str, Any], seed: int) -> Any:
+    torch.manual_seed(seed)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module(*pytree.tree_map(_plain, args), **pytree.tree_map(_plain, dict(kwargs)))
+
+
+def _batched(call: Call) -> Call | None:
+    """The call with a dynamic first axis, where all tensors share its size and doubling it doubles every result."""
+    tensors = [leaf for leaf in pytree.tree_leaves((call.args, dict(call.kwargs))) if isinstance(leaf, torch.Tensor)]
+    sizes = {tensor.shape[0] if tensor.dim() else 0 for tensor in tensors}
+    if len(sizes) != 1 or min(sizes) < 2 or any(tensor.dim() < 2 for tensor in tensors):
+        return None
+
+    def twice(leaf: Any) -> Any:
+        return torch.cat([leaf, leaf]) if isinstance(leaf, torch.Tensor) else leaf
+
+    args, kwargs = pytree.tree_map(twice, (call.args, dict(call.kwargs)))
+    try:
+        once, again = _eager(call.module, call.args, call.kwargs, 1), _eager(call.module, args, kwargs, 1)
+    except Exception:  # noqa: BLE001 — an operator that fixes the size
+        return None
+    for a, b in zip(pytree.tree_leaves(once), pytree.tree_leaves(again), strict=True):
+        if a.dim() == 0 or b.shape != (2 * a.shape[0], *a.shape[1:]):
+            return None
+    dynamic = {index: {0: "batch"} for index in range(len(tensors))}
+    return Call(f"{call.label}-batch", call.module, call.args, call.kwargs, dynamic, [(args, kwargs)], call.random)
