@@ -1,6 +1,6 @@
 """Notices, while torch traces, which line of the user's code turned a dynamic size into a constant.
 
-torch logs each decision of its shape environment (`create_symbol s0 = 2 for L['x'].size()[0]`, then
+torch logs each decision of its shape environment (`create_symbol s0 = 2 for L["tensors"][0].size()[0]`, then
 `set_replacement s0 = 2`) at the moment it is made, so the call stack at that moment leads through the user's line. Its
 exception names neither the line nor the input.
 """
@@ -18,16 +18,16 @@ from types import FrameType
 from onnxsmith.sources.factory import is_installed
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
-_CREATED = re.compile(r"create_symbol (\w+) = \d+ for L(\S+)\.size\(\)\[(\d+)\]")
+_CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
 _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
-_STEP = re.compile(r"\['?([^'\]]+)'?\]")
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """An axis of an input that became the constant `value` at `line` (`file:line`, empty outside the user's code)."""
+    """An axis of a tensor, by its number among the inputs, that became the constant `value` at `line` (`file:line`,
+    empty outside the user's code)."""
 
-    port: str
+    tensor: int
     axis: int
     value: int
     line: str
@@ -38,17 +38,17 @@ class Watch:
     """What was seen."""
 
     frozen: list[Frozen] = field(default_factory=list)
-    _axes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, message: str, frame: FrameType | None) -> None:
         """Takes in one line of torch's log."""
         created = _CREATED.search(message)
         if created:
-            self._axes[created[1]] = (".".join(_STEP.findall(created[2])), int(created[3]))
+            self._axes[created[1]] = (int(created[2]), int(created[3]))
         replaced = _REPLACED.search(message)
         if replaced and replaced[1] in self._axes:
-            port, axis = self._axes[replaced[1]]
-            self.frozen.append(Frozen(port, axis, int(replaced[2]), _users(frame)))
+            tensor, axis = self._axes[replaced[1]]
+            self.frozen.append(Frozen(tensor, axis, int(replaced[2]), _users(frame)))
 
 
 def _users(frame: FrameType | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 import warnings
@@ -12,13 +11,13 @@ from typing import Any
 
 import torch
 from torch.export import Dim, ExportedProgram
-from torch.utils import _pytree as pytree
 
+from onnxsmith.exporter.flat import Flat, own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, Watch, watching
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 from onnxsmith.sources.factory import user_line
 
 _OLDEST, _NEWEST = 18, 23
@@ -40,11 +39,11 @@ class TorchExport(Strategy):
                 why="it is compiled already; its Python source, which torch.export follows, is gone",
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
-        args, kwargs = program.arguments(example)
+        tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
         with _quiet(), memoised(), watching() as watch:
             try:
                 exported = torch.export.export(
-                    program.module, args, kwargs, dynamic_shapes=_dynamic_shapes(program, args, kwargs), strict=False
+                    Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
                 )
             except Exception as error:
                 raise _explain_capture(error, program, watch) from error
@@ -56,40 +55,20 @@ class TorchExport(Strategy):
         assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
-        return Captured(translated.model, how, bounds, tuple(_mutations(translated.exported_program)))
+        restore_names(translated.model, program)
+        return Captured(translated.model, how, bounds, tuple(_mutations(translated.exported_program, program)))
 
 
 def _emitted(opset: int | None) -> int | None:
     return None if opset is None else min(max(opset, _OLDEST), _NEWEST)
 
 
-def _dynamic_shapes(program: TorchProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """torch's nested form: for every tensor the axes that are dynamic, in the structure of the arguments."""
-    ports = {port.name: port for port in program.signature.inputs}
-    names = iter(program.names)
-
-    def axes(leaf: Any) -> Any:
-        name = next(names)
-        if name is None or not isinstance(leaf, torch.Tensor):
-            return None
-        shape = ports[name].shape or ()
-        return {axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str)}
-
-    nested_args, nested_kwargs = pytree.tree_map(axes, (args, kwargs))
-    bound = inspect.signature(program.module.forward).bind(*args, **kwargs)
-    by_name: dict[str, Any] = {}
-    position = iter(nested_args)
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if name in kwargs and kind != bound.signature.parameters[name].VAR_KEYWORD:
-            by_name[name] = nested_kwargs[name]
-        elif kind == bound.signature.parameters[name].VAR_POSITIONAL:
-            by_name[name] = tuple(next(position) for _ in value)
-        elif kind == bound.signature.parameters[name].VAR_KEYWORD:
-            by_name[name] = {key: nested_kwargs[key] for key in value}
-        else:
-            by_name[name] = next(position)
-    return by_name
+def _dynamic_shapes(program: TorchProgram) -> tuple[dict[int, Any], ...]:
+    """For every tensor the axes that are dynamic."""
+    return tuple(
+        {axis: Dim.DYNAMIC for axis, dim in enumerate(port.shape or ()) if isinstance(dim, str)}
+        for port in program.signature.inputs
+    )
 
 
 def _bounds(value: Any) -> tuple[int, int | None]:
@@ -97,12 +76,15 @@ def _bounds(value: Any) -> tuple[int, int | None]:
     return int(value.lower), upper
 
 
-def _mutations(exported: ExportedProgram) -> Iterator[str]:
+def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str]:
     signature: Any = exported.graph_signature
     for output, buffer in signature.buffers_to_mutate.items():
-        yield f"forward writes to the buffer {buffer!r} (as {output}); an ONNX model keeps no state, the write is lost"
+        name = own_name(buffer)
+        yield f"forward writes to the buffer {name!r} (as {output}); an ONNX model keeps no state, the write is lost"
+    inputs = dict(zip(signature.user_inputs, (port.name for port in program.signature.inputs), strict=False))
     for output, name in signature.user_inputs_to_mutate.items():
-        yield f"forward writes to its input {name!r} (as {output}); in ONNX inputs are not written to"
+        own = inputs.get(name, name)
+        yield f"forward writes to its input {own!r} (as {output}); in ONNX inputs are not written to"
 
 
 def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> OnnxsmithError:
@@ -130,16 +112,16 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
 
 
 def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
-    dims = {port.name: port.shape or () for port in program.signature.inputs}
     first = found[0]
-    named = "".join(f" ({dim})" for dim in dims.get(first.port, ())[first.axis : first.axis + 1])
+    port = program.signature.inputs[first.tensor]
+    named = "".join(f" ({dim})" for dim in (port.shape or ())[first.axis : first.axis + 1])
     return problem(
         "export/frozen-axis",
-        f"axis {first.axis} of input {first.port!r}{named} is fixed to {first.value} by the model",
+        f"axis {first.axis} of input {port.name!r}{named} is fixed to {first.value} by the model",
         where=first.line,
         why="what this line does holds for one size only: a number in the code, a shape that has to fit another, "
         "or a size taken as a Python number",
-        fix=f"leave {first.port}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
+        fix=f"leave {port.name}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
         "x.shape[i] without int()",
     )
 

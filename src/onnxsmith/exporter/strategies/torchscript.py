@@ -17,8 +17,8 @@ from typing import Any
 import onnx_ir as ir
 import torch
 from torch.jit._trace import TracerWarning
-from torch.utils import _pytree as pytree
 
+from onnxsmith.exporter.flat import Flat, restore_names
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.model.load import load
 from onnxsmith.problem import problem
@@ -52,29 +52,10 @@ class TorchScript(Strategy):
             for value in model.graph.initializers.values():
                 if isinstance(value.const_value, ir.ExternalTensor):
                     value.const_value = ir.tensor(value.const_value.numpy().copy(), name=value.name)
-        _own_names(model, program)
+        restore_names(model, program)
         _all_inputs(model, program)
         notes = tuple(f"{line}: fixed to what the example has there" for line in fixed)
         return Captured(model, f"{self.title}, torch {torch.__version__}", notes=notes, fixed=fixed)
-
-
-class _Flat(torch.nn.Module):
-    """The module as a function of tensors, in the order of the program's inputs, that gives tensors."""
-
-    def __init__(self, program: TorchProgram) -> None:
-        super().__init__()
-        self.module = program.module
-        self._program = (program,)
-
-    def forward(self, *tensors: torch.Tensor) -> Any:
-        (program,) = self._program
-        given = dict(zip([port.name for port in program.signature.inputs], tensors, strict=True))
-        leaves = [
-            leaf if name is None else given[name] for name, leaf in zip(program.names, program.leaves, strict=True)
-        ]
-        args, kwargs = program.rebuild(leaves)
-        found = [leaf for leaf in pytree.tree_leaves(self.module(*args, **kwargs)) if leaf is not None]
-        return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in found)
 
 
 def _in_child(program: TorchProgram, example: Example, opset: int | None, path: Path) -> tuple[str, ...]:
@@ -141,7 +122,7 @@ def _export(program: TorchProgram, example: Example, opset: int | None, path: Pa
         if (axes := {axis: dim for axis, dim in enumerate(port.shape or ()) if isinstance(dim, str)})
     }
     tensors = tuple(to_tensor(example[port.name]) for port in ports)
-    flat: Any = _Flat(program).eval()
+    flat: Any = Flat(program)
     if any(isinstance(part, torch.jit.ScriptModule) for part in program.module.modules()):
         flat = torch.jit.trace(flat, tensors, check_trace=False)  # type: ignore[no-untyped-call]  # keeps what is scripted
     torch.onnx.export(
@@ -163,17 +144,6 @@ def _silent() -> Iterator[list[warnings.WarningMessage]]:
         warnings.simplefilter("always")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             yield said
-
-
-def _own_names(model: ir.Model, program: TorchProgram) -> None:
-    """Parameters are called what the module calls them, which is an attribute of what was traced."""
-    known = program.module.state_dict()
-    for name, value in list(model.graph.initializers.items()):
-        own = name.removeprefix("module.")
-        if own != name and own in known and own not in model.graph.initializers:
-            del model.graph.initializers[name]
-            value.name = own
-            model.graph.register_initializer(value)
 
 
 def _all_inputs(model: ir.Model, program: TorchProgram) -> None:
