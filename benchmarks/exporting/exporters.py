@@ -33,15 +33,20 @@ def torchscript(call: Call, path: Path) -> None:
     torch.onnx.export(module, call.args, str(path), dynamo=False, input_names=names, dynamic_axes=axes)
 
 
-def ours(call: Call, path: Path) -> None:
+def ours(call: Call, path: Path, **options: Any) -> None:
     """`onnxsmith.export`, as a user would call it."""
     import onnxsmith
 
     names = _names(call)
     dynamic = {names[index]: dict(found) for index, found in call.dynamic.items()}
-    result = onnxsmith.export(call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic)
+    result = onnxsmith.export(call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic, **options)
     if not result.path:
         raise RuntimeError(f"{result.report.verdict.name}: {result.report.headline}")
+
+
+def capture(call: Call, path: Path) -> None:
+    """The first strategy alone, unverified and not simplified: quick, to see what the translations come to."""
+    ours(call, path, strategy="torch-export", simplify=False, verify=False)
 
 
 def _names(call: Call) -> list[str]:
@@ -70,7 +75,7 @@ def _dynamic_shapes(call: Call) -> Any:
     def axes(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return None
-        return {axis: torch.export.Dim.DYNAMIC for axis in call.dynamic.get(next(count), {})}
+        return dict.fromkeys(call.dynamic.get(next(count), {}), torch.export.Dim.DYNAMIC)
 
     args, kwargs = pytree.tree_map(axes, (call.args, dict(call.kwargs)))
     bound = inspect.signature(call.module.forward).bind(*call.args, **call.kwargs)
@@ -87,7 +92,12 @@ def _dynamic_shapes(call: Call) -> Any:
     return found
 
 
-EXPORTERS: dict[str, Callable[[Call, Path], None]] = {"torch": plain_torch, "torchscript": torchscript, "ours": ours}
+EXPORTERS: dict[str, Callable[[Call, Path], None]] = {
+    "torch": plain_torch,
+    "torchscript": torchscript,
+    "ours": ours,
+    "capture": capture,
+}
 
 
 def export(tool: str, call: Call, path: Path) -> None:

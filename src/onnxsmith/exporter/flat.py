@@ -1,7 +1,7 @@
 """A module of any interface as a function of tensors that gives tensors, and its graph with the module's own names.
 
-Exporters differ in what they make of keywords, nested arguments, classes and None. All of it is rebuilt inside `Flat`, so
-that what they see is the same for every module: one tensor after the other.
+Exporters differ in what they make of keywords, nested arguments, classes and None. All of it is rebuilt inside `Flat`,
+so that what they see is the same for every module: one tensor after the other.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from onnxsmith.exporter.flat import Flat, own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, Watch, watching
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
+from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 from onnxsmith.sources.factory import user_line
@@ -40,7 +41,7 @@ class TorchExport(Strategy):
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
         tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
-        with _quiet(), memoised(), watching() as watch:
+        with _quiet(), memoised(), translating(), watching() as watch:
             try:
                 exported = torch.export.export(
                     Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False

@@ -1,0 +1,79 @@
+"""Every translation against PyTorch: its samples exported, run by ONNX Runtime, and held to the operator itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+import onnxsmith
+from onnxsmith.exporter.translating import overloads, translations
+from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.report.base import Verdict
+from onnxsmith.report.parts.verification import Verification
+
+NAMES = sorted(translations())
+
+
+class Calls(torch.nn.Module):
+    """Calls of operators, one after the other: tensors come as inputs, everything else is a constant."""
+
+    def __init__(self, calls: Sequence[tuple[Any, Sample]]) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def forward(self, *tensors: torch.Tensor) -> list[Any]:
+        given = iter(tensors)
+        results = []
+        for op, sample in self.calls:
+            args, kwargs = pytree.tree_map(
+                lambda leaf: next(given) if isinstance(leaf, torch.Tensor) else leaf, (sample.args, dict(sample.kwargs))
+            )
+            results.append([leaf for leaf in pytree.tree_leaves(op(*args, **kwargs)) if leaf is not None])
+        return results
+
+
+def operator(translation: Translation, sample: Sample) -> Any:
+    target = sample.target or translation.targets[0]
+    found = list(overloads(target))
+    assert found, f"this torch has no {target}"
+    packet = getattr(getattr(torch.ops, target.partition("::")[0]), target.partition("::")[2].partition(".")[0])
+    return found[0] if "." in target else packet
+
+
+def tensors(samples: Sequence[Sample]) -> list[torch.Tensor]:
+    leaves = pytree.tree_leaves([(sample.args, dict(sample.kwargs)) for sample in samples])
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def exported(translation: Translation, samples: Sequence[Sample], dynamic: dict[str, dict[int, str]]) -> None:
+    module = Calls([(operator(translation, sample), sample) for sample in samples])
+    result = onnxsmith.export(module, tensors(samples), dynamic=dynamic, strategy="torch-export")
+    differs = [check for check in result.report.part(Verification).outputs if not check.equal]
+    assert result.report.verdict is Verdict.DONE, differs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_translation_gives_what_pytorch_gives(name: str) -> None:
+    torch.manual_seed(0)
+    translation = translations()[name]
+    samples = list(translation.samples())
+    assert samples
+    fixed = [sample for sample in samples if not sample.dynamic]
+    if fixed:
+        exported(translation, fixed, {})
+    for sample in samples:
+        if sample.dynamic:
+            axes = {f"tensors.{index}": dict(found) for index, found in sample.dynamic.items()}
+            exported(translation, [sample], axes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_translation_has_targets_that_exist(name: str) -> None:
+    translation = translations()[name]
+    assert translation.targets
+    for target in translation.targets:
+        assert list(overloads(target)), target
