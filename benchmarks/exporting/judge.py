@@ -1,4 +1,4 @@
-"""Is an exported file right? ONNX Runtime against the module, on the arguments and on other sizes, by no code of ours."""
+"""Is an exported file right? ONNX Runtime beside the module, at other sizes too, by no code of ours."""
 
 from __future__ import annotations
 

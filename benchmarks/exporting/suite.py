@@ -13,8 +13,8 @@ import torch
 class Call:
     """A module, one call of it, and the axes that are to stay dynamic.
 
-    `others` are more arguments of the same structure, other sizes along the dynamic axes; an exported file has to answer
-    as the module does on them too. `random` says that values are not to be compared, only dtypes and shapes.
+    `others` are more arguments of the same structure, other sizes along the dynamic axes; an exported file has to
+    answer as the module does on them too. `random` says that values are not to be compared, only dtypes and shapes.
     """
 
     label: str

@@ -1,8 +1,8 @@
 """Takes computations on tensors without elements out of an exported program.
 
-What an operator makes of empty tensors does not depend on anything: the sum is 0, the mean is NaN, a slice of nothing is
-nothing. Runtimes are at odds on such nodes (onnxruntime 1.31 gives a ReduceSum over an axis of length 0 the wrong rank),
-so they are worked out here, where sizes are known.
+What an operator makes of empty tensors does not depend on anything: the sum is 0, the mean is NaN, a slice of nothing
+is nothing. Runtimes are at odds on such nodes (onnxruntime 1.31 gives a ReduceSum over an axis of length 0 the wrong
+rank), so they are worked out here, where sizes are known.
 """
 
 from __future__ import annotations
