@@ -33,7 +33,7 @@ def fold_empty(module: torch.fx.GraphModule) -> None:
         made.meta = dict(node.meta)
         node.replace_all_uses_with(made)
         graph.erase_node(node)
-        made._rename(node.name)  # the program's signature knows its outputs by name
+        made.name = node.name  # the program's signature knows its outputs by name
     module.recompile()
 
 
