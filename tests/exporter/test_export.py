@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
@@ -341,12 +343,48 @@ def test_a_number_among_the_results_is_refused() -> None:
     assert "3, a int" in problem.what
 
 
-def test_a_random_model_is_not_called_verified() -> None:
-    class Noise(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + torch.rand_like(x)
+class Noise(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + torch.rand_like(x), x * 2
 
-    assert problem_of(Noise(), (torch.rand(2, 3),)).id == "verify/nondeterministic"
+
+def test_what_is_drawn_at_random_is_said_and_held_by_its_shape() -> None:
+    result = exported(Noise(), (torch.rand(2, 3),))
+    drawn, other = result.report.part(Verification).outputs
+    assert (drawn.drawn, drawn.compared, other.drawn) == (True, 0, False)
+    assert "drawn at random, so not compared: output.0" in result.report.headline
+    assert any("test_export.py" in note and "random" in note for note in result.report.part(Capture).notes)
+
+
+def test_noise_that_became_a_constant_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "rand_like", lambda x: torch.full_like(x, next(_NUMBERS)))
+    assert onnxsmith.export(Noise(), (torch.rand(2, 3),)).report.verdict is Verdict.DIFFERENT
+
+
+_NUMBERS = itertools.count()
+
+
+class Cancels(nn.Module):
+    """A distance by way of a product of matrices, which loses digits for near rows; its graph has the difference."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 0.01
+        if torch.compiler.is_exporting():
+            return (x - y).square().sum(-1) * self.factor
+        return (x * x).sum(-1) - 2 * (x * y).sum(-1) + (y * y).sum(-1)
+
+
+def test_a_reference_that_loses_digits_does_not_fail_a_graph_that_keeps_them() -> None:
+    result = exported(Cancels(), (torch.rand(5, 64),), strategy="torch-export")
+    (check,) = result.report.part(Verification).outputs
+    assert result.ok
+    assert "float64" in check.weak
+    wrong = onnxsmith.export(Cancels(1.01), (torch.rand(5, 64),), strategy="torch-export")
+    assert wrong.report.verdict is Verdict.DIFFERENT
 
 
 def test_an_operator_without_a_kernel_names_it() -> None:

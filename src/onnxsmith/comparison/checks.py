@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
 
+from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.rounding import Rounding
-from onnxsmith.comparison.tensors import Difference, difference
+from onnxsmith.comparison.tensors import Difference, difference, layout_difference
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.verification import OutputCheck
@@ -20,9 +23,19 @@ _TINY = 1e-12
 class Checks:
     """Collects differences by output."""
 
-    def __init__(self, signature: Signature, roundings: Mapping[str, Rounding]) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        roundings: Mapping[str, Rounding],
+        *,
+        drawn: Set[str] = frozenset(),
+        arbiter: Arbiter | None = None,
+    ) -> None:
         self._ports = signature.outputs
         self._roundings = roundings
+        self._drawn = drawn
+        self._arbiter = arbiter
+        self._settled: dict[str, str] = {}
         self._worst: dict[str, Difference] = {port.name: Difference() for port in self._ports}
         self._where: dict[str, str] = {}
         self._still: set[str] = set()
@@ -37,13 +50,30 @@ class Checks:
                 found = Difference(f"the candidate refuses an input that the reference takes: {refused}")
             elif port.name not in answer:
                 found = Difference("the candidate has no such output")
+            elif port.name in self._drawn:
+                found = layout_difference(run.outputs[port.name], answer[port.name])
             else:
-                found = difference(run.outputs[port.name], answer[port.name], *self._bounds(port.name))
+                found = self._difference(run, port.name, answer[port.name])
             self._compared[port.name] += found.compared
             worst = self._worst[port.name]
             if (bool(found.reason), found.worst_rel, found.scale) > (bool(worst.reason), worst.worst_rel, worst.scale):
                 self._worst[port.name] = found
                 self._where[port.name] = run.feed.label
+
+    def refuse(self, name: str, reason: str, where: str) -> None:
+        """Takes in what is wrong with an output beyond its values."""
+        if not self._worst[name].reason:
+            self._worst[name] = Difference(reason)
+            self._where[name] = where
+
+    def _difference(self, run: Run, name: str, value: Any) -> Difference:
+        found = difference(run.outputs[name], value, *self._bounds(name))
+        if found.reason and self._arbiter is not None:
+            settled = self._arbiter.settle(run, name, value, *self._bounds(name))
+            if settled:
+                self._settled[name] = settled
+                return replace(found, reason="")
+        return found
 
     def _bounds(self, name: str) -> tuple[float, float]:
         rounding = self._roundings.get(name)
@@ -77,11 +107,16 @@ class Checks:
             reason=worst.reason,
             where=self._where.get(name, "") if worst.reason else "",
             weak=self._weakness(name, worst, floating),
+            drawn=name in self._drawn,
         )
 
     def _weakness(self, name: str, worst: Difference, floating: bool) -> str:
         if worst.reason:
             return ""
+        if name in self._drawn:
+            return "it is drawn at random: only its dtype and shape were compared, and that it changes from run to run"
+        if name in self._settled:
+            return self._settled[name]
         if self._compared[name] == 0:
             return "nothing was compared: it was empty or NaN on every input"
         if floating and worst.scale < _TINY:

@@ -33,4 +33,6 @@ def ending(part: Verification) -> str:
     """How a headline ends."""
     if not part.verified:
         return "NOT VERIFIED"
-    return f"{'verified' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs"
+    drawn = ", ".join(output.name for output in part.outputs if output.drawn)
+    but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
+    return f"{'verified' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs{but}"

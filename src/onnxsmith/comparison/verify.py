@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnxsmith.clock import advance
+from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
-from onnxsmith.comparison.explore import Explorer, Plan, answer, tried
+from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
 from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.tensors import difference
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.verification import Verification
-from onnxsmith.runtimes.base import Session
+from onnxsmith.runtimes.base import Outputs, Session
+
+_DRAWS = 20
+"""Runs after which an output that never changed is not drawn: a coin may fall on one side a few times in a row."""
 
 
 @dataclass(frozen=True)
@@ -27,25 +34,38 @@ class Side:
     session: Session
 
 
-def verify(reference: Side, candidate: Side, plan: Plan, roundings: Mapping[str, Rounding]) -> Verification:
-    """Holds `candidate` to `reference`. `roundings` gives the tolerance of each output by name.
+def verify(
+    reference: Side,
+    candidate: Side,
+    plan: Plan,
+    roundings: Mapping[str, Rounding],
+    arbiter: Arbiter | None = None,
+) -> Verification:
+    """Holds `candidate` to `reference`. `roundings` gives the tolerance of each output by name; `arbiter` is asked
+    where the two differ by more.
 
     Raises:
         OnnxsmithError: `verify/no-valid-input` when the reference takes none of the proposed inputs;
             `verify/nondeterministic` when it answers the same input differently; `verify/nothing-compared` when no
-            output had an element to compare; `runtime/died` or `runtime/timeout` when a side is gone.
+            output had an element to compare though one should have; `runtime/died` or `runtime/timeout` when a side is
+            gone.
     """
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
     runs = list(explorer.runs())
-    checks = Checks(reference.session.signature, roundings)
+    checks = Checks(reference.session.signature, roundings, drawn=explorer.drawn, arbiter=arbiter)
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
         outputs, refusal = answer(candidate.session, run.feed)
         checks.add(run, outputs, refusal)
+    for name in sorted(explorer.drawn):
+        if runs and not _varies(candidate.session, runs[0], name):
+            checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
     checks.judge_movement(runs)
     results = checks.results()
-    if sum(output.compared for output in results) == 0 and not any(output.reason for output in results):
+    shapes = {port.name: port.shape or () for port in candidate.session.signature.outputs}
+    to_compare = [o for o in results if o.name not in explorer.drawn and 0 not in shapes.get(o.name, ())]
+    if to_compare and not any(output.compared or output.reason for output in to_compare):
         raise problem(
             "verify/nothing-compared",
             "not one element could be compared",
@@ -64,6 +84,20 @@ def verify(reference: Side, candidate: Side, plan: Plan, roundings: Mapping[str,
         outputs=results,
         notes=(*mismatch, *explorer.notes),
     )
+
+
+def _varies(session: Session, run: Run, name: str) -> bool:
+    """Whether an output changes from one run to the next on the same input."""
+    first, _ = answer(session, run.feed)
+    for _ in range(_DRAWS):
+        again, _ = answer(session, run.feed)
+        if first is None or again is None or name not in again or difference(first[name], again[name], 0.0).reason:
+            return True
+    return _is_empty(first, name)
+
+
+def _is_empty(outputs: Outputs | None, name: str) -> bool:
+    return outputs is not None and not isinstance(outputs[name], list) and np.asarray(outputs[name]).size == 0
 
 
 def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str, ...]:

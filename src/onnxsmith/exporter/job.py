@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verdict import ending, problems, verdict
@@ -22,6 +23,7 @@ from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import dynamic as dynamic_axes
 from onnxsmith.exporter import program as programs
+from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import Feed, Generator
@@ -40,7 +42,7 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.torch_eager import TorchEager
+from onnxsmith.runtimes.torch_eager import TorchEager, in_double
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.sources import factory
 
@@ -180,11 +182,12 @@ class Job:
             generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
             sizes = capturing.sizes(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
-            plan = Plan(generator, given=(example,), start=sizes, seed=self.settings.seed)
+            plan = Plan(generator, given=(example,), start=sizes, seed=self.settings.seed, random=True)
+            arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
         with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
             reference = Side("PyTorch, eager, on the CPU", a)
             exported = Side(f"the exported model on {name} ({b.provider})", _with_dropped(b, program.signature))
-            return verify(reference, exported, plan, roundings(inferred))
+            return verify(reference, exported, plan, roundings(inferred), arbiter)
 
     def _record(self, model: ir.Model) -> None:
         """What was asked for goes into the file, so that it can be asked for again."""
@@ -205,6 +208,7 @@ class Job:
         notes = list(graph.notes)
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
+        notes += random_nodes(model)
         if not self.settings.weights:
             notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
         leaves = zip(built.program.names, built.program.leaves, strict=True)

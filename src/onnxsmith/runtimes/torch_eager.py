@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,27 @@ class _Memory:
                     tensor.copy_(copy)
                 else:
                     tensor.data = copy
+
+
+def in_double(program: TorchProgram) -> TorchProgram:
+    """The program with everything that is float32, float16 or bfloat16 in float64: module, constants and inputs.
+
+    Raises:
+        OnnxsmithError: `runtime/failed` when the module cannot be copied.
+    """
+    import torch
+
+    try:
+        module = copy.deepcopy(program.module).double()
+    except Exception as error:
+        raise problem("runtime/failed", "the torch module cannot be copied", why=str(error)[:300]) from error
+
+    def rebuild(leaves: Sequence[Any]) -> Any:
+        return program.rebuild(
+            [leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf for leaf in leaves]
+        )
+
+    return replace(program, module=module, rebuild=rebuild)
 
 
 def _shape(value: Value) -> str:

@@ -10,7 +10,8 @@ from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square."""
+    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square. One that
+    is `drawn` at random has no values to compare."""
 
     name: str
     dtype: str
@@ -24,6 +25,7 @@ class OutputCheck:
     reason: str = ""
     where: str = ""
     weak: str = ""
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
