@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -22,13 +22,19 @@ _UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "new_empt
 
 
 class _Op(torch.nn.Module):
-    """An operator with the processing that its samples ask for (a singular vector's sign is nobody's business)."""
+    """An operator as a function of its tensors, everything else bound, with the processing that its samples ask for (a
+    singular vector's sign is nobody's business)."""
 
-    def __init__(self, op: Any, process: Any) -> None:
+    def __init__(self, op: Any, process: Any, leaves: list[Any], spec: Any) -> None:
         super().__init__()
-        self.op, self.process = op, process
+        self.op, self.process, self.spec = op, process, spec
+        self.leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        self.given = [isinstance(leaf, torch.Tensor) for leaf in leaves]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        rest = iter(tensors)
+        leaves = [next(rest) if given else leaf for given, leaf in zip(self.given, self.leaves, strict=True)]
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return self.process(self.op(*args, **kwargs))
 
 
@@ -58,9 +64,10 @@ def calls(name: str) -> Iterator[Call]:
     found = []
     torch.manual_seed(0)
     for index, sample in enumerate(itertools.islice(_samples(op, dtype), SAMPLES)):
-        module = _Op(op.op, sample.output_process_fn_grad).eval()
-        args, kwargs = pytree.tree_map(_plain, ((sample.input, *sample.args), dict(sample.kwargs)))
-        call = _call(str(index), module, args, kwargs, op)
+        leaves, spec = pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
+        module = _Op(op.op, sample.output_process_fn_grad, leaves, spec).eval()
+        tensors = tuple(leaf.detach().clone() for leaf in leaves if isinstance(leaf, torch.Tensor))
+        call = _call(str(index), module, tensors, op)
         if call is not None:
             found.append(call)
             yield call
@@ -77,15 +84,11 @@ def _samples(op: Any, dtype: torch.dtype) -> Iterator[Any]:
         yield from op.sample_inputs("cpu", dtype, requires_grad=False)
 
 
-def _plain(leaf: Any) -> Any:
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
-
-
-def _call(label: str, module: _Op, args: Any, kwargs: Mapping[str, Any], op: Any) -> Call | None:
-    if not any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves((args, dict(kwargs)))):
+def _call(label: str, module: _Op, tensors: tuple[torch.Tensor, ...], op: Any) -> Call | None:
+    if not tensors:
         return None
     try:
-        first, second = (_eager(module, args, kwargs, seed) for seed in (1, 2))
+        first, second = (_eager(module, tensors, seed) for seed in (1, 2))
     except Exception:  # noqa: BLE001 — a sample that torch refuses is no sample
         return None
     leaves = pytree.tree_leaves(first)
@@ -96,33 +99,29 @@ def _call(label: str, module: _Op, args: Any, kwargs: Mapping[str, Any], op: Any
         for a, b in zip(leaves, pytree.tree_leaves(second), strict=True)
         if a.shape == b.shape
     )
-    return Call(label, module, args, kwargs, random=random)
+    return Call(label, module, tensors, random=random)
 
 
-def _eager(module: torch.nn.Module, args: Any, kwargs: Mapping[str, Any], seed: int) -> Any:
+def _eager(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...], seed: int) -> Any:
     torch.manual_seed(seed)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return module(*pytree.tree_map(_plain, args), **pytree.tree_map(_plain, dict(kwargs)))
+        return module(*(tensor.clone() for tensor in tensors))
 
 
 def _batched(call: Call) -> Call | None:
     """The call with a dynamic first axis, where all tensors share its size and doubling it doubles every result."""
-    tensors = [leaf for leaf in pytree.tree_leaves((call.args, dict(call.kwargs))) if isinstance(leaf, torch.Tensor)]
-    sizes = {tensor.shape[0] if tensor.dim() else 0 for tensor in tensors}
-    if len(sizes) != 1 or min(sizes) < 2 or any(tensor.dim() < 2 for tensor in tensors):
+    sizes = {tensor.shape[0] if tensor.dim() else 0 for tensor in call.args}
+    if len(sizes) != 1 or min(sizes) < 2 or any(tensor.dim() < 2 for tensor in call.args):
         return None
-
-    def twice(leaf: Any) -> Any:
-        return torch.cat([leaf, leaf]) if isinstance(leaf, torch.Tensor) else leaf
-
-    args, kwargs = pytree.tree_map(twice, (call.args, dict(call.kwargs)))
+    twice = tuple(torch.cat([tensor, tensor]) for tensor in call.args)
     try:
-        once, again = _eager(call.module, call.args, call.kwargs, 1), _eager(call.module, args, kwargs, 1)
+        once, again = _eager(call.module, call.args, 1), _eager(call.module, twice, 1)
     except Exception:  # noqa: BLE001 — an operator that fixes the size
         return None
     for a, b in zip(pytree.tree_leaves(once), pytree.tree_leaves(again), strict=True):
         if a.dim() == 0 or b.shape != (2 * a.shape[0], *a.shape[1:]):
             return None
-    dynamic = {index: {0: "batch"} for index in range(len(tensors))}
-    return Call(f"{call.label}-batch", call.module, call.args, call.kwargs, dynamic, [(args, kwargs)], call.random)
+    dynamic = {index: {0: "batch"} for index in range(len(call.args))}
+    label = f"{call.label}-batch"
+    return Call(label, call.module, call.args, dynamic=dynamic, others=[(twice, {})], random=call.random)

@@ -14,7 +14,9 @@ from onnxsmith._version import __version__
 if TYPE_CHECKING:
     from onnxsmith.comparison.run import run
     from onnxsmith.exporter.compare import compare
+    from onnxsmith.exporter.custom import register
     from onnxsmith.exporter.export import export
+    from onnxsmith.exporter.translations.base import onnx_op
     from onnxsmith.inspection.doctor import doctor
     from onnxsmith.inspection.explain import explain
     from onnxsmith.inspection.inspect import inspect
@@ -38,6 +40,8 @@ __all__ = [
     "export",
     "inspect",
     "load",
+    "onnx_op",
+    "register",
     "run",
     "save",
     "simplify",
@@ -55,6 +59,8 @@ _HOME = {
     "export": "exporter.export",
     "inspect": "inspection.inspect",
     "load": "model.load",
+    "onnx_op": "exporter.translations.base",
+    "register": "exporter.custom",
     "run": "comparison.run",
     "save": "model.save",
     "simplify": "simplifier.simplify",

@@ -22,6 +22,7 @@ from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import dynamic as dynamic_axes
+from onnxsmith.exporter import plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.settings import Settings
@@ -146,7 +147,7 @@ class Job:
         self, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
     ) -> tuple[Verification, Written]:
         if output is None:
-            check(model, where="the exported model")
+            check(plugins.runnable(model), where="the exported model")
             return self._verify(built, model), Written({}, "no output was asked for")
         if isinstance(output, str | Path):
             with staged(output) as target:
@@ -158,21 +159,30 @@ class Job:
             return verification, written
 
     def _write(self, built: programs.Built, model: ir.Model, target: Stage) -> tuple[Verification, Written]:
-        """Writes aside, verifies that very file (before its weights are left out, where they are), then commits."""
+        """Writes aside, verifies that very file (before its weights are left out, where they are; with the functions of
+        plugins, which only some runtime has), then commits."""
+        bare = plugins.bare(model) if plugins.has_plugins(model) else model
         if self.settings.weights:
             with stage("save"):
-                target.write(model, external_data=self.settings.external_data)
+                target.write(bare, external_data=self.settings.external_data)
                 check(load(target.path), where="the exported model")
-        verification = self._verify(built, target.path if self.settings.weights else model)
+        verification = self._verify(built, target.path if self.settings.weights and bare is model else model)
         if self.settings.verify and not verification.equal:
             return verification, Written({}, "the exported model differs from the torch module")
         with stage("save"):
             if not self.settings.weights:
-                target.write(ports.without_weights(model, set(built.program.module.state_dict())), external_data=False)
+                target.write(ports.without_weights(bare, set(built.program.module.state_dict())), external_data=False)
                 check(load(target.path), where="the model without weights")
-            return verification, files_written(target.commit())
+            files = files_written(target.commit())
+        if bare is not model:
+            with stage("save"), staged(target.target.with_suffix(".reference.onnx")) as reference:
+                reference.write(plugins.runnable(model), external_data=self.settings.external_data)
+                files = replace(files, files={**files.files, **files_written(reference.commit()).files})
+        return verification, files
 
     def _verify(self, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+        if isinstance(candidate, ir.Model):
+            candidate = plugins.runnable(candidate)
         if not self.settings.verify:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
         name = self.settings.runtime or runtimes.default()
@@ -208,7 +218,7 @@ class Job:
         notes = list(graph.notes)
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
-        notes += random_nodes(model)
+        notes += [*random_nodes(model), *plugins.notes(model)]
         if not self.settings.weights:
             notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
@@ -239,7 +249,8 @@ class Job:
             problems=problems(verification, asked=self.settings.verify),
         )
         path = Path(next(iter(written.files))) if written.files else None
-        return Result(report, made.model if report.verdict is Verdict.DONE else None, path)
+        model = plugins.bare(made.model)
+        return Result(report, model if report.verdict is Verdict.DONE else None, path)
 
 
 def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:

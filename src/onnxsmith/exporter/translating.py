@@ -8,26 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.onnx._internal.exporter import _decomp, _fx_passes
 
 from onnxsmith import rooms
 from onnxsmith.exporter.emptiness import fold_empty
+from onnxsmith.exporter.overloads import overloads
+from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.translations.base import Translation
-
-
-def overloads(target: str) -> Iterator[OpOverload[..., Any]]:
-    """The overloads that a target names: none when this version of torch has no such operator."""
-    space, _, name = target.partition("::")
-    name, dot, overload = name.partition(".")
-    packet = getattr(getattr(torch.ops, space), name, None)
-    if packet is None:
-        return
-    for one in [overload] if dot else packet.overloads():
-        if hasattr(packet, one):
-            yield getattr(packet, one)
 
 
 @functools.cache
@@ -37,19 +25,20 @@ def translations() -> Mapping[str, Translation]:
 
 
 @contextmanager
-def translating() -> Iterator[None]:
-    """Inside, an operator with a translation here becomes what that says when a program is made ready for ONNX."""
-    with mock.patch.object(_fx_passes, "decompose_with_registry", _decomposed):
-        yield
+def translating() -> Iterator[Uses]:
+    """Inside, operators become what their translations say when a program is made ready for ONNX: those that the user
+    registered, then those of this package, then PyTorch's. Gives the calls of registered ones."""
+    uses = Uses()
 
+    def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
+        known = set(_decomp.get_onnx_implemented_overloads(registry))
+        table = {**_decomp.create_onnx_friendly_decomposition_table(known), **_own(), **uses.table()}
+        exported = exported.run_decompositions(table)
+        fold_empty(exported.graph_module)
+        return exported
 
-def _decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
-    """The program in operators that `registry` has a translation for, as far as it can be brought there."""
-    known = set(_decomp.get_onnx_implemented_overloads(registry))
-    table = {**_decomp.create_onnx_friendly_decomposition_table(known), **_own()}
-    exported = exported.run_decompositions(table)
-    fold_empty(exported.graph_module)
-    return exported
+    with mock.patch.object(_fx_passes, "decompose_with_registry", decomposed), uses.applying():
+        yield uses
 
 
 @functools.cache

@@ -41,7 +41,7 @@ class TorchExport(Strategy):
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
         tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
-        with _quiet(), memoised(), translating(), watching() as watch:
+        with _quiet(), memoised(), translating() as uses, watching() as watch:
             try:
                 exported = torch.export.export(
                     Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
@@ -52,7 +52,8 @@ class TorchExport(Strategy):
                 translated = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False)
             except Exception as error:
                 raise _explain_translation(error) from error
-        assert translated is not None
+            assert translated is not None
+            uses.attach(translated.model, _emitted(opset))
         assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"

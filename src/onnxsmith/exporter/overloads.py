@@ -1,0 +1,21 @@
+"""From the name of an operator to the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+
+def overloads(target: str) -> Iterator[OpOverload[..., Any]]:
+    """The overloads that a target names (`aten::cdist`, `aten::max.dim`): none when there is no such operator."""
+    space, _, name = target.partition("::")
+    name, dot, overload = name.partition(".")
+    packet = getattr(getattr(torch.ops, space), name, None)
+    if packet is None:
+        return
+    for one in [overload] if dot else packet.overloads():
+        if hasattr(packet, one):
+            yield getattr(packet, one)

@@ -1,0 +1,251 @@
+"""Nodes that stand for an operator of the user's own, and the functions that say what they compute."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import onnx_ir as ir
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from onnxsmith.exporter.custom import Registration, registered
+from onnxsmith.exporter.overloads import overloads
+from onnxsmith.model import walk
+from onnxsmith.model.copying import cloned
+from onnxsmith.problem import problem
+
+_USE = "onnxsmith.use"
+PLUGIN = "onnxsmith.plugin"
+"""Metadata of a node that is delivered without its function: as what, and with which inputs and attributes."""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """One call of a registered operator, while a program was traced."""
+
+    registration: Registration
+    leaves: tuple[Any, ...]
+    rebuild: Callable[[Sequence[Any]], tuple[Any, Any]]
+
+    @property
+    def key(self) -> str:
+        """Equal for calls that one function serves."""
+        return repr((self.registration.domain, self.registration.name, [_described(leaf) for leaf in self.leaves]))
+
+
+@dataclass
+class Uses:
+    """Calls of registered operators in one capture."""
+
+    seen: list[_Use] = field(default_factory=list)
+
+    def table(self) -> dict[Any, Callable[..., Any]]:
+        """Operator → what it becomes, as a table of decompositions."""
+        named = [(one, one.target) for one in registered() if isinstance(one.target, str)]
+        return {op: self.translated(one) for one, target in named for op in overloads(target)}
+
+    @contextmanager
+    def applying(self) -> Iterator[None]:
+        """Inside, registered autograd functions are applied as what they become."""
+        with ExitStack() as stack:
+            for one in registered():
+                if isinstance(one.target, type):
+                    stack.enter_context(mock.patch.object(one.target, "apply", self.translated(one)))
+            yield
+
+    def translated(self, registration: Registration) -> Callable[..., Any]:
+        """The translation itself, or a function that puts one node in its place."""
+        if registration.deliver == "operators":
+            return registration.decompose
+        return lambda *args, **kwargs: self._node(registration, args, kwargs)
+
+    def _node(self, registration: Registration, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = registration.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        results, spec = pytree.tree_flatten(registration.decompose(*args, **kwargs))
+        leaves, given = pytree.tree_flatten((args, kwargs))
+        self.seen.append(_Use(registration, tuple(leaves), lambda values: pytree.tree_unflatten(values, given)))
+        outputs = torch.onnx.ops.symbolic_multi_out(
+            f"{registration.domain}::{registration.name}",
+            _tensors(bound),
+            _attributes(registration, bound),
+            dtypes=[result.dtype for result in results],
+            shapes=[list(result.shape) for result in results],
+            version=1,
+            metadata_props={_USE: str(len(self.seen) - 1)},
+        )
+        return pytree.tree_unflatten(list(outputs), spec)
+
+    def attach(self, model: ir.Model, opset: int | None) -> None:
+        """Adds the functions that the nodes call; calls that differ in attributes or sizes get their own."""
+        made: dict[str, tuple[str, str, str]] = {}
+        for node in walk.all_nodes(model):
+            index = node.metadata_props.pop(_USE, None)
+            if index is None:
+                continue
+            use = self.seen[int(index)]
+            if use.key not in made:
+                function = _function(use, _name(use.registration, len(made)), opset)
+                made[use.key] = function.identifier()
+                model.functions[function.identifier()] = function
+                for domain, version in function.opset_imports.items():
+                    model.opset_imports.setdefault(domain, version)
+            _call(node, made[use.key][1], as_plugin=use.registration.deliver == "plugin")
+
+
+def _name(registration: Registration, number: int) -> str:
+    """A function's name; a plugin's is not that of its nodes, which are no calls of it."""
+    own = f"{registration.name}_reference" if registration.deliver == "plugin" else registration.name
+    return f"{own}_{number + 1}" if number else own
+
+
+def _call(node: ir.Node, function: str, *, as_plugin: bool) -> None:
+    """Makes a node the call of a function that takes the tensors that are there, and has the attributes in it."""
+    if as_plugin:
+        given = [value is not None for value in node.inputs]
+        attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+        node.metadata_props[PLUGIN] = json.dumps({"name": node.op_type, "inputs": given, "attributes": attributes})
+    there = [value for value in node.inputs if value is not None]
+    node.resize_inputs(len(there))
+    for index, value in enumerate(there):
+        node.replace_input_with(index, value)
+    node.op_type = function
+    node.attributes.clear()
+
+
+def _described(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        sizes = [size if _is_fixed(size) else "?" for size in leaf.shape]
+        return str(leaf.dtype), sizes
+    return leaf
+
+
+def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
+    """The node's inputs, in the operator's order; an optional one in the middle that is missing keeps its place."""
+    found: list[torch.Tensor | None] = []
+    for value in bound.arguments.values():
+        if isinstance(value, torch.Tensor) or value is None:
+            found.append(value)
+        elif isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+            found += value
+    while found and found[-1] is None:
+        found.pop()
+    return found
+
+
+def _attributes(registration: Registration, bound: inspect.BoundArguments) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        leaves = pytree.tree_leaves(value)
+        if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
+            raise problem(
+                "register/dynamic-attribute",
+                f"argument {name!r} of {registration.name} follows a dynamic size, and an attribute is a constant",
+                where=f"{registration.domain}::{registration.name}",
+                fix="pass it as a tensor, or deliver the operator as operators",
+            )
+        if value is None or any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            continue
+        plain = [int(leaf) if isinstance(leaf, bool) else leaf for leaf in leaves]
+        if not all(isinstance(leaf, int | float | str) for leaf in plain):
+            plain = [str(leaf) for leaf in plain]  # a dtype, a device
+        found[name] = plain if isinstance(value, list | tuple) else plain[0]
+    return {name: value for name, value in found.items() if value != []}
+
+
+class _Body(torch.nn.Module):
+    """A translation as a function of the tensors of one call."""
+
+    def __init__(self, use: _Use) -> None:
+        super().__init__()
+        self._use = use
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._use.leaves]
+        args, kwargs = self._use.rebuild(leaves)
+        return tuple(pytree.tree_leaves(self._use.registration.decompose(*args, **kwargs)))
+
+
+def _function(use: _Use, name: str, opset: int | None) -> ir.Function:
+    tensors = [leaf for leaf in use.leaves if isinstance(leaf, torch.Tensor)]
+    examples = tuple(torch.zeros([_hint(size) for size in tensor.shape], dtype=tensor.dtype) for tensor in tensors)
+    axes = tuple(
+        {axis: Dim.DYNAMIC for axis, size in enumerate(tensor.shape) if not _is_fixed(size)} for tensor in tensors
+    )
+    program = torch.export.export(_Body(use), examples, dynamic_shapes={"tensors": axes}, strict=False)
+    translated = torch.onnx.export(program, opset_version=opset, verbose=False)
+    assert translated is not None
+    graph = translated.model.graph
+    for value in list(graph.initializers.values()):
+        constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", value.const_value)], num_outputs=1)  # type: ignore[arg-type]
+        ir.convenience.replace_all_uses_with(value, constant.outputs[0], replace_graph_outputs=True)
+        first = next(iter(graph), None)
+        graph.insert_before(first, constant) if first is not None else graph.append(constant)
+    graph.initializers.clear()
+    function = ir.Function(use.registration.domain, name, "", graph=graph, attributes=[])
+    function.opset_imports.update(translated.model.opset_imports)
+    return function
+
+
+def _is_fixed(size: Any) -> bool:
+    return isinstance(size, int)
+
+
+def _hint(size: Any) -> int:
+    if _is_fixed(size):
+        return int(size)
+    found = size.node.hint
+    return int(found) if found is not None else 3
+
+
+def has_plugins(model: ir.Model) -> bool:
+    """Whether a node needs a kernel that runtimes do not have by themselves."""
+    return any(PLUGIN in node.metadata_props for node in walk.all_nodes(model))
+
+
+def bare(model: ir.Model) -> ir.Model:
+    """The model as it is delivered to runtimes that have the plugins: a node for each, and no functions of theirs."""
+    if not has_plugins(model):
+        return model
+    copy = cloned(model)
+    for node in walk.all_nodes(copy):
+        said = node.metadata_props.pop(PLUGIN, None)
+        if said is None:
+            continue
+        plugin = json.loads(said)
+        there = iter(list(node.inputs))
+        node.resize_inputs(len(plugin["inputs"]))
+        for index, given in enumerate(plugin["inputs"]):
+            node.replace_input_with(index, next(there) if given else None)
+        copy.functions.pop(node.op_identifier(), None)
+        node.op_type = plugin["name"]
+        node.attributes.update((a.name, a) for a in ir.convenience.convert_attributes(plugin["attributes"]))
+    return copy
+
+
+def runnable(model: ir.Model) -> ir.Model:
+    """The model with every plugin as a function, which any runtime can run."""
+    if not has_plugins(model):
+        return model
+    copy = cloned(model)
+    for node in walk.all_nodes(copy):
+        node.metadata_props.pop(PLUGIN, None)
+    return copy
+
+
+def notes(model: ir.Model) -> Iterator[str]:
+    """What has to be said of each kind of plugin node."""
+    said = (node.metadata_props.get(PLUGIN) for node in walk.all_nodes(model))
+    for name in sorted({json.loads(text)["name"] for text in said if text}):
+        yield (
+            f"{name} is a plugin: a runtime without a kernel for it does not run this file; it was verified by its "
+            "translation, which the .reference.onnx file beside it holds as a function"
+        )

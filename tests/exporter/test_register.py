@@ -1,0 +1,215 @@
+"""Operators of the user's own, as operators, as a function, and as a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import onnxsmith
+from onnxsmith.exporter.custom import DELIVERIES, forget, registered
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.base import Verdict
+from onnxsmith.report.parts.capture import Capture
+
+
+def sampled(x: torch.Tensor, y: torch.Tensor, at_x: torch.Tensor) -> torch.Tensor:
+    """Bilinear samples of x[N, C, H, W] at rows y and columns at_x, each [N, K, OH, OW]; zero outside."""
+    height, width = x.shape[2], x.shape[3]
+    top, left = y.floor(), at_x.floor()
+    total = torch.zeros(())
+    for dy in (0, 1):
+        for dx in (0, 1):
+            row, column = top + dy, left + dx
+            weight = (1 - (y - row).abs()) * (1 - (at_x - column).abs())
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            index = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).long().flatten(1)
+            values = x.flatten(2).gather(2, index.unsqueeze(1).expand(-1, x.shape[1], -1))
+            total = total + values.unflatten(2, y.shape[1:]) * (weight * inside).unsqueeze(1)
+    return total
+
+
+def deformable(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    offset: torch.Tensor,
+    mask: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    stride: int,
+    padding: int,
+) -> torch.Tensor:
+    """Deformable convolution, one offset group (Dai et al. 2017; with a mask, Zhu et al. 2018)."""
+    rows, columns = weight.shape[2], weight.shape[3]
+    out_h, out_w = offset.shape[2], offset.shape[3]
+    at = offset.unflatten(1, (rows * columns, 2))
+    kernel_y = torch.arange(rows).repeat_interleave(columns).view(1, -1, 1, 1)
+    kernel_x = torch.arange(columns).repeat(rows).view(1, -1, 1, 1)
+    y = at[:, :, 0] + kernel_y + torch.arange(out_h).view(1, 1, -1, 1) * stride - padding
+    at_x = at[:, :, 1] + kernel_x + torch.arange(out_w).view(1, 1, 1, -1) * stride - padding
+    values = sampled(x, y, at_x)
+    if mask is not None:
+        values = values * mask.unsqueeze(1)
+    result = torch.einsum("nckhw,ock->nohw", values, weight.flatten(2))
+    return result if bias is None else result + bias.view(1, -1, 1, 1)
+
+
+@torch.library.custom_op("onnxsmith_tests::deformable", mutates_args=())
+def deformable_op(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    offset: torch.Tensor,
+    mask: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    stride: int = 1,
+    padding: int = 0,
+) -> torch.Tensor:
+    return deformable(x.numpy(force=True) is not None and x, weight, offset, mask, bias, stride, padding)
+
+
+def as_deform_conv(x: Any, weight: Any, offset: Any, mask: Any, bias: Any, stride: int, padding: int) -> Any:
+    shape = [x.shape[0], weight.shape[0], offset.shape[2], offset.shape[3]]
+    inputs = (x, weight, offset, bias if bias is not None else torch.zeros(weight.shape[0]), mask)
+    return onnxsmith.onnx_op(
+        "DeformConv", *inputs, shape=shape, version=19, strides=[stride] * 2, pads=[padding] * 4, offset_group=1
+    )
+
+
+class Deformable(nn.Module):
+    def __init__(self, *, with_bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 3, 3, 3))
+        self.bias = nn.Parameter(torch.randn(4)) if with_bias else None
+        self.offset = nn.Conv2d(3, 18, 3, padding=1)
+        self.mask = nn.Conv2d(3, 9, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        op = torch.ops.onnxsmith_tests.deformable
+        once: torch.Tensor = op(x, self.weight, self.offset(x), self.mask(x).sigmoid(), self.bias, 1, 1)
+        return once + op(x, self.weight, self.offset(x) * 0.5, None, self.bias, 1, 1)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    yield
+    for one in registered():
+        forget(one.target)
+
+
+def export(module: nn.Module, *args: Any, **options: Any) -> Any:
+    torch.manual_seed(0)
+    return onnxsmith.export(module, args, strategy="torch-export", **options)
+
+
+@pytest.mark.parametrize("deliver", [*DELIVERIES, "standard"])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_deformable_convolution(deliver: str, with_bias: bool, tmp_path: Path) -> None:
+    if deliver == "standard":
+        onnxsmith.register("onnxsmith_tests::deformable", as_deform_conv)
+    else:
+        onnxsmith.register("onnxsmith_tests::deformable", deformable, deliver=deliver, domain="vision")
+    file = tmp_path / "m.onnx"
+    dynamic = {"x": {0: "batch", 2: "height", 3: "width"}}
+    result = export(Deformable(with_bias=with_bias), torch.rand(2, 3, 6, 7), dynamic=dynamic, output=file)
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    written = onnx.load(file)
+    ops = [(node.domain, node.op_type) for node in written.graph.node]
+    if deliver == "standard":
+        assert ops.count(("", "DeformConv")) == 2
+    if deliver == "function":
+        assert len(written.functions) == 2
+    if deliver == "plugin":
+        nodes = [node for node in written.graph.node if node.domain == "vision"]
+        assert [node.op_type for node in nodes] == ["deformable"] * 2
+        assert not written.functions
+        operands = [[bool(name) for name in node.input] for node in nodes]
+        assert operands == [
+            [True, True, True, True, with_bias][: 5 if with_bias else 4],
+            [True] * 3 + [False, True],
+        ] or (not with_bias and operands == [[True] * 4, [True] * 3])
+        assert {a.name: onnx.helper.get_attribute_value(a) for a in nodes[0].attribute} == {"stride": 1, "padding": 1}
+        assert any("plugin" in note for note in result.report.part(Capture).notes)
+        x = torch.rand(1, 3, 5, 5)
+        answer = onnxsmith.run(tmp_path / "m.reference.onnx", {"x": x.numpy()}).outputs["output"]
+        assert np.isfinite(answer).all()
+
+
+def test_a_wrong_translation_is_found() -> None:
+    onnxsmith.register(
+        "onnxsmith_tests::deformable", lambda x, weight, offset, mask, bias, stride, padding: 2 * deformable(
+            x, weight, offset, mask, bias, stride, padding
+        )
+    )  # fmt: skip
+    assert export(Deformable(), torch.rand(2, 3, 6, 7)).report.verdict is Verdict.DIFFERENT
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, times: int) -> torch.Tensor:
+        return torch.from_numpy(x.numpy(force=True) * 2 * times)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads
+
+
+class Applies(nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return Doubled.apply(x, 3) + 1  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("deliver", DELIVERIES)
+def test_an_autograd_function_is_bound(deliver: str) -> None:
+    @onnxsmith.register(Doubled, deliver=deliver)  # type: ignore[untyped-decorator]
+    def doubled(x: torch.Tensor, times: int) -> torch.Tensor:
+        return x * 2 * times
+
+    result = export(Applies(), torch.rand(2, 3), dynamic={"x": [0]})
+    assert result.report.verdict is Verdict.DONE
+    assert next(node.op_type for node in result.model.graph) == ("Mul" if deliver == "operators" else "Doubled")
+
+
+def test_an_operator_of_pytorch_itself_is_bound() -> None:
+    class Zeta(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.special.zeta(x, torch.tensor(1.0))
+
+    onnxsmith.register("aten::special_zeta", lambda x, y: sum((y + k) ** -x for k in range(200)))
+    assert export(Zeta(), torch.rand(4) + 9).report.verdict is Verdict.DONE
+
+
+@pytest.mark.parametrize(
+    ("target", "translation", "options", "id_"),
+    [
+        ("onnxsmith_tests::deformable", lambda x, weight: x, {}, "register/signature"),
+        (
+            "onnxsmith_tests::deformable",
+            lambda weight, x, offset, mask, bias, stride, padding: x,
+            {},
+            "register/signature",
+        ),
+        ("onnxsmith_tests::none", lambda x: x, {}, "register/unknown-operator"),
+        (Doubled, lambda x: x, {}, "register/signature"),
+        (Doubled, lambda x, times: x, {"deliver": "mail"}, "register/delivery"),
+    ],
+)
+def test_what_cannot_be_registered_is_refused(target: Any, translation: Any, options: Any, id_: str) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.register(target, translation, **options)
+    assert caught.value.problem.id == id_
+    assert not registered()
+
+
+def test_an_attribute_that_follows_a_size_is_refused() -> None:
+    class Sized(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return Doubled.apply(x, x.shape[0])  # type: ignore[no-untyped-call]
+
+    onnxsmith.register(Doubled, lambda x, times: x * 2 * times, deliver="function")
+    with pytest.raises(OnnxsmithError, match="register/dynamic-attribute"):
+        export(Sized(), torch.rand(2, 3), dynamic={"x": [0]})
