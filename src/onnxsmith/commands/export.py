@@ -26,7 +26,9 @@ class Export(Command):
         "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; several times", default=(), metavar="SPEC"
     )
     dynamic: tuple[str, ...] = option(
-        'axes that stay dynamic: "x:0=batch,2=height"; several times, or separated by ;', default=(), metavar="AXES"
+        'axes that stay dynamic: "x:0=batch,2=height", several times or separated by ; or "auto"',
+        default=(),
+        metavar="AXES",
     )
     opset: int | None = option("the ONNX opset; honoured or refused, never changed in silence")
     input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")

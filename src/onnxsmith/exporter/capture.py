@@ -10,10 +10,11 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import rooms
+from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.model import names, opset, provenance
 from onnxsmith.model.signature import Port, Signature, is_symbol, signature
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -145,13 +146,14 @@ def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
             if not isinstance(wanted, str):
                 continue
             if isinstance(got, int):
-                raise problem(
+                said = Problem(
                     "export/frozen-axis",
                     f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
                     where=_first_source(model),
                     why="tracing took a size of it for a Python number",
                     fix=f"leave {port.name}:{axis} out of --dynamic, or find where forward makes a number of it",
                 )
+                raise FrozenAxisError(said, [(port.name, axis)])
             if got.value is not None and is_symbol(got.value):
                 renamed.setdefault(got.value, wanted)
     return renamed

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from onnxsmith.problem import OnnxsmithError, problem
 
-Dynamic = str | Mapping[str, Mapping[int, str] | Sequence[int]] | None
+_Axes = Mapping[int, Any] | Sequence[Any] | None
+Dynamic = str | Mapping[str, _Axes] | Sequence[_Axes] | None
+
+AUTO = "auto"
+"""Stands for every axis that can be dynamic."""
 
 
-def parse(dynamic: Dynamic | Sequence[str]) -> dict[str, dict[int, str]]:
+def is_auto(dynamic: Dynamic | Sequence[str]) -> bool:
+    """Whether the axes are to be found by probing."""
+    return dynamic == AUTO or (isinstance(dynamic, list | tuple) and list(dynamic) == [AUTO])
+
+
+def parse(dynamic: Dynamic | Sequence[str], inputs: Sequence[str] = ()) -> dict[str, dict[int, str]]:
     """Input name → axis → dimension name.
 
     From text, inputs are separated by `;` (or given one by one). In Python a list of axes may stand for the mapping;
-    each axis then gets a name of its own (`x.0`).
+    each axis then gets a name of its own (`x.0`), as it does for `Dim.DYNAMIC` and `Dim.AUTO`; a `torch.export.Dim`
+    stands for its name. A list of such, one for each of `inputs`, goes by their order; None is an input that is fixed.
 
     Raises:
         OnnxsmithError: `export/dynamic-syntax` saying which piece cannot be read.
@@ -23,9 +34,14 @@ def parse(dynamic: Dynamic | Sequence[str]) -> dict[str, dict[int, str]]:
     if isinstance(dynamic, str):
         dynamic = [dynamic]
     if isinstance(dynamic, Mapping):
-        return {str(name): _axes(str(name), axes) for name, axes in dynamic.items()}
+        return {str(name): _axes(str(name), axes) for name, axes in dynamic.items() if axes}
+    texts = [one for one in dynamic if isinstance(one, str)]
+    if len(texts) < len(dynamic):
+        if len(dynamic) > len(inputs):
+            raise _unreadable(repr(dynamic), f"it names axes of {len(dynamic)} inputs, the model has {len(inputs)}")
+        return {name: _axes(name, axes) for name, axes in zip(inputs, dynamic, strict=False) if axes}
     found: dict[str, dict[int, str]] = {}
-    for text in dynamic:
+    for text in texts:
         for piece in filter(None, (piece.strip() for piece in text.split(";"))):
             name, axes = _piece(piece)
             found.setdefault(name, {}).update(axes)
@@ -51,13 +67,20 @@ def _axes(name: str, axes: object) -> dict[int, str]:
     if isinstance(axes, Mapping):
         items = list(axes.items())
     elif isinstance(axes, Sequence) and not isinstance(axes, str):
-        items = [(axis, f"{name}.{axis}") for axis in axes]
+        numbers = all(isinstance(axis, int) for axis in axes)
+        items = [(axis, f"{name}.{axis}") for axis in axes] if numbers else list(enumerate(axes))
     else:
         raise _unreadable(f"{name}: {axes!r}", "a mapping {axis: name} or a list of axes is needed")
     found: dict[int, str] = {}
     for axis, dim in items:
         if isinstance(axis, bool) or not isinstance(axis, int):
             raise _unreadable(f"{name}: {axes!r}", f"{axis!r} is not the number of an axis")
+        if dim is None:
+            continue
+        if type(dim).__name__ == "_DimHint":
+            if dim.type.name != "STATIC":
+                found[axis] = f"{name}.{axis}"
+            continue
         if not isinstance(dim, str):
             dim = getattr(dim, "__name__", dim)
         found[axis] = _dim(str(dim), f"{name}: {axes!r}")

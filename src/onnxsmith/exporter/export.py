@@ -39,7 +39,9 @@ def export(
 
     `model` is a module, or a target (`file.py:factory`, `package.module:factory`); `args` and `kwargs` are example
     inputs of `forward`, nested as it takes them; `inputs` are examples as the command line takes them. `dynamic` names
-    the axes that stay dynamic: `"x:0=batch,2=height"` or `{"x": {0: "batch"}}`. With `output` (a path, or a binary file
+    the axes that stay dynamic: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list with
+    `torch.export.Dim`s as torch takes it, or `"auto"`: every axis that the module takes at other sizes and the graph
+    can follow. With `output` (a path, or a binary file
     to write to) the model is written, if it agrees.
 
     `opset` is honoured or refused; None leaves it to the exporter. `drop_unused` removes inputs that nothing reads.

@@ -10,16 +10,25 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.sources.factory import is_installed
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
 _CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
 _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
+
+
+class FrozenAxisError(OnnxsmithError):
+    """A problem with `axes` (input, axis) that were to be dynamic and cannot be in this way of capturing."""
+
+    def __init__(self, found: Problem, axes: Sequence[tuple[str, int]]) -> None:
+        super().__init__(found)
+        self.axes = tuple(axes)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +25,8 @@ from onnxsmith.exporter import dynamic as dynamic_axes
 from onnxsmith.exporter import plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.findings import random_nodes
+from onnxsmith.exporter.freezing import FrozenAxisError
+from onnxsmith.exporter.probing import Probed, probe
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import Feed, Generator
@@ -33,7 +35,7 @@ from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import Stage, staged
 from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
 from onnxsmith.report.parts.simplification import Simplification
@@ -81,21 +83,51 @@ class Job:
     torch_model: factory.TorchModel
     settings: Settings
     was_training: bool
+    _axes: programs.Axes = field(default_factory=dict)
 
     def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         """Does it; `clock` is the running one, for the report."""
         with stage("run eagerly"):
-            axes = dynamic_axes.parse(self.settings.dynamic)
-            built = programs.build(
-                self.torch_model,
-                axes,
-                input_names=self.settings.input_names,
-                output_names=self.settings.output_names,
-            )
-        made, failures = self._first_that_agrees(built, output)
+            built = self._built({})
+            if not dynamic_axes.is_auto(self.settings.dynamic):
+                self._axes = dynamic_axes.parse(self.settings.dynamic, list(built.example))
+                built = self._built(self._axes) if self._axes else built
+        if dynamic_axes.is_auto(self.settings.dynamic):
+            built, made, failures = self._as_open_as_can_be(built, output)
+        else:
+            made, failures = self._first_that_agrees(built, output)
         part = self._captured(made, built, failures)
         parts = (part, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
         return self._result(tuple(p for p in parts if p is not None), made)
+
+    def _built(self, axes: programs.Axes) -> programs.Built:
+        names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
+        return programs.build(self.torch_model, axes, **names)
+
+    def _as_open_as_can_be(
+        self, fixed: programs.Built, output: str | Path | BinaryIO | None
+    ) -> tuple[programs.Built, _Made, tuple[str, ...]]:
+        """With every axis dynamic that the module moves and a graph can follow; the others are told of."""
+        with stage("probe"):
+            probed = probe(fixed)
+        told: list[str] = []
+        while True:
+            self._axes = probed.axes
+            built = self._built(self._axes)
+            try:
+                made, failures = self._first_that_agrees(built, output)
+            except FrozenAxisError as error:
+                left = probed.without(error.axes)
+                if left == probed or not error.axes:
+                    raise
+                told.append(f"{error.problem.what} ({error.problem.where or 'no line known'}): it is left fixed")
+                probed = left
+                continue
+            if not made.verification.equal and self.settings.verify and probed.groups:
+                told.append(f"dynamic {', '.join(map(str, probed.symbols))}: the graph differs, so all axes are fixed")
+                probed = Probed(())
+                continue
+            return built, replace(made, graph=replace(made.graph, notes=(*told, *made.graph.notes))), failures
 
     def _first_that_agrees(
         self, built: programs.Built, output: str | Path | BinaryIO | None
@@ -103,14 +135,14 @@ class Job:
         """What the first strategy made whose graph agrees with the module, and why those before it did not. When none
         agrees, it is what the first one had to say: its graph, which differs, or its problem, which is raised."""
         failures: list[str] = []
-        first: _Made | Problem | None = None
+        first: _Made | OnnxsmithError | None = None
         for strategy in capturing.strategies(self.settings.strategy):
             try:
                 made = self._make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise
-                first = first or error.problem
+                first = first or error
                 failures.append(f"{strategy.title}: {error.problem.what}: {error.problem.why}".removesuffix(": "))
                 continue
             if made.verification.equal or not self.settings.verify:
@@ -121,7 +153,10 @@ class Job:
             return first, tuple(failures[1:])
         assert first is not None
         others = "; ".join(failures[1:])
-        raise OnnxsmithError(replace(first, why=f"{first.why} (tried as well: {others})") if others else first)
+        if isinstance(first, FrozenAxisError):
+            raise first
+        said = first.problem
+        raise OnnxsmithError(replace(said, why=f"{said.why} (tried as well: {others})") if others else said)
 
     def _make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
         with stage("capture"):
@@ -203,7 +238,7 @@ class Job:
         """What was asked for goes into the file, so that it can be asked for again."""
         asked = {
             "target": self.target,
-            "dynamic": dynamic_axes.parse(self.settings.dynamic),
+            "dynamic": self._axes,
             "opset": self.settings.opset,
             "input_names": list(self.settings.input_names),
             "output_names": list(self.settings.output_names),

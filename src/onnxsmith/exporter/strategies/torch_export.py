@@ -13,11 +13,11 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from onnxsmith.exporter.flat import Flat, own_name, restore_names
-from onnxsmith.exporter.freezing import Frozen, Watch, watching
+from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch, watching
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.translating import translating
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 from onnxsmith.sources.factory import user_line
 
@@ -117,7 +117,7 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
     first = found[0]
     port = program.signature.inputs[first.tensor]
     named = "".join(f" ({dim})" for dim in (port.shape or ())[first.axis : first.axis + 1])
-    return problem(
+    said = Problem(
         "export/frozen-axis",
         f"axis {first.axis} of input {port.name!r}{named} is fixed to {first.value} by the model",
         where=first.line,
@@ -126,6 +126,7 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
         fix=f"leave {port.name}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
         "x.shape[i] without int()",
     )
+    return FrozenAxisError(said, [(program.signature.inputs[one.tensor].name, one.axis) for one in found])
 
 
 def _explain_translation(error: Exception) -> OnnxsmithError:

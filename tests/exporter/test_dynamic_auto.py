@@ -1,0 +1,80 @@
+"""`--dynamic auto` and torch's own ways to name dynamic axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import onnxsmith
+from onnxsmith.exporter.dynamic import parse
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.capture import Capture
+
+
+def shapes(module: nn.Module, *args: Any, dynamic: Any = "auto") -> dict[str, tuple[Any, ...]]:
+    result = onnxsmith.export(module, args, dynamic=dynamic)
+    assert result.ok, result.report.problems
+    return {port.name: port.shape for port in result.report.part(Capture).inputs}
+
+
+def test_every_axis_that_the_module_moves_stays_open() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2), nn.ReLU(), nn.Conv2d(4, 2, 1))
+    assert shapes(net, torch.rand(2, 3, 9, 8)) == {"input": ("batch", 3, "input.2", "input.3")}
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10, 4)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (self.embed(ids) * mask.unsqueeze(-1)).sum(1)
+
+
+def test_axes_that_go_together_get_one_name() -> None:
+    found = shapes(Masked(), torch.randint(0, 10, (2, 5)), torch.ones(2, 5))
+    assert found == {"ids": ("batch", "ids.1"), "mask": ("batch", "ids.1")}
+
+
+class Frozen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * float(int(x.shape[1])) + x.sum(0)
+
+
+def test_an_axis_that_a_line_fixes_is_left_fixed_and_told() -> None:
+    class Loops(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for i in range(x.shape[1]):
+                x = x + i
+            return x
+
+    result = onnxsmith.export(Loops(), (torch.rand(3, 4),), dynamic="auto")
+    (port,) = result.report.part(Capture).inputs
+    assert port.shape == ("batch", 4)
+    assert any("test_dynamic_auto.py" in note and "left fixed" in note for note in result.report.part(Capture).notes)
+
+
+@pytest.mark.parametrize(
+    "dynamic",
+    [
+        {"ids": {0: Dim("batch"), 1: Dim("length", max=64)}, "mask": {0: Dim("batch"), 1: Dim("length", max=64)}},
+        [(Dim("batch"), Dim("length")), (Dim("batch"), Dim("length"))],
+        ({0: "batch", 1: "length"}, {0: "batch", 1: "length"}),
+    ],
+)
+def test_torchs_own_dims_are_taken(dynamic: Any) -> None:
+    found = shapes(Masked(), torch.randint(0, 10, (2, 5)), torch.ones(2, 5), dynamic=dynamic)
+    assert found == {"ids": ("batch", "length"), "mask": ("batch", "length")}
+
+
+def test_hints_and_gaps() -> None:
+    assert parse({"x": {0: Dim.DYNAMIC, 1: Dim.STATIC, 2: Dim.AUTO}}) == {"x": {0: "x.0", 2: "x.2"}}
+    assert parse([None, (None, Dim("n"))], ["a", "b"]) == {"b": {1: "n"}}
+    assert parse({"x": [0, 2]}) == {"x": {0: "x.0", 2: "x.2"}}
+    for wrong in ([{0: "a"}, {0: "b"}], {"x": 3}, {"x": {0: 2 * Dim("n")}}):
+        with pytest.raises(OnnxsmithError):
+            parse(wrong, ["a"])
