@@ -51,14 +51,21 @@ def test_a_scripted_module_keeps_its_loop() -> None:
     assert len(result.report.part(Verification).sizes["batch"]) > 1
 
 
-def test_a_loop_that_a_trace_unrolls_is_found() -> None:
-    problem = problem_of(Counting(), torch.rand(2, 3), dynamic={"x": {0: "batch"}})
-    assert problem.id == "export/frozen-axis"
-    assert "other results" in problem.why
+def test_a_loop_that_a_trace_unrolls_is_found_and_kept_by_compiling_the_module() -> None:
+    result = onnxsmith.export(Counting(), (torch.rand(2, 3),), dynamic={"x": {0: "batch"}})
+    assert result.ok
+    assert "Loop" in [node.op_type for node in result.model.graph]
+    assert "other results" in result.report.part(Capture).tried[1]
+
+
+class NotCompiled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        names = {one.lower() for one in ("A", "B")}  # no TorchScript
+        return x * len(names) if x.sum() > 0 else x - 1
 
 
 def test_a_branch_on_data_is_refused_with_its_line() -> None:
-    problem = problem_of(Branch(), torch.rand(2, 3))
+    problem = problem_of(NotCompiled(), torch.rand(2, 3))
     assert problem.id == "export/capture-failed"
     assert "tried as well" in problem.why
     by_name = onnxsmith.export(Branch(), (torch.rand(2, 3),), strategy="torchscript")
@@ -112,3 +119,22 @@ def test_there_is_no_other_strategy() -> None:
     problem = problem_of(nn.Linear(3, 2), torch.rand(2, 3), strategy="best")
     assert problem.id == "export/unknown-strategy"
     assert "torchscript" in problem.fix
+
+
+def test_a_branch_on_data_is_kept_by_compiling_the_module() -> None:
+    result = onnxsmith.export(Branch(), (torch.rand(2, 3),), dynamic={"x": [0]})
+    assert result.ok
+    assert "If" in [node.op_type for node in result.model.graph]
+    tried = result.report.part(Capture).tried
+    assert len(tried) == 2
+    assert "torch.export" in tried[0]
+    assert "takes a Python value" in tried[1]
+
+
+def test_plain_torch_takes_over_from_a_translation_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.exporter import translating
+
+    monkeypatch.setattr(translating, "_own", lambda: {torch.ops.aten.relu.default: lambda x: x * 2})
+    result = onnxsmith.export(nn.ReLU(), (torch.rand(2, 3) - 0.5,))
+    assert result.ok
+    assert "without translations" in result.report.part(Capture).how

@@ -26,7 +26,7 @@ from onnxsmith.exporter import plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.freezing import FrozenAxisError
-from onnxsmith.exporter.probing import Probed, probe
+from onnxsmith.exporter.openness import Probed, probe
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import Feed, Generator
@@ -35,7 +35,7 @@ from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import Stage, staged
 from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
 from onnxsmith.report.parts.simplification import Simplification
@@ -136,13 +136,17 @@ class Job:
         agrees, it is what the first one had to say: its graph, which differs, or its problem, which is raised."""
         failures: list[str] = []
         first: _Made | OnnxsmithError | None = None
+        problems: list[Problem] = []
         for strategy in capturing.strategies(self.settings.strategy):
+            if self.settings.strategy is None and not strategy.is_worth_it(problems):
+                continue
             try:
                 made = self._make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise
                 first = first or error
+                problems.append(error.problem)
                 failures.append(f"{strategy.title}: {error.problem.what}: {error.problem.why}".removesuffix(": "))
                 continue
             if made.verification.equal or not self.settings.verify:

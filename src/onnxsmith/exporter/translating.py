@@ -25,16 +25,17 @@ def translations() -> Mapping[str, Translation]:
 
 
 @contextmanager
-def translating() -> Iterator[Uses]:
+def translating(*, own: bool = True) -> Iterator[Uses]:
     """Inside, operators become what their translations say when a program is made ready for ONNX: those that the user
-    registered, then those of this package, then PyTorch's. Gives the calls of registered ones."""
+    registered, then those of this package if `own`, then PyTorch's. Gives the calls of registered ones."""
     uses = Uses()
 
     def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
         known = set(_decomp.get_onnx_implemented_overloads(registry))
-        table = {**_decomp.create_onnx_friendly_decomposition_table(known), **_own(), **uses.table()}
+        table = {**_decomp.create_onnx_friendly_decomposition_table(known), **(_own() if own else {}), **uses.table()}
         exported = exported.run_decompositions(table)
-        fold_empty(exported.graph_module)
+        if own:
+            fold_empty(exported.graph_module)
         return exported
 
     with mock.patch.object(_fx_passes, "decompose_with_registry", decomposed), uses.applying():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 Example = Mapping[str, Any]
@@ -36,6 +37,10 @@ class Strategy(ABC):
     title: ClassVar[str]
     rank: ClassVar[int]
     """Strategies are tried in the order of this number, the smallest first."""
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """Whether to try it after the strategies before it ended with these problems; a graph that differs is none."""
+        return True
 
     @abstractmethod
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:

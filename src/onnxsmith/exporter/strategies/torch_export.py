@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.export import Dim, ExportedProgram
@@ -30,6 +30,8 @@ class TorchExport(Strategy):
 
     title = "torch.export + torch.onnx"
     rank = 10
+    own: ClassVar[bool] = True
+    """Whether translations of this package come before those of PyTorch."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         if isinstance(program.module, torch.jit.ScriptModule):
@@ -41,7 +43,7 @@ class TorchExport(Strategy):
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
         tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
-        with _quiet(), memoised(), translating() as uses, watching() as watch:
+        with _quiet(), memoised(), translating(own=self.own) as uses, watching() as watch:
             try:
                 exported = torch.export.export(
                     Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False

@@ -10,9 +10,10 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import onnx_ir as ir
 import torch
@@ -43,11 +44,13 @@ class TorchScript(Strategy):
 
     title = "torch.jit.trace + torch.onnx (TorchScript)"
     rank = 90
+    scripted: ClassVar[bool] = False
+    """Whether the module is compiled from its source before."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
             path = Path(folder) / "traced.onnx"
-            fixed = _in_child(program, example, opset, path)
+            fixed = _in_child(_Job(program, example, opset, path, self.scripted))
             model = load(path)
             for value in model.graph.initializers.values():
                 if isinstance(value.const_value, ir.ExternalTensor):
@@ -58,7 +61,18 @@ class TorchScript(Strategy):
         return Captured(model, f"{self.title}, torch {torch.__version__}", notes=notes, fixed=fixed)
 
 
-def _in_child(program: TorchProgram, example: Example, opset: int | None, path: Path) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class _Job:
+    """What the child does."""
+
+    program: TorchProgram
+    example: Example
+    opset: int | None
+    path: Path
+    scripted: bool
+
+
+def _in_child(job: _Job) -> tuple[str, ...]:
     """Writes the file; gives the lines that were fixed. Raises what the child could not do."""
     if "fork" not in multiprocessing.get_all_start_methods():
         raise problem(
@@ -68,7 +82,7 @@ def _in_child(program: TorchProgram, example: Example, opset: int | None, path: 
         )
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_trace, args=(program, example, opset, path, theirs), daemon=True)
+    child = context.Process(target=_trace, args=(job, theirs), daemon=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of forking beside threads: the child uses one, and none of the parent's
         child.start()
@@ -87,18 +101,18 @@ def _in_child(program: TorchProgram, example: Example, opset: int | None, path: 
     raise problem(
         "export/capture-failed",
         "TorchScript's exporter could not do it",
-        where=type(program.module).__qualname__,
+        where=type(job.program.module).__qualname__,
         why=error,
         fix="write the operation with others, or give a translation of it",
     )
 
 
-def _trace(program: TorchProgram, example: Example, opset: int | None, path: Path, answer: Connection) -> None:
+def _trace(job: _Job, answer: Connection) -> None:
     """Runs in the child: writes the file, and sends the lines that were fixed, and why it could not or nothing."""
     torch.set_num_threads(1)
     try:
         with _silent() as said:
-            _export(program, example, opset, path)
+            _export(job)
         answer.send((list(dict.fromkeys(_fixed(said))), ""))
     except BaseException as error:  # noqa: BLE001 — whatever it is, the parent says it
         text = re.sub(r"\x1b\[[0-9;]*m", "", f"{type(error).__name__}: {error}")
@@ -113,7 +127,10 @@ def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
             yield f"{one.filename}:{one.lineno}"
 
 
-def _export(program: TorchProgram, example: Example, opset: int | None, path: Path) -> None:
+def _export(job: _Job) -> None:
+    program = job.program
+    if job.scripted:
+        program = replace(program, module=torch.jit.script(program.module))
     ports = program.signature.inputs
     names = [f"{_INPUT}{index}" for index in range(len(ports))]
     dynamic = {
@@ -121,18 +138,18 @@ def _export(program: TorchProgram, example: Example, opset: int | None, path: Pa
         for name, port in zip(names, ports, strict=True)
         if (axes := {axis: dim for axis, dim in enumerate(port.shape or ()) if isinstance(dim, str)})
     }
-    tensors = tuple(to_tensor(example[port.name]) for port in ports)
+    tensors = tuple(to_tensor(job.example[port.name]) for port in ports)
     flat: Any = Flat(program)
     if any(isinstance(part, torch.jit.ScriptModule) for part in program.module.modules()):
         flat = torch.jit.trace(flat, tensors, check_trace=False)  # type: ignore[no-untyped-call]  # keeps what is scripted
     torch.onnx.export(
         flat,
         tensors,
-        str(path),
+        str(job.path),
         dynamo=False,
         input_names=names,
         dynamic_axes=dynamic,
-        opset_version=None if opset is None else min(max(opset, _OLDEST), _NEWEST),
+        opset_version=None if job.opset is None else min(max(job.opset, _OLDEST), _NEWEST),
         do_constant_folding=False,
     )
 

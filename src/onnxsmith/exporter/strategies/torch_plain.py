@@ -1,0 +1,20 @@
+"""torch.export and torch.onnx as they come, without the translations of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.problem import Problem
+
+
+class TorchPlain(TorchExport):
+    """The same capture, translated by PyTorch alone: for the case that a translation of this package is the culprit."""
+
+    title = "torch.export + torch.onnx, without translations of onnxsmith"
+    rank = 20
+    own = False
+
+    def is_worth_it(self, before: Sequence[Problem]) -> bool:
+        """What could not be traced cannot be traced again."""
+        return not any(problem.id in ("export/capture-failed", "export/frozen-axis") for problem in before)
