@@ -59,7 +59,7 @@ def test_a_loop_that_a_trace_unrolls_is_found() -> None:
 
 def test_a_branch_on_data_is_refused_with_its_line() -> None:
     problem = problem_of(Branch(), torch.rand(2, 3))
-    assert problem.id == "export/capture-failed"
+    assert problem.id == "forward/branch-on-data"
     assert "tried as well" in problem.why
     by_name = onnxsmith.export(Branch(), (torch.rand(2, 3),), strategy="torchscript")
     assert by_name.ok

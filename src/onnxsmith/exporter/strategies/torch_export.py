@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
 
+from onnxsmith.causes._text import line_in, sentence
+from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.freezing import Frozen, Watch, watching
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
@@ -109,23 +111,16 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
     text = str(error)
     if watch.frozen:
         return _frozen(watch.frozen, program)
-    if re.search(r"inferred to be a constant|specialized|marked as dynamic but|Constraints violated", text):
-        return problem(
-            "export/frozen-axis",
-            "an axis that was asked to be dynamic is fixed by the model",
-            where=user_line(error) or _line_in(text),
-            why=_sentence(text),
-            fix="take that axis out of --dynamic, or write the model without a Python number taken from a size",
-        )
-    data_dependent = "Could not guard on data-dependent" in text or "data-dependent" in text
+    where = user_line(error) or line_in(text)
+    known = recognise(text, where)
+    if known is not None:
+        return OnnxsmithError(known)
     return problem(
         "export/capture-failed",
         "torch.export could not trace the model",
-        where=user_line(error) or _line_in(text),
-        why=_sentence(text),
-        fix="an `if`, a loop or an index on the value of a tensor cannot be traced: use torch.where or torch.cond there"
-        if data_dependent
-        else "the line above is where tracing stopped; rewrite it with tensor operations",
+        where=where,
+        why=sentence(text),
+        fix="the line above is where tracing stopped; rewrite it with tensor operations",
     )
 
 
@@ -145,31 +140,20 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
 
 
 def _explain_translation(error: Exception) -> OnnxsmithError:
-    text = str(error)
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    operators = sorted(set(re.findall(r"No ONNX function found for <OpOverload\(op='([^']+)'", f"{text} {cause}")))
+    text = f"{error} {cause}"
+    known = recognise(text)
+    if known is not None:
+        return OnnxsmithError(replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause))))
     return problem(
-        "export/no-translation" if operators else "export/translation-failed",
-        f"no ONNX translation for {', '.join(operators)}"
-        if operators
-        else "torch.onnx could not translate the program",
-        where=_line_in(f"{text} {cause}"),
-        why=_sentence(str(cause)),
+        "export/translation-failed",
+        "torch.onnx could not translate the program",
+        where=line_in(text),
+        why=sentence(str(cause)),
         fix="write the operation with others that have one, or give a translation with a newer torch",
     )
-
-
-def _line_in(text: str) -> str:
-    frames = re.findall(r'File "([^"]+)", line (\d+)', text)
-    own = [f"{file}:{line}" for file, line in frames if "site-packages" not in file]
-    return own[-1] if own else ""
-
-
-def _sentence(text: str) -> str:
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
-    return " ".join(lines[:3])[:500]
 
 
 @contextmanager
