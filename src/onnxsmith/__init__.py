@@ -14,6 +14,7 @@ from onnxsmith._version import __version__
 if TYPE_CHECKING:
     from onnxsmith.comparison.run import run
     from onnxsmith.exporter.compare import compare
+    from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.inspection.doctor import doctor
     from onnxsmith.inspection.explain import explain
@@ -33,6 +34,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "diagnose",
     "doctor",
     "explain",
     "export",
@@ -50,6 +52,7 @@ _HOME = {
     "Result": "result",
     "Verdict": "report.base",
     "compare": "exporter.compare",
+    "diagnose": "exporter.diagnose",
     "doctor": "inspection.doctor",
     "explain": "inspection.explain",
     "export": "exporter.export",

@@ -103,7 +103,7 @@ class Job:
         first: _Made | Problem | None = None
         for strategy in capturing.strategies(self.settings.strategy):
             try:
-                made = self._make(strategy, built, output)
+                made = self.make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise
@@ -120,7 +120,8 @@ class Job:
         others = "; ".join(failures[1:])
         raise OnnxsmithError(replace(first, why=f"{first.why} (tried as well: {others})") if others else first)
 
-    def _make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
+    def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
+        """What one strategy comes to; its graph may differ from the module."""
         with stage("capture"):
             graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
             if graph.fixed and self.settings.strategy is None:

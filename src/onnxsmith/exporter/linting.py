@@ -18,11 +18,13 @@ from onnxsmith.sources.factory import is_installed
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A finding, and what has to be seen when the model is captured for it to count; see `lint/base.py`."""
+    """A finding, and what has to be seen when the model is captured for it to count; see `lint/base.py`. `span` are the
+    first and the last line of its statement."""
 
     finding: Finding
     freezes: bool
     anywhere: bool
+    span: tuple[int, int]
 
 
 @cache
@@ -40,7 +42,7 @@ def read(
     """What the checks say of every function that was reached, by file and line; each once."""
     found: dict[tuple[str, str], Suspicion] = {}
     for code in Reader(module, calls, sizes, is_users).read():  # type: ignore[arg-type]
-        remarks = [remark for remark in _look(code)]
+        remarks = list(_look(code))
         for suspicion in _suspicions(remarks, code):
             found.setdefault((suspicion.finding.problem.id, suspicion.finding.problem.where), suspicion)
     return sorted(found.values(), key=lambda one: _place(one.finding.problem.where))
@@ -72,7 +74,10 @@ def _suspicions(remarks: Sequence[Remark], code: Code) -> Iterable[Suspicion]:
         patch = patched.get(id(remark))
         if patch is not None:
             finding = replace(finding, code=patch.text, first=patch.first, last=patch.last)
-        yield Suspicion(finding, remark.freezes, remark.anywhere)
+        statement = code.statement(remark.node)
+        yield Suspicion(
+            finding, remark.freezes, remark.anywhere, (statement.lineno, statement.end_lineno or statement.lineno)
+        )
 
 
 def _place(where: str) -> tuple[str, int]:

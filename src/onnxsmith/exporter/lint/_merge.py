@@ -94,6 +94,8 @@ def merged(node: ast.If, rest: list[ast.stmt], torch: str, is_data: IsData) -> l
         b = _side(other, {}, "_else", torch, is_data)
         if a is None or b is None or a[2] is None or b[2] is None:
             return None
+        if isinstance(a[2], ast.Tuple) != isinstance(b[2], ast.Tuple):
+            return None
         return [*a[0], *b[0], ast.Return(where(torch, test, a[2], b[2]))]
     if other and _leaves(other):
         return None

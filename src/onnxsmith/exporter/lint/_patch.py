@@ -55,8 +55,23 @@ def patches(remarks: Sequence[Remark], code: Code) -> dict[int, Patch]:
         if outer is None:
             kept.append(patch)
         else:
-            outer.swaps = {**patch.swaps, **outer.swaps}
+            outer.swaps = {**patch.swaps, **outer.swaps, **_both(patch.swaps, outer.swaps)}
     return {id(r): next(one for one in kept if one.holds(own[id(r)])) for r in remarks if id(r) in own}
+
+
+def _both(one: Mapping[ast.AST, New], other: Mapping[ast.AST, New]) -> dict[ast.AST, New]:
+    """Arguments that both add to a function."""
+    found: dict[ast.AST, New] = {}
+    for node in one.keys() & other.keys():
+        a, b = one[node], other[node]
+        if isinstance(a, ast.arguments) and isinstance(b, ast.arguments):
+            made = copy.copy(a)
+            known = {arg.arg for arg in (*a.args, *a.kwonlyargs)}
+            made.args = [*a.args, *(arg for arg in b.args if arg.arg not in known)]
+            more = [arg for arg in b.kwonlyargs if arg.arg not in known]
+            made.kwonlyargs, made.kw_defaults = [*a.kwonlyargs, *more], [*a.kw_defaults, *[None for _ in more]]
+            found[node] = made
+    return found
 
 
 def _statements(remark: Remark, code: Code) -> list[ast.stmt]:
