@@ -7,7 +7,9 @@ import re
 from onnxsmith.causes.base import Cause
 from onnxsmith.problem import Problem
 
-_TOLD = re.compile(r"missing a required (?:keyword-only )?argument: '(\w+)'|forward\(\) missing \d+ required .*?'(\w+)'")
+_TOLD = re.compile(
+    r"missing a required (?:keyword-only )?argument: '(\w+)'|forward\(\) missing \d+ required .*?'(\w+)'"
+)
 
 
 class MissingArgument(Cause):

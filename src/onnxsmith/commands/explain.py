@@ -15,7 +15,8 @@ class Explain(Command):
     name = "explain"
 
     id: str = argument(
-        "a problem's id (model/truncated), a rule's (fuse/conv-batchnorm), or a message; 'all' lists the ids", metavar="ID"
+        "a problem's id (model/truncated), a rule's (fuse/conv-batchnorm), or a message; 'all' lists the ids",
+        metavar="ID",
     )
 
     def run(self) -> Report:

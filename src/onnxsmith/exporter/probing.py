@@ -69,7 +69,9 @@ def trace(program: TorchProgram, example: Mapping[str, Any], open_: frozenset[st
     found = Traced()
     with _quiet(), _silent(), memoised(), watching() as watch:
         try:
-            found.exported = torch.export.export(flat, tensors(), dynamic_shapes={"tensors": tuple(shapes)}, strict=False)
+            found.exported = torch.export.export(
+                flat, tensors(), dynamic_shapes={"tensors": tuple(shapes)}, strict=False
+            )
         except Exception as error:  # noqa: BLE001 — whatever it raises is the answer
             found.error, found.where = error, user_line(error)
         found.frozen = tuple(_named(watch, program, open_))

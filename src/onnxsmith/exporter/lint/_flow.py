@@ -317,7 +317,7 @@ class Flow:
             return found
         home = str(getattr(live, "__module__", "") or "")
         name = str(getattr(live, "__name__", ""))
-        if home.partition(".")[0] == "torch" or name in vars(torch) and getattr(torch, name) is live:
+        if home.partition(".")[0] == "torch" or (name in vars(torch) and getattr(torch, name) is live):
             return _calls.of_torch(name, everything) if not isinstance(live, type) else OTHER
         if (home.partition(".")[0] == "numpy" or type(live).__module__ == "numpy") and everything:
             tensors = any(value.kind in (Kind.TENSOR, Kind.MANY, Kind.ARRAY, Kind.VALUE) for value in everything)

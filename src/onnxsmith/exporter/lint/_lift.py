@@ -26,7 +26,10 @@ def argument(code: Code, name: str) -> dict[ast.AST, New]:
 
 def taken(code: Code, name: str) -> bool:
     """Whether the function has something of that name."""
-    return any(isinstance(n, ast.Name | ast.arg) and name in (getattr(n, "id", ""), getattr(n, "arg", "")) for n in ast.walk(code.flow.function))
+    return any(
+        isinstance(n, ast.Name | ast.arg) and name in (getattr(n, "id", ""), getattr(n, "arg", ""))
+        for n in ast.walk(code.flow.function)
+    )
 
 
 def state(code: Code, attribute: str) -> dict[ast.AST, New]:
@@ -44,7 +47,9 @@ def state(code: Code, attribute: str) -> dict[ast.AST, New]:
             case ast.Return(value=value) if value is not None:
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
                 swaps[node] = ast.Return(ast.Tuple([*parts, name]))
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id=of), attr=attr), attr=how))):
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id=of), attr=attr), attr=how))
+            ):
                 if of == own and attr == attribute:
                     found = _written(node.value, how, name)
                     if found is None:

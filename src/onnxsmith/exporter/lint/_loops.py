@@ -196,9 +196,11 @@ def _start(name: str, env: Env, torch: str, body: list[ast.stmt], rows: Mapping[
                 continue
         first = changed(
             added,
-            lambda node: ast.Subscript(rows[node.id], ast.Constant(0))
-            if isinstance(node, ast.Name) and node.id in rows
-            else None,
+            lambda node: (
+                ast.Subscript(rows[node.id], ast.Constant(0))
+                if isinstance(node, ast.Name) and node.id in rows
+                else None
+            ),
         )
         return ast.BinOp(ast.Name(name), ast.Add(), _torch(torch, "zeros_like", first))
     return _as_tensor(name, env, torch)

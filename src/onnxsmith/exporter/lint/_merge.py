@@ -27,8 +27,9 @@ def condition(test: ast.expr, torch: str) -> ast.expr:
             return condition(inner, torch)
         case ast.Call(func=ast.Attribute(value=inner, attr="item")):
             return condition(inner, torch)
-        case ast.Call(func=ast.Attribute(attr="any" | "all" | "isnan" | "is_nonzero")) | ast.Call(
-            func=ast.Attribute(attr="equal")
+        case (
+            ast.Call(func=ast.Attribute(attr="any" | "all" | "isnan" | "is_nonzero"))
+            | ast.Call(func=ast.Attribute(attr="equal"))
         ):
             return test
     return ast.Compare(_tensor(test), [ast.NotEq()], [ast.Constant(0)])
@@ -159,7 +160,7 @@ def _side(body: list[ast.stmt], names: dict[str, str], suffix: str, torch: str, 
 def _renamed(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
     return changed(
         node,
-        lambda one: ast.Name(names[one.id])
-        if isinstance(one, ast.Name) and names.get(one.id, one.id) != one.id
-        else None,
+        lambda one: (
+            ast.Name(names[one.id]) if isinstance(one, ast.Name) and names.get(one.id, one.id) != one.id else None
+        ),
     )

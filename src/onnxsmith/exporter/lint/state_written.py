@@ -70,7 +70,9 @@ def _read(code: Code, own: str) -> set[str]:
                 if isinstance(statement, ast.AugAssign):
                     written = [statement.target]
                 is_own = any(isinstance(t, ast.Attribute) and t.attr == attribute for t in written)
-                in_place = isinstance(statement, ast.Expr) and isinstance(above, ast.Attribute) and above.attr.endswith("_")
+                in_place = (
+                    isinstance(statement, ast.Expr) and isinstance(above, ast.Attribute) and above.attr.endswith("_")
+                )
                 if not is_own and not in_place:
                     found.add(attribute)
     return found

@@ -49,7 +49,8 @@ class Constants(Probe):
         lines = [
             one.problem.where
             for one in case.found
-            if one.problem.id in ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
+            if one.problem.id
+            in ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
         ]
         return Finding(
             Problem(

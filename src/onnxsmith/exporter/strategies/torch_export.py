@@ -146,7 +146,9 @@ def _explain_translation(error: Exception) -> OnnxsmithError:
     text = f"{error} {cause}"
     known = recognise(text)
     if known is not None:
-        return OnnxsmithError(replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause))))
+        return OnnxsmithError(
+            replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause)))
+        )
     return problem(
         "export/translation-failed",
         "torch.onnx could not translate the program",

@@ -79,7 +79,11 @@ class Diagnosis(Part):
             file = finding.problem.where.rpartition(":")[0]
             if finding.code and (file, finding.first) not in shown:
                 shown.add((file, finding.first))
-                lines = f"line {finding.first}" if finding.first == finding.last else f"lines {finding.first} to {finding.last}"
+                lines = (
+                    f"line {finding.first}"
+                    if finding.first == finding.last
+                    else f"lines {finding.first} to {finding.last}"
+                )
                 place = f"in the place of {lines} of {file}" if finding.first else "for example"
                 yield Text(f"{place}:")
                 yield Text(finding.code, verbatim=True)
