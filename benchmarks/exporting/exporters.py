@@ -70,7 +70,7 @@ def _dynamic_shapes(call: Call) -> Any:
     def axes(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return None
-        return dict.fromkeys(call.dynamic.get(next(count), {}), torch.export.Dim.DYNAMIC)
+        return {axis: torch.export.Dim.DYNAMIC for axis in call.dynamic.get(next(count), {})}
 
     args, kwargs = pytree.tree_map(axes, (call.args, dict(call.kwargs)))
     bound = inspect.signature(call.module.forward).bind(*call.args, **call.kwargs)

@@ -31,8 +31,8 @@ def _causes() -> tuple[Cause, ...]:
 def recognise(text: str, where: str = "") -> Problem | None:
     """What the message means, or None when no cause knows it.
 
-    `where` is the user's line where the caller knows it; otherwise it is read from the text. `why` is the first sentence
-    of the message where the cause has no better one.
+    `where` is the user's line where the caller knows it; otherwise it is read from the text. `why` is the message's
+    first sentence where the cause has no better one.
     """
     clean = plain(text)
     for cause in _causes():

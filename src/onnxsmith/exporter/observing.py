@@ -1,5 +1,5 @@
-"""What can be seen of a module while it runs once, eagerly: how its submodules are called, what it does to its inputs and
-its own state, and where it draws random numbers."""
+"""What can be seen of a module while it runs once: how its submodules are called, what it does to its inputs and its own
+state, and where it draws random numbers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Seen:
     where: str = ""
 
 
-class _Dice(TorchDispatchMode):
+class _Dice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, seen: Seen) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._seen = seen
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -104,7 +104,7 @@ def _state(module: torch.nn.Module) -> dict[str, Any]:
         for name, value in {**vars(part), **part._buffers}.items():
             if isinstance(value, torch.Tensor):
                 found[prefix + name] = (id(value), value._version)
-            elif isinstance(value, int | float | str | bool):
+            elif isinstance(value, int | float | bool):
                 found[prefix + name] = value
     return found
 

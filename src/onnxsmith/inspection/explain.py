@@ -19,8 +19,8 @@ _SUGGESTED = 5
 
 
 def explain(id: str) -> Report:  # noqa: A002
-    """The page of a problem or a rule; for `all`, the list of every id with its first line; for a message of torch, onnx
-    or a runtime, what it means, and the page of that problem.
+    """The page of a problem or a rule; for `all`, the list of every id with its first line; for a message of torch,
+    onnx or a runtime, what it means, and the page of that problem.
 
     Raises:
         OnnxsmithError: `explain/unknown-id` when there is no such page.

@@ -10,15 +10,74 @@ from onnxsmith.exporter.lint._values import OTHER, TENSOR, Kind, Value, join
 
 TAKES_VALUE = {"item", "tolist", "__int__", "__float__", "__bool__"}
 VIEWS = frozenset(
-    ["view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "detach", "expand", "expand_as", "narrow", "select", "flatten", "swapaxes", "movedim", "t", "contiguous", "to", "float", "view_as", "requires_grad_", "unfold", "diagonal"]
+    [
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "unsqueeze",
+        "squeeze",
+        "detach",
+        "expand",
+        "expand_as",
+        "narrow",
+        "select",
+        "flatten",
+        "swapaxes",
+        "movedim",
+        "t",
+        "contiguous",
+        "to",
+        "float",
+        "view_as",
+        "requires_grad_",
+        "unfold",
+        "diagonal",
+    ]
 )
-_SEVERAL = frozenset(["split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit", "unsafe_chunk"])
+_SEVERAL = frozenset(
+    ["split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit", "unsafe_chunk"]
+)
 _PLAIN = frozenset(
-    ["dim", "ndimension", "is_floating_point", "is_complex", "stride", "element_size", "get_device", "is_contiguous", "type", "storage_offset", "data_ptr", "is_cuda", "has_names"]
+    [
+        "dim",
+        "ndimension",
+        "is_floating_point",
+        "is_complex",
+        "stride",
+        "element_size",
+        "get_device",
+        "is_contiguous",
+        "type",
+        "storage_offset",
+        "data_ptr",
+        "is_cuda",
+        "has_names",
+    ]
 )
-_PLAIN_ATTRIBUTES = frozenset(["ndim", "dtype", "device", "requires_grad", "is_cuda", "layout", "names", "is_sparse", "grad_fn"])
+_PLAIN_ATTRIBUTES = frozenset(
+    ["ndim", "dtype", "device", "requires_grad", "is_cuda", "layout", "names", "is_sparse", "grad_fn"]
+)
 _PLAIN_TORCH = frozenset(
-    ["is_tensor", "is_floating_point", "is_complex", "is_grad_enabled", "device", "finfo", "iinfo", "Size", "numel", "is_tracing", "is_scripting", "get_default_dtype", "is_compiling", "is_exporting", "is_autocast_enabled", "get_autocast_dtype", "no_grad"]
+    [
+        "is_tensor",
+        "is_floating_point",
+        "is_complex",
+        "is_grad_enabled",
+        "device",
+        "finfo",
+        "iinfo",
+        "Size",
+        "numel",
+        "is_tracing",
+        "is_scripting",
+        "get_default_dtype",
+        "is_compiling",
+        "is_exporting",
+        "is_autocast_enabled",
+        "get_autocast_dtype",
+        "no_grad",
+    ]
 )
 _CONVERT = {int, float, bool, complex}
 

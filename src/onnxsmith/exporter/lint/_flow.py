@@ -28,7 +28,8 @@ _UNDECIDED = object()
 class Flow:
     """One function, read.
 
-    `values` has every expression that was reached; `reached` the statements, and `returned` what it gives.
+    `values` has every expression that was reached; `reached` the statements, `returned` what it gives, and `before` what
+    the names held when a loop was reached first.
     """
 
     function: ast.FunctionDef
@@ -38,6 +39,7 @@ class Flow:
     values: dict[ast.AST, Value] = field(default_factory=dict)
     reached: dict[ast.stmt, None] = field(default_factory=dict)
     returned: list[Value] = field(default_factory=list)
+    before: dict[ast.stmt, dict[str, Value]] = field(default_factory=dict)
 
     def read(self) -> Value:
         """Reads it all; gives what it returns."""
@@ -81,9 +83,11 @@ class Flow:
             case ast.If():
                 return self._branches(node)
             case ast.For():
+                self.before.setdefault(node, dict(self.env))
                 self._bind(node.target, self._each(self.value(node.iter)), None)
                 self._loop(node.body, node.orelse)
             case ast.While():
+                self.before.setdefault(node, dict(self.env))
                 self.value(node.test)
                 self._loop(node.body, node.orelse)
                 self.value(node.test)
@@ -266,8 +270,7 @@ class Flow:
         if rebound is not None:
             return rebound
         if base.kind is not Kind.OTHER:
-            found = _calls.of_attribute(base, node.attr)
-            return found
+            return _calls.of_attribute(base, node.attr)
         if base.known:
             try:
                 held = getattr(base.live, node.attr)

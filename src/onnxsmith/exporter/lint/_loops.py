@@ -118,10 +118,10 @@ def _without_stacks(
                 if name not in appended:
                     continue
                 given = rest[0] if rest else next((k.value for k in node.keywords if k.arg in ("dim", "axis")), None)
-                axis = given.value if isinstance(given, ast.Constant) else None
-                if given is not None and not isinstance(axis, int):
+                axis = given.value if isinstance(given, ast.Constant) else 0 if given is None else None
+                if not isinstance(axis, int):
                     return None
-                swaps[node] = _stacked(name, how, axis or 0)
+                swaps[node] = _stacked(name, how, axis)
                 done.add(id(read))
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and node.id in appended and id(node) not in done | inside:
@@ -182,7 +182,7 @@ def _as_tensor(name: str, env: Env, torch: str) -> ast.expr:
 
 def _start(name: str, env: Env, torch: str, body: list[ast.stmt], rows: Mapping[str, ast.expr]) -> ast.expr:
     """What a state begins with: a Python number becomes a tensor of the shape of what is added to it."""
-    if env[name].kind in (Kind.TENSOR, Kind.MANY) and not env[name].known:
+    if env[name].kind in (Kind.TENSOR, Kind.MANY):
         return ast.Name(name)
     for statement in body:
         match statement:

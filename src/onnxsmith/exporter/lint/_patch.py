@@ -33,7 +33,7 @@ class Patch:
         fresh: list[ast.stmt] = []
         for statement in self.statements:
             made = rebuilt(statement, self.swaps)
-            fresh += made if isinstance(made, list) else [made]
+            fresh += made if isinstance(made, list) else [made]  # type: ignore[list-item]  # a statement stays one
         if isinstance(fresh[0] if fresh else None, ast.FunctionDef):
             fresh[0].decorator_list = []  # type: ignore[attr-defined]
         margin = " " * self.statements[0].col_offset

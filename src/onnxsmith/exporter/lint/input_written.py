@@ -40,6 +40,7 @@ class InputWritten(Check):
         )
 
     def _written(self, node: ast.AST, code: Code) -> tuple[ast.expr | None, dict[ast.AST, New]]:
+        """What is written to, and what to write instead."""
         match node:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name() as written)]):
                 return written, {node: [_copied(written.id), node]}
@@ -49,9 +50,9 @@ class InputWritten(Check):
                 name = ast.Name(written.id)
                 return written, {node: ast.Assign([name], ast.BinOp(name, op, value))}
             case ast.Call(func=ast.Attribute(value=ast.Name() as written, attr=attr)) if _in_place(attr):
-                above = code.parents[node]
+                above = code.statement(node)
                 known = _is_argument(written, code.flow)
-                alone = isinstance(above, ast.Expr) and known
+                alone = isinstance(above, ast.Expr) and above.value is node and known
                 return written, {above: [_copied(written.id), above]} if alone else {}
             case ast.Assign(targets=[ast.Subscript(value=written)]):
                 return written, {}

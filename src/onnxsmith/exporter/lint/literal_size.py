@@ -8,7 +8,22 @@ from collections.abc import Iterator
 from onnxsmith.exporter.lint.base import Check, Code, Remark
 from onnxsmith.problem import Problem
 
-_TAKE_SIZES = frozenset(["view", "reshape", "expand", "zeros", "ones", "rand", "randn", "full", "empty", "repeat", "broadcast_to", "unflatten"])
+_TAKE_SIZES = frozenset(
+    [
+        "view",
+        "reshape",
+        "expand",
+        "zeros",
+        "ones",
+        "rand",
+        "randn",
+        "full",
+        "empty",
+        "repeat",
+        "broadcast_to",
+        "unflatten",
+    ]
+)
 
 
 class LiteralSize(Check):

@@ -19,7 +19,7 @@ class LoopOnData(Check):
     nodes = (ast.While, ast.For)
 
     def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
-        env = code.flow.env
+        env = code.flow.before.get(node, {}) if isinstance(node, ast.stmt) else {}
         made = None
         if isinstance(node, ast.While) and code.flow.kind(node.test) in _DATA:
             at: ast.AST = node.test

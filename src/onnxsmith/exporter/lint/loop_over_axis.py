@@ -22,7 +22,7 @@ class LoopOverAxis(Check):
             return
         swaps = None
         if isinstance(node, ast.For) and code.torch:
-            swaps = over_axis(node, code.torch, code.flow.env, code.flow.function)
+            swaps = over_axis(node, code.torch, code.flow.before.get(node, {}), code.flow.function)
         yield Remark(
             Problem(
                 "forward/loop-over-axis",

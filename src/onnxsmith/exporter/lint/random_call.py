@@ -11,8 +11,23 @@ from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.diagnosis import Weight
 
-_DRAWS = frozenset(["rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial", "normal"])
-_DRAWS_IN_PLACE = frozenset(["normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_"])
+_DRAWS = frozenset(
+    [
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "bernoulli",
+        "multinomial",
+        "normal",
+    ]
+)
+_DRAWS_IN_PLACE = frozenset(
+    ["normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_"]
+)
 _DROPS = frozenset(["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout", "rrelu"])
 
 

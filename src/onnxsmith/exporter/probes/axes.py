@@ -34,7 +34,7 @@ class Axes(Probe):
                     fix=f"let the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), or "
                     f"leave {one.port}:{one.axis} out of --dynamic",
                 ),
-                Weight.NOTE if case.good else Weight.STOPS,
+                Weight.NOTE if case.open else Weight.STOPS,
                 "recompose",
                 said=f"{name} was inferred to be a constant ({one.value})",
             )

@@ -96,6 +96,16 @@ class Case:
         """Whether some way leads to a graph that agrees with the module."""
         return any(way.good for way in self.ways)
 
+    @property
+    def open(self) -> bool:
+        """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it."""
+        return any(
+            way.good
+            and way.verification is not None
+            and all(len((way.verification.sizes or {}).get(name, ())) > 1 for name in self.symbols)
+            for way in self.ways
+        )
+
 
 class Probe(ABC):
     """One question; stateless."""

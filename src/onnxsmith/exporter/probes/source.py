@@ -25,7 +25,7 @@ class Source(Probe):
                 continue
             if finding.problem.id == "forward/state" and case.seen.error is None and not case.seen.state:
                 continue
-            if finding.weight is Weight.STOPS and case.good:
+            if finding.weight is Weight.STOPS and (case.open if suspicion.freezes else case.good):
                 finding = replace(finding, weight=Weight.NOTE)
             yield finding
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from onnxsmith.causes.base import recognise
 from onnxsmith.comparison.verdict import problems
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 _GENERAL = ("export/capture-failed", "export/translation-failed", "export/fixed-by-the-example", "verify/different")
+_VAGUE = ("runtime/failed", "export/capture-failed", "export/translation-failed")
 _RUNGS = {"export/opset": "opset", "runtime/no-kernel": "recompose", "export/quantized-module": "edit"}
 
 
@@ -28,6 +30,8 @@ class Ways(Probe):
                 told = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
                 if (stops and problem.id in (*_GENERAL, "export/frozen-axis", "verify/nondeterministic")) or told:
                     continue
+                known = recognise(problem.why) if problem.id in _VAGUE else None
+                problem = known or problem
                 weight = Weight.WRONG if problem.id.startswith("verify/") else Weight.STOPS
                 plain = replace(problem, why=problem.why.partition(" (tried as well")[0])
                 yield Finding(plain, weight, _RUNGS.get(problem.id, "recompose"), said=problem.why)

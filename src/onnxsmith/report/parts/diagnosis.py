@@ -23,8 +23,8 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem. `said` is what torch says of it, `source` the user's line as it stands, `rung` the cheapest step that
-    helps: opset, recompose, register, edit. `code` goes in the place of the lines `first` to `last` of the file that
+    """One problem. `said` is what torch says of it, `source` the user's line as it stands, `rung` the cheapest step
+    that helps: opset, recompose, register, edit. `code` goes in the place of the lines `first` to `last` of the file that
     `problem.where` names; it is empty where no code could be written."""
 
     problem: Problem
@@ -39,8 +39,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Axis:
-    """What became of one dynamic axis: kept, or the constant it was fixed to, with the line; together with all others, and
-    by itself."""
+    """What became of one dynamic axis: kept, or the constant it was fixed to, with the line; together with all others,
+    and by itself."""
 
     port: str
     axis: int
