@@ -24,6 +24,6 @@ class BrokenImport(Cause):
             f"{named} could not be imported" if lazy else "torchvision does not fit the installed torch",
             why="most often torchvision is of another release than torch: transformers imports it where it is there, "
             "and hides its error",
-            fix="python -c 'import torchvision' says whether it is so; pip install --upgrade torch torchvision mends it, "
+            fix="python -c 'import torchvision' says whether it is so; pip install --upgrade torch torchvision helps, "
             "pip uninstall torchvision does where it is not used",
         )

@@ -32,7 +32,7 @@ class DataBranch(Cause):
                 "a loop turns as often as the value of a tensor says",
                 why="what torch calls u0 in its message is a number that Python took from a tensor; "
                 "how often the loop turns is not known before the model runs",
-                fix="use torch.while_loop, or hand the number of turns in as a Python number that is the same in every call",
+                fix="use torch.while_loop, or a Python number of turns that is the same in every call",
             )
         if _VALUE.search(code) and not code.startswith(("if", "elif", "assert")):
             return Problem(

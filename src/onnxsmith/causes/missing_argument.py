@@ -23,7 +23,7 @@ class MissingArgument(Cause):
         return Problem(
             "export/missing-argument",
             f"forward did not get its argument {name!r}",
-            why="it was not given; or it is a dictionary at the end of the arguments, which torch.onnx.export takes for "
-            "keyword arguments",
+            why="it was not given; or it is a dictionary at the end of the arguments, which torch.onnx.export takes "
+            "for keyword arguments",
             fix=f"give it by name: kwargs={{{name!r}: …}}; onnxsmith.export takes a last dictionary as what it is",
         )

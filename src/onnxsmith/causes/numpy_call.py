@@ -24,7 +24,7 @@ class NumpyCall(Cause):
         return Problem(
             "forward/numpy",
             "forward computes with numpy",
-            why="while torch traces, tensors have no values, so numpy has nothing to compute with; in a trace by example "
-            "its result would be a constant",
+            why="while torch traces, tensors have no values, so numpy has nothing to compute with; in a trace by "
+            "example its result would be a constant",
             fix="use torch's function of the same name",
         )

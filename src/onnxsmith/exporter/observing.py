@@ -1,5 +1,5 @@
-"""What can be seen of a module while it runs once: how its submodules are called, what it does to its inputs and its own
-state, and where it draws random numbers."""
+"""What can be seen of a module while it runs once: how its submodules are called, what it does to its inputs and its
+own state, and where it draws random numbers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Faulty(nn.Module):
     def forward(self, x):
         out = []
         for i in range(x.shape[0]):  # <- here
-            out.append(self.fc(x[i]) * x[i].sum())
+            out.append(self.fc(x[i]) * x[i].sum())  # noqa: PERF401 — as users write it
         return torch.stack(out)
 
 

@@ -15,8 +15,8 @@ OPSET = None
 
 class Faulty(nn.Module):
     def forward(self, x):
-        n = np.prod(x.shape)  # <- here
-        return x.reshape(int(n)) / math.sqrt(4)
+        n = int(np.prod(x.shape))  # <- here
+        return x.reshape(n) / math.sqrt(4)
 
 
 def build():

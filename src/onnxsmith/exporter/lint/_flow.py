@@ -28,8 +28,8 @@ _UNDECIDED = object()
 class Flow:
     """One function, read.
 
-    `values` has every expression that was reached; `reached` the statements, `returned` what it gives, and `before` what
-    the names held when a loop was reached first.
+    `values` has every expression that was reached; `reached` the statements, `returned` what it gives, and `before`
+    what the names held when a loop was reached first.
     """
 
     function: ast.FunctionDef
@@ -324,7 +324,8 @@ class Flow:
             return _calls.of_torch(name, everything) if not isinstance(live, type) else OTHER
         if (home.partition(".")[0] == "numpy" or type(live).__module__ == "numpy") and everything:
             tensors = any(value.kind in (Kind.TENSOR, Kind.MANY, Kind.ARRAY, Kind.VALUE) for value in everything)
-            return Value(Kind.ARRAY) if tensors else OTHER
+            sizes = any(value.kind in (Kind.SIZE, Kind.SHAPE) for value in everything)
+            return Value(Kind.ARRAY) if tensors else Value(Kind.SIZE) if sizes else OTHER
         if home.partition(".")[0] == "math" or home == "math":
             return _computed(*(Value(Kind.VALUE) if v.kind is Kind.TENSOR else v for v in everything))
         return OTHER

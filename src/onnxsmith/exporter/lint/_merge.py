@@ -84,8 +84,8 @@ def where(torch: str, test: ast.expr, a: ast.expr, b: ast.expr) -> ast.expr:
 
 
 def merged(node: ast.If, rest: list[ast.stmt], torch: str, is_data: IsData) -> list[ast.stmt] | None:
-    """What to write in the place of the branch, and of `rest`, which follows it, where one side returns; None when it is
-    more than assignments and returns."""
+    """What to write in the place of the branch, and of `rest`, which follows it, where one side returns; None when it
+    is more than assignments and returns."""
     test = condition(node.test, torch)
     other = node.orelse or (rest if _leaves(node.body) else [])
     if _leaves(node.body):

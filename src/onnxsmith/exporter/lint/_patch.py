@@ -86,7 +86,7 @@ def _statements(remark: Remark, code: Code) -> list[ast.stmt]:
 
 
 def rebuilt(node: ast.AST, swaps: Mapping[ast.AST, New]) -> ast.AST | list[ast.stmt]:
-    """A copy with everything swapped; what is swapped in may hold old nodes, which are swapped in turn, but not itself."""
+    """A copy with everything swapped; what is swapped in may hold old nodes, which are swapped in turn."""
     if node in swaps:
         rest = {old: new for old, new in swaps.items() if old is not node}
         new = swaps[node]

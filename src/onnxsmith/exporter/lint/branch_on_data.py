@@ -43,9 +43,9 @@ class BranchOnData(Check):
             Problem(
                 "forward/branch-on-data",
                 "a branch asks for the value of a tensor",
-                why="which side is taken is known only when the model runs, so one graph has to hold both; a trace would "
-                "keep the side of the example",
-                fix="compute both sides and choose with torch.where(condition, a, b); torch.cond where a side is costly",
+                why="which side is taken is known only when the model runs, so one graph has to hold both; a trace "
+                "would keep the side of the example",
+                fix="compute both sides and choose with torch.where(condition, a, b); or torch.cond, if one is costly",
             ),
             node.test,
             swaps=swaps,

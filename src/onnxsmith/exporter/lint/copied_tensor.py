@@ -38,8 +38,8 @@ class CopiedTensor(Check):
             Problem(
                 "forward/copied-tensor",
                 f"torch.{name} copies the values of a tensor",
-                why="it makes a new tensor of numbers, which have no connection to where they come from: a trace keeps the "
-                "example's, and torch.export cannot follow it",
+                why="it makes a new tensor of numbers, which have no connection to where they come from: a trace keeps "
+                "the example's, and torch.export cannot follow it",
                 fix="use the tensor itself, or its clone(); torch.stack for several of rank 0",
             ),
             node,

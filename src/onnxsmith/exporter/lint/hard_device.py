@@ -40,7 +40,7 @@ class HardDevice(Check):
             Problem(
                 "forward/device",
                 "forward names a device",
-                why="a graph has no devices, the runtime chooses; and the module does not run on a machine without that one",
+                why="a graph has no devices, the runtime chooses; and the module does not run where that one lacks",
                 fix="leave the device to the caller: net.to(device), and device=x.device for what forward makes",
             ),
             node,

@@ -45,8 +45,8 @@ class Numpy(Check):
             Problem(
                 "forward/numpy",
                 "forward computes with numpy",
-                why="numpy needs values, which tensors do not have while torch traces; a trace by example would keep its "
-                "result as a constant",
+                why="numpy needs values, which tensors do not have while torch traces; a trace by example would keep "
+                "its result as a constant",
                 fix="use torch's function of the same name",
             ),
             node,

@@ -79,7 +79,7 @@ class RandomCall(Check):
             Problem(
                 "forward/random",
                 f"forward draws random numbers: {ast.unparse(node)}",
-                why="a graph draws others than torch does, and some runtimes draw none; it cannot be held to the module",
+                why="a graph draws others than torch does, and some runtimes none; it cannot be held to the module",
                 fix=fix,
             ),
             node,

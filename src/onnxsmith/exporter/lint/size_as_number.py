@@ -32,13 +32,16 @@ class SizeAsNumber(Check):
             new = ast.Call(ast.Attribute(ast.Name("math"), math), node.args, []) if math else None
             if "math" not in code.flow.scope:
                 new = None
+            match node.args[0]:
+                case ast.Attribute(value=tensor, attr="shape") if name == "prod":
+                    new = ast.Call(ast.Attribute(tensor, "numel"), [], [])
         elif not (home == "torch" and getattr(live, "__name__", "") in ("tensor", "as_tensor", "LongTensor")):
             return
         yield Remark(
             Problem(
                 "forward/size-as-number",
                 "a size becomes a Python number",
-                why="while torch traces, sizes of dynamic axes are symbols; int() and numpy make the example's number of them",
+                why="while torch traces, sizes of dynamic axes are symbols; int() makes the example's number of them",
                 fix="use the size as it comes: x.shape[0] without int(), math.prod for numpy.prod",
             ),
             node,

@@ -31,8 +31,8 @@ class Axes(Probe):
                     where=one.line,
                     why="what this line does holds for one size only: a number in the code, a shape that has to fit "
                     "another, or a size taken as a Python number",
-                    fix=f"let the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), or "
-                    f"leave {one.port}:{one.axis} out of --dynamic",
+                    fix=f"let the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), "
+                    f"or leave {one.port}:{one.axis} out of --dynamic",
                 ),
                 Weight.NOTE if case.open else Weight.STOPS,
                 "recompose",

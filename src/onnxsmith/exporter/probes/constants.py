@@ -57,8 +57,8 @@ class Constants(Probe):
                 "export/constant-input",
                 f"input {name!r} became a constant: no output of the graph depends on it",
                 where=lines[0] if lines else type(case.model.module).__qualname__,
-                why="torch gives other results for other values of it; on the way its values became Python numbers, a numpy "
-                "array or a copy, which a trace writes down as they were",
+                why="torch gives other results for other values of it; on the way its values became Python numbers, a "
+                "numpy array or a copy, which a trace writes down as they were",
                 fix="compute with the tensor itself from the input to the output",
             ),
             Weight.WRONG,

@@ -21,7 +21,7 @@ _OTHERWISE = {
     "aten.searchsorted": "(sorted.unsqueeze(-2) < values.unsqueeze(-1)).sum(-1)",
     "aten.bucketize": "(boundaries < values.unsqueeze(-1)).sum(-1)",
     "aten.bincount": "torch.nn.functional.one_hot(x, n).sum(0)",
-    "aten.histc": "torch.nn.functional.one_hot(((x - low) / (high - low) * bins).long().clamp(0, bins - 1), bins).sum(0)",
+    "aten.histc": "torch.nn.functional.one_hot(((x - low) / (high - low) * n).long().clamp(0, n - 1), n).sum(0)",
     "aten.renorm": "x * (maxnorm / x.norm(p, dim=1, keepdim=True)).clamp(max=1)",
     "aten.lgamma": "0.5 * (math.log(2 * math.pi) - x.log()) + x * ((x + 1 / (12 * x - 0.1 / x)).log() - 1)",
     "aten._cdist_forward": "(a.unsqueeze(-2) - b.unsqueeze(-3)).pow(2).sum(-1).sqrt()",
@@ -50,8 +50,8 @@ class Translations(Probe):
                     why="torch's advice to submit a PR to PyTorch is not needed: one operator lacks",
                     fix=f"write it with others: {other}"
                     if other
-                    else "write it with others; or let it be one node of a domain of yours, which a plugin of the runtime "
-                    "computes",
+                    else "write it with others; or let it be one node of a domain of yours, which a plugin of the "
+                    "runtime computes",
                 ),
                 Weight.STOPS,
                 "recompose" if other else "edit",

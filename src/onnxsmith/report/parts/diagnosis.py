@@ -24,8 +24,8 @@ class Weight(StrEnum):
 @dataclass(frozen=True)
 class Finding:
     """One problem. `said` is what torch says of it, `source` the user's line as it stands, `rung` the cheapest step
-    that helps: opset, recompose, register, edit. `code` goes in the place of the lines `first` to `last` of the file that
-    `problem.where` names; it is empty where no code could be written."""
+    that helps: opset, recompose, register, edit. `code` goes in the place of the lines `first` to `last` of the file
+    that `problem.where` names; it is empty where no code could be written."""
 
     problem: Problem
     weight: Weight
