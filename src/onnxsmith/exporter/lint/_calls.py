@@ -87,7 +87,7 @@ def of_attribute(base: Value, name: str) -> Value:
     if base.kind is Kind.TENSOR:
         if name == "shape":
             return Value(Kind.SHAPE, direct=base.direct)
-        if name in _PLAIN_ATTRIBUTES:
+        if name in _PLAIN_ATTRIBUTES or name.startswith("is_"):
             return OTHER
         return Value(Kind.TENSOR, base.inputs) if not callable(getattr(torch.Tensor, name, None)) else OTHER
     if base.kind is Kind.MANY:
@@ -108,7 +108,7 @@ def of_method(base: Value, name: str, args: list[Value]) -> Value:
             return Value(Kind.SIZE if args else Kind.SHAPE)
         if name == "numel":
             return Value(Kind.SIZE)
-        if name in _PLAIN:
+        if name in _PLAIN or name.startswith("is_"):
             return OTHER
         if name in _SEVERAL:
             return Value(Kind.MANY, base.inputs)
@@ -124,6 +124,8 @@ def of_method(base: Value, name: str, args: list[Value]) -> Value:
 
 def of_builtin(function: Any, args: list[Value]) -> Value:
     """`int(…)`, `range(…)`, `zip(…)` and their like."""
+    if function is isinstance and len(args) == 2:
+        return _is_instance(args[0], args[1].live)
     kinds = {value.kind for value in args}
     tensors = Kind.TENSOR in kinds or Kind.MANY in kinds
     if function in _CONVERT:
@@ -153,9 +155,20 @@ def of_builtin(function: Any, args: list[Value]) -> Value:
     return OTHER
 
 
+def _is_instance(value: Value, kind: Any) -> Value:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if not all(isinstance(one, type) for one in kinds):
+        return OTHER
+    if value.kind is Kind.TENSOR:
+        return Value(live=any(issubclass(torch.Tensor, one) for one in kinds))
+    return Value(live=isinstance(value.live, kinds)) if value.known else OTHER
+
+
 def of_torch(name: str, args: list[Value]) -> Value:
     """`torch.name(…)` and the functions of its modules."""
-    if name in _PLAIN_TORCH:
+    if name in ("is_tracing", "is_scripting"):
+        return Value(live=False)  # it is read as it runs eagerly
+    if name in _PLAIN_TORCH or name.lstrip("_").startswith(("is_", "has_", "are_", "get_", "set_")):
         return Value(Kind.SIZE) if name == "numel" else OTHER
     if name in _SEVERAL or name in ("meshgrid", "broadcast_tensors", "while_loop", "cond", "scan", "nonzero_tuple"):
         return Value(Kind.MANY)

@@ -10,7 +10,7 @@ import ast
 import builtins
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -153,7 +153,7 @@ class Flow:
                 simple = str | int | float | bool
                 if isinstance(a.live, simple) and isinstance(b.live, simple):
                     return (a.live == b.live) is isinstance(op, ast.Eq)
-            case ast.Constant() | ast.Name() | ast.Attribute():
+            case ast.Constant() | ast.Name() | ast.Attribute() | ast.Call():
                 value = self.values.get(test, OTHER)
                 if value.known and (value.live is None or isinstance(value.live, bool | int | str)):
                     return bool(value.live)
@@ -219,6 +219,8 @@ class Flow:
                 found = [self.value(part) for part in (node.left, *node.comparators)]
                 if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
                     return OTHER
+                if any(part.kind is Kind.SHAPE for part in found):
+                    return Value(Kind.SIZE)
                 return _computed(*found)
             case ast.IfExp():
                 self.value(node.test)
@@ -227,7 +229,8 @@ class Flow:
                     return self.value(node.body if decided else node.orelse)
                 return join(self.value(node.body), self.value(node.orelse))
             case ast.Tuple() | ast.List() | ast.Set():
-                return _gathered([self.value(part) for part in node.elts])
+                parts = [self.value(part) for part in node.elts]
+                return replace(_gathered(parts), items=tuple(parts) if isinstance(node, ast.Tuple) else ())
             case ast.Dict():
                 return _gathered([self.value(part) for part in node.values])
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
@@ -283,6 +286,8 @@ class Flow:
         base, index = self.value(node.value), self.value(node.slice)
         if base.kind is Kind.TENSOR:
             return Value(Kind.TENSOR, base.inputs if index.kind is not Kind.TENSOR else frozenset())
+        if base.items and isinstance(index.live, int) and -len(base.items) <= index.live < len(base.items):
+            return base.items[index.live]
         if base.kind is Kind.SHAPE:
             if isinstance(node.slice, ast.Slice):
                 return Value(Kind.SHAPE)
@@ -340,6 +345,8 @@ class Flow:
 
 
 def _part(value: Value, index: int) -> Value:
+    if -len(value.items) <= index < len(value.items):
+        return value.items[index]
     if isinstance(value.live, tuple | list) and len(value.live) > index:
         return of_live(value.live[index])
     if value.kind is Kind.SHAPE:

@@ -41,7 +41,7 @@ ABSENT = _Absent()
 class Value:
     """`inputs` are the arguments of forward whose memory it may be. `live` is the object itself, where it is known:
     a module's attribute, a global, an argument that is no tensor. `direct` is the argument that it is, or whose shape
-    it is; `axis` is (argument, axis) of a SIZE that is just that.
+    it is; `axis` is (argument, axis) of a SIZE that is just that; `items` are the parts of a tuple that is written out.
     """
 
     kind: Kind = Kind.OTHER
@@ -49,6 +49,7 @@ class Value:
     live: Any = ABSENT
     direct: str = ""
     axis: tuple[str, int] | None = None
+    items: tuple[Value, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -79,7 +80,9 @@ def join(*values: Value) -> Value:
     first = max(values, key=lambda value: value.kind.value)
     inputs = frozenset().union(*(value.inputs for value in values))
     same = len(values) == 1 or all(value.live is values[0].live for value in values)
-    return replace(first, inputs=inputs, live=first.live if same else ABSENT)
+    alike = values[0].items and len({len(value.items) for value in values}) == 1
+    items = tuple(join(*parts) for parts in zip(*(v.items for v in values), strict=True)) if alike else ()
+    return replace(first, inputs=inputs, live=first.live if same else ABSENT, items=items)
 
 
 def element(value: Value) -> Value:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import torch
+
 from onnxsmith.exporter.lint import _lift
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
@@ -42,6 +44,8 @@ class RandomCall(Check):
         home = str(getattr(live, "__module__", "") or "").partition(".")[0]
         name = node.func.attr if isinstance(node.func, ast.Attribute) else str(getattr(live, "__name__", ""))
         method = isinstance(node.func, ast.Attribute) and code.flow.kind(node.func.value) is Kind.TENSOR
+        if isinstance(live, torch.nn.Module):
+            return  # nn.Dropout: what an export puts in evaluation mode drops nothing
         if name in _DROPS and home == "torch":
             new = self._with_training(node, code)
             if new is None:

@@ -24,7 +24,7 @@ class Randomness(Probe):
                         "forward/random",
                         f"forward draws random numbers: {operator}",
                         where=where,
-                        why="a graph draws others than torch does, and some runtimes none; it cannot be held to the module",
+                        why="a graph draws others than torch does, and some runtimes none; it cannot be held to it",
                         fix="hand the numbers in as an argument of forward",
                     ),
                     Weight.WRONG,

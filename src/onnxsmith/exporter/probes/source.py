@@ -23,8 +23,12 @@ class Source(Probe):
                 continue
             if finding.problem.id == "forward/input-written" and case.seen.error is None and not case.seen.written:
                 continue
-            if finding.problem.id == "forward/state" and case.seen.error is None and not case.seen.state:
+            if finding.problem.id == "forward/random" and case.seen.error is None and not case.seen.drawn:
                 continue
+            if finding.problem.id == "forward/state" and case.seen.error is None:
+                own = {name.rpartition(".")[2] for name in case.seen.state}
+                if not any(f"self.{name}," in finding.problem.what for name in own):
+                    continue
             if finding.weight is Weight.STOPS and (case.open if suspicion.freezes else case.good):
                 finding = replace(finding, weight=Weight.NOTE)
             yield finding
