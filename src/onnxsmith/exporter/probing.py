@@ -29,8 +29,8 @@ from onnxsmith.sources.factory import is_installed, user_line
 @dataclass
 class Traced:
     """`exported` is the program, None when there is none. `frozen` are the axes that became constants, by the names of
-    the user; `suspected` those and what a draft, which goes on with the example's values, fixes. `error` is what stopped
-    the trace, `where` the user's line of it; `stops` everything on data that would have stopped it."""
+    the user; `suspected` those and what a draft, which goes on with the example's values, fixes. `error` is what
+    stopped the trace, `where` the user's line of it; `stops` everything on data that would have stopped it."""
 
     exported: ExportedProgram | None = None
     frozen: tuple[Frozen, ...] = ()
