@@ -52,7 +52,8 @@ def test_what_is_none_of_them_is_not_recognised(message: str) -> None:
 
 
 def test_the_line_is_read_from_the_message_and_given_by_who_knows_better() -> None:
-    text = f'{GUARD}\n  File "/a/net.py", line 7, in forward\n    if x:\n  File "/b/site-packages/torch/x.py", line 1, in y'
+    frames = ('File "/a/net.py", line 7, in forward', 'File "/b/site-packages/torch/x.py", line 1, in y')
+    text = "\n".join((GUARD, *frames))
     found = recognise(text)
     assert found is not None
     assert found.where == "/a/net.py:7"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from onnxsmith.exporter import linting
@@ -40,7 +39,7 @@ class Block(nn.Module):
         b, n, c = x.shape
         scale = int(self.scale)
         if self.debug:
-            print(x.mean().item())
+            print(x.mean().item())  # noqa: T201
         if mask is not None:
             x = x.masked_fill(mask, 0.0)
         if self.bias is None and n > 1 and x.dim() == 3 and x.dtype == torch.float32:
@@ -53,13 +52,13 @@ class Block(nn.Module):
         for i in range(self.times):
             x = x + i
         for part in x.chunk(2, dim=-1):
-            kept.append(part)
+            kept.append(part * 2)  # noqa: PERF401
         x = x.view(b, n, 2, c // 2).transpose(1, 2).reshape(b, n, -1)
         y = torch.zeros_like(x)
         y[:, 0] = 1
         y += x
         y.mul_(2)
-        y = F.dropout(y, p=0.5, training=self.training)
+        y = nn.functional.dropout(y, p=0.5, training=self.training)
         self.seen = y
         limits = np.sqrt(self.times)
         assert c == y.shape[-1]
@@ -86,14 +85,13 @@ class Choosing(nn.Module):
         low = x.min()
         if low < 0 and not y.any():
             x = x - low
-        z = [x, y][int(low)]
-        return z
+        return [x, y][int(low)]
 
 
 def test_a_value_is_followed_through_names() -> None:
     assert found(Choosing(), torch.rand(2), torch.rand(2)) == [
         ("forward/branch-on-data", "if low < 0 and not y.any():"),
-        ("forward/python-value", "z = [x, y][int(low)]"),
+        ("forward/python-value", "return [x, y][int(low)]"),
     ]
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, Remark
 from onnxsmith.problem import Problem
-from onnxsmith.report.parts.diagnosis import Weight
 
 
 class DataAttribute(Check):
@@ -29,6 +28,5 @@ class DataAttribute(Check):
                 fix="use .detach(), or nothing: an export needs no gradients",
             ),
             node,
-            weight=Weight.NOTE,
             swaps={} if stored else {node: ast.Call(ast.Attribute(node.value, "detach"), [], [])},
         )

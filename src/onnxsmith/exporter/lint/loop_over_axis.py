@@ -7,8 +7,23 @@ from collections.abc import Iterator
 
 from onnxsmith.exporter.lint._loops import over_axis
 from onnxsmith.exporter.lint._values import Kind
-from onnxsmith.exporter.lint.base import Check, Code, Remark
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.problem import Problem
+
+
+def over_rows(node: ast.comprehension, code: Code) -> dict[ast.AST, New] | None:
+    """`torch.stack([… for row in x])` as torch.vmap; nothing for other comprehensions."""
+    whole = code.parents.get(node)
+    stack = code.parents.get(whole) if whole is not None else None
+    match whole, stack:
+        case (
+            ast.ListComp(elt=elt, generators=[ast.comprehension(target=ast.Name(id=row), ifs=[])]),
+            ast.Call(func=ast.Attribute(attr="stack"), args=[_], keywords=[]),
+        ) if code.flow.kind(node.iter) is Kind.TENSOR:
+            turn = ast.Lambda(ast.arguments([], [ast.arg(row)], None, [], [], None, []), elt)
+            vmap = ast.Call(ast.Attribute(ast.Name(code.torch), "vmap"), [turn], [])
+            return {stack: ast.Call(vmap, [node.iter], [])}
+    return None
 
 
 class LoopOverAxis(Check):
@@ -23,6 +38,8 @@ class LoopOverAxis(Check):
         swaps = None
         if isinstance(node, ast.For) and code.torch:
             swaps = over_axis(node, code.torch, code.flow.before.get(node, {}), code.flow.function)
+        elif isinstance(node, ast.comprehension) and code.torch:
+            swaps = over_rows(node, code)
         yield Remark(
             Problem(
                 "forward/loop-over-axis",

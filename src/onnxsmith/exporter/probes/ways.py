@@ -11,6 +11,7 @@ from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 _GENERAL = ("export/capture-failed", "export/translation-failed", "export/fixed-by-the-example", "verify/different")
+_MISTAKEN = ("export/object-input", "export/frozen-axis", "verify/nondeterministic")
 _VAGUE = ("runtime/failed", "export/capture-failed", "export/translation-failed")
 _RUNGS = {"export/opset": "opset", "runtime/no-kernel": "recompose", "export/quantized-module": "edit"}
 
@@ -28,7 +29,7 @@ class Ways(Probe):
             found = [way.problem] if way.problem else list(problems(way.verification)) if way.verification else []
             for problem in found:
                 told = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
-                if (stops and problem.id in (*_GENERAL, "export/frozen-axis", "verify/nondeterministic")) or told:
+                if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or told:
                     continue
                 known = recognise(problem.why) if problem.id in _VAGUE else None
                 problem = known or problem

@@ -96,7 +96,7 @@ def _dynamic_shapes(program: TorchProgram, args: tuple[Any, ...], kwargs: dict[s
 
 def _bounds(value: Any) -> tuple[int, int | None]:
     upper = int(value.upper) if value.upper.is_Integer else None
-    return int(value.lower), upper
+    return int(value.lower) if value.lower.is_Integer else 0, upper
 
 
 def _mutations(exported: ExportedProgram) -> Iterator[str]:
