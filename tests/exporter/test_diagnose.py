@@ -9,11 +9,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 import onnxsmith
 from onnxsmith.report.parts.diagnosis import Diagnosis, Finding
 
 PLANTED = sorted((Path(__file__).parent / "planted").glob("*.py"))
+SAMPLE = ("branch_return", "device_cuda", "loop_rows", "several", "view_int")
+"""Those that every run of the tests takes; all of them take minutes."""
 
 
 def imported(path: Path) -> ModuleType:
@@ -48,7 +51,10 @@ def exported(module: ModuleType, built: tuple[Any, Any]) -> onnxsmith.Result:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", PLANTED, ids=[path.stem for path in PLANTED])
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=() if path.stem in SAMPLE else (pytest.mark.whole,)) for path in PLANTED],
+)
 def test_a_planted_fault_is_named_and_mended(path: Path, tmp_path: Path) -> None:
     module = imported(path)
     net, args = module.build()
@@ -66,3 +72,40 @@ def test_a_planted_fault_is_named_and_mended(path: Path, tmp_path: Path) -> None
         mended = imported(tmp_path / "mended.py")
         built = mended.build()
     assert exported(mended, built).ok
+
+
+class Plain(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + x.shape[0]
+
+
+def test_a_module_that_comes_through_has_nothing_found() -> None:
+    result = onnxsmith.diagnose(Plain(), (torch.rand(3, 4),), dynamic="x:0=batch")
+    assert result.ok
+    assert result.report.problems == ()
+    assert result.report.part(Diagnosis).axes[0].together == "stays open"
+    assert onnxsmith.Report.from_json(result.report.to_json()) == result.report
+
+
+class Twice(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count += 1
+        if x.sum() > 0:
+            x = x * self.count
+        return x + torch.rand_like(x)
+
+
+def test_all_is_found_at_once_and_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = Twice().train()
+    result = onnxsmith.diagnose(net, (torch.rand(3, 4),))
+    found = {finding.problem.id for finding in result.report.part(Diagnosis).findings}
+    assert {"forward/state", "forward/branch-on-data", "forward/random"} <= found
+    assert result.report.verdict is onnxsmith.Verdict.DIFFERENT
+    assert net.training
+    assert net.count == 0
+    assert list(tmp_path.iterdir()) == []
