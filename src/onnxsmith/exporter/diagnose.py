@@ -46,16 +46,20 @@ def diagnose(
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.inputs import with_inputs
     from onnxsmith.exporter.job import Job, evaluating
+    from onnxsmith.runtimes.torch_eager import Memory
 
     with Clock() as clock:
         with stage("load"):
             target, torch_model = _model(model, args, kwargs)
             torch_model = with_inputs(torch_model, inputs)
         with evaluating(torch_model.module) as was_training:
-            job = Job(target, torch_model, Settings(dynamic, opset), was_training)
-            case = _case(job)
-            _ask(case)
-            axes = tuple(_axes(case)) if case.built is not None else ()
+            memory = Memory(torch_model.module)
+            try:
+                case = _case(Job(target, torch_model, Settings(dynamic, opset), was_training))
+                _ask(case)
+                axes = tuple(_axes(case)) if case.built is not None else ()
+            finally:
+                memory.restore()
     findings = tuple(sorted(_once(case.found), key=lambda one: _ORDER.index(one.weight)))
     serious = [one for one in findings if one.weight is not Weight.NOTE]
     part = Diagnosis(target, findings, axes, tuple(_ways(case)))

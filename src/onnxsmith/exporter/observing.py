@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxsmith.exporter.lint._reading import Call
-from onnxsmith.runtimes.torch_eager import _Memory
+from onnxsmith.runtimes.torch_eager import Memory
 from onnxsmith.sources.factory import TorchModel, is_installed, user_line
 
 
@@ -67,7 +67,7 @@ def observe(model: TorchModel) -> Seen:
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     seen.calls[id(model.module)] = Call(args, kwargs)
     before = [leaf._version if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
-    memory, state = _Memory(model.module), _state(model.module)
+    memory, state = Memory(model.module), _state(model.module)
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), _hooked(model.module, seen), _Dice(seen):
             seen.calls[id(model.module)].result = model.module(*args, **kwargs)

@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.export import Dim, ExportedProgram
+from torch.export import Dim, ExportedProgram, _draft_export
 from torch.export._draft_export import FailureType
 from torch.utils import _pytree as pytree
 
@@ -88,9 +88,22 @@ def _silent() -> Iterator[None]:
         yield
 
 
+_leave = _draft_export.CaptureStructuredTrace.__exit__
+
+
+def _closed(log: Any, *raised: Any) -> None:
+    """A draft keeps its log file open, which is thrown away here."""
+    _leave(log, *raised)
+    log.close()
+
+
 def _go_on(found: Traced, flat: Flat, tensors: tuple[torch.Tensor, ...], shapes: Sequence[Any]) -> None:
     """torch.export.draft_export goes on with the example's values where a trace stops."""
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, mock.patch.object(tempfile, "tempdir", folder):
+    with (
+        tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
+        mock.patch.object(tempfile, "tempdir", folder),
+        mock.patch.object(_draft_export.CaptureStructuredTrace, "__exit__", _closed),
+    ):
         try:
             drafted = torch.export.draft_export(flat, tensors, dynamic_shapes={"tensors": tuple(shapes)})
         except Exception as error:  # noqa: BLE001 — the trace's own error is told
