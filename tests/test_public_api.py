@@ -22,6 +22,7 @@ NAMES = [
     "Verdict",
     "__version__",
     "compare",
+    "diagnose",
     "doctor",
     "explain",
     "export",
@@ -37,6 +38,10 @@ SIGNATURES = {
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Mapping[str, Any] | Sequence[str]' = (), "
         "sizes: 'Mapping[str, int] | None' = None, runtime: 'str | None' = None, generate: 'bool' = True, "
         "seed: 'int' = 0) -> 'Result'"
+    ),
+    "diagnose": (
+        "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "
+        "inputs: 'Sequence[str]' = (), dynamic: 'Dynamic' = None, opset: 'int | None' = None) -> 'Result'"
     ),
     "doctor": "() -> 'Report'",
     "explain": "(id: 'str') -> 'Report'",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from onnxsmith.comparison.run import run
     from onnxsmith.exporter.compare import compare
     from onnxsmith.exporter.custom import register
+    from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.exporter.translations.base import onnx_op
     from onnxsmith.inspection.doctor import doctor
@@ -35,6 +36,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "diagnose",
     "doctor",
     "explain",
     "export",
@@ -54,6 +56,7 @@ _HOME = {
     "Result": "result",
     "Verdict": "report.base",
     "compare": "exporter.compare",
+    "diagnose": "exporter.diagnose",
     "doctor": "inspection.doctor",
     "explain": "inspection.explain",
     "export": "exporter.export",

@@ -66,7 +66,7 @@ class NotCompiled(nn.Module):
 
 def test_a_branch_on_data_is_refused_with_its_line() -> None:
     problem = problem_of(NotCompiled(), torch.rand(2, 3))
-    assert problem.id == "export/capture-failed"
+    assert problem.id == "forward/branch-on-data"
     assert "tried as well" in problem.why
     by_name = onnxsmith.export(Branch(), (torch.rand(2, 3),), strategy="torchscript")
     assert by_name.ok

@@ -10,12 +10,13 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Explain(Command):
-    """Print the page of a rule or a problem."""
+    """Print the page of a rule or a problem, or say what a message of torch, onnx or a runtime means."""
 
     name = "explain"
 
     id: str = argument(
-        "a problem's id (model/truncated) or a rule's (fuse/conv-batchnorm); 'all' lists them", metavar="ID"
+        "a problem's id (model/truncated), a rule's (fuse/conv-batchnorm), or a message; 'all' lists the ids",
+        metavar="ID",
     )
 
     def run(self) -> Report:

@@ -33,10 +33,9 @@ class FrozenAxisError(OnnxsmithError):
 
 @dataclass(frozen=True)
 class Frozen:
-    """An axis of a tensor, by its number among the inputs, that became the constant `value` at `line` (`file:line`,
-    empty outside the user's code)."""
+    """An axis of an input that became the constant `value` at `line` (`file:line`, empty outside the user's code)."""
 
-    tensor: int
+    port: str
     axis: int
     value: int
     line: str
@@ -44,8 +43,9 @@ class Frozen:
 
 @dataclass
 class Watch:
-    """What was seen."""
+    """What was seen. `ports` are the names of the inputs, in the order of the tensors that are traced."""
 
+    ports: Sequence[str]
     frozen: list[Frozen] = field(default_factory=list)
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Watch:
         replaced = _REPLACED.search(message)
         if replaced and replaced[1] in self._axes:
             tensor, axis = self._axes[replaced[1]]
-            self.frozen.append(Frozen(tensor, axis, int(replaced[2]), _users(frame)))
+            self.frozen.append(Frozen(self.ports[tensor], axis, int(replaced[2]), _users(frame)))
 
 
 def _users(frame: FrameType | None) -> str:
@@ -78,9 +78,9 @@ class _Handler(logging.Handler):
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """Watches while the block captures a model."""
-    log, watch = logging.getLogger(_LOG), Watch()
+def watching(ports: Sequence[str]) -> Iterator[Watch]:
+    """Watches while the block captures a model whose tensors have these names, in their order."""
+    log, watch = logging.getLogger(_LOG), Watch(ports)
     kept = log.handlers, log.level, log.propagate
     log.handlers, log.propagate = [_Handler(watch)], False
     log.setLevel(logging.INFO)

@@ -141,7 +141,7 @@ class Job:
             if self.settings.strategy is None and not strategy.is_worth_it(problems):
                 continue
             try:
-                made = self._make(strategy, built, output)
+                made = self.make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise
@@ -162,7 +162,8 @@ class Job:
         said = first.problem
         raise OnnxsmithError(replace(said, why=f"{said.why} (tried as well: {others})") if others else said)
 
-    def _make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
+    def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
+        """What one strategy comes to; its graph may differ from the module."""
         with stage("capture"):
             graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
             if graph.fixed and self.settings.strategy is None:

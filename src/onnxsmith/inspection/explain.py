@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from onnxsmith import rooms
+from onnxsmith.causes.base import recognise
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.page import Page
@@ -18,7 +19,8 @@ _SUGGESTED = 5
 
 
 def explain(id: str) -> Report:  # noqa: A002
-    """The page of a problem or a rule; for `all`, the list of every id with its first line.
+    """The page of a problem or a rule; for `all`, the list of every id with its first line; for a message of torch,
+    onnx or a runtime, what it means, and the page of that problem.
 
     Raises:
         OnnxsmithError: `explain/unknown-id` when there is no such page.
@@ -28,6 +30,9 @@ def explain(id: str) -> Report:  # noqa: A002
         text = "\n".join(f"{name}: {_title(name, page)}" for name, page in found.items())
         return _report(id, text, f"{len(found)} pages")
     if id not in found:
+        meant = recognise(id)
+        if meant is not None:
+            return Report("explain", Verdict.DONE, (Page(meant.id, found[meant.id]),), (meant,), headline=meant.what)
         kinds = [name for name in found if id and id.lower() in name]
         close = kinds[:_SUGGESTED] or difflib.get_close_matches(id, found, _SUGGESTED)
         raise problem(

@@ -85,7 +85,7 @@ class _Session(Session):
         from torch.utils import _pytree as pytree
 
         _feeds.check(feeds, self.signature)
-        memory = _Memory(self._program.module)
+        memory = Memory(self._program.module)
         try:
             args, kwargs = self._program.arguments(feeds)
             with torch.no_grad():
@@ -110,7 +110,7 @@ class _Session(Session):
         return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
 
 
-class _Memory:
+class Memory:
     """What a module remembers between calls: its buffers and attributes, its submodules' too.
 
     A stateful forward writes over its state, binds a new tensor to it, or counts in a plain attribute; `restore` undoes

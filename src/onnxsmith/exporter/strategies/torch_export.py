@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
 from torch.export import Dim, ExportedProgram
 
+from onnxsmith.causes._text import line_in, sentence
+from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.flat import Flat, own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch, watching
 from onnxsmith.exporter.memo import memoised
@@ -43,7 +45,8 @@ class TorchExport(Strategy):
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
         tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
-        with _quiet(), memoised(), translating(own=self.own) as uses, watching() as watch:
+        names = [port.name for port in program.signature.inputs]
+        with _quiet(), memoised(), translating(own=self.own) as uses, watching(names) as watch:
             try:
                 exported = torch.export.export(
                     Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
@@ -77,7 +80,7 @@ def _dynamic_shapes(program: TorchProgram) -> tuple[dict[int, Any], ...]:
 
 def _bounds(value: Any) -> tuple[int, int | None]:
     upper = int(value.upper) if value.upper.is_Integer else None
-    return int(value.lower), upper
+    return int(value.lower) if value.lower.is_Integer else 0, upper
 
 
 def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str]:
@@ -92,71 +95,59 @@ def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str
 
 
 def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> OnnxsmithError:
+    if isinstance(error, OnnxsmithError):  # a translation that refuses
+        return error
     text = str(error)
     if watch.frozen:
         return _frozen(watch.frozen, program)
-    if re.search(r"inferred to be a constant|specialized|marked as dynamic but|Constraints violated", text):
-        return problem(
-            "export/frozen-axis",
-            "an axis that was asked to be dynamic is fixed by the model",
-            where=user_line(error) or _line_in(text),
-            why=_sentence(text),
-            fix="take that axis out of --dynamic, or write the model without a Python number taken from a size",
-        )
-    data_dependent = "Could not guard on data-dependent" in text or "data-dependent" in text
+    where = user_line(error) or line_in(text)
+    known = recognise(text, where)
+    if known is not None:
+        return OnnxsmithError(known)
     return problem(
         "export/capture-failed",
         "torch.export could not trace the model",
-        where=user_line(error) or _line_in(text),
-        why=_sentence(text),
-        fix="an `if`, a loop or an index on the value of a tensor cannot be traced: use torch.where or torch.cond there"
-        if data_dependent
-        else "the line above is where tracing stopped; rewrite it with tensor operations",
+        where=where,
+        why=sentence(text),
+        fix="the line above is where tracing stopped; rewrite it with tensor operations",
     )
 
 
 def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
     first = found[0]
-    port = program.signature.inputs[first.tensor]
-    named = "".join(f" ({dim})" for dim in (port.shape or ())[first.axis : first.axis + 1])
+    dims = {port.name: port.shape or () for port in program.signature.inputs}
+    named = "".join(f" ({dim})" for dim in dims[first.port][first.axis : first.axis + 1])
     said = Problem(
         "export/frozen-axis",
-        f"axis {first.axis} of input {port.name!r}{named} is fixed to {first.value} by the model",
+        f"axis {first.axis} of input {first.port!r}{named} is fixed to {first.value} by the model",
         where=first.line,
         why="what this line does holds for one size only: a number in the code, a shape that has to fit another, "
         "or a size taken as a Python number",
-        fix=f"leave {port.name}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
+        fix=f"leave {first.port}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
         "x.shape[i] without int()",
     )
-    return FrozenAxisError(said, [(program.signature.inputs[one.tensor].name, one.axis) for one in found])
+    return FrozenAxisError(said, [(one.port, one.axis) for one in found])
 
 
 def _explain_translation(error: Exception) -> OnnxsmithError:
-    text = str(error)
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    operators = sorted(set(re.findall(r"No ONNX function found for <OpOverload\(op='([^']+)'", f"{text} {cause}")))
+    if isinstance(cause, OnnxsmithError):  # a translation that refuses
+        return cause
+    text = f"{error} {cause}"
+    known = recognise(text)
+    if known is not None:
+        return OnnxsmithError(
+            replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause)))
+        )
     return problem(
-        "export/no-translation" if operators else "export/translation-failed",
-        f"no ONNX translation for {', '.join(operators)}"
-        if operators
-        else "torch.onnx could not translate the program",
-        where=_line_in(f"{text} {cause}"),
-        why=_sentence(str(cause)),
+        "export/translation-failed",
+        "torch.onnx could not translate the program",
+        where=line_in(text),
+        why=sentence(str(cause)),
         fix="write the operation with others that have one, or give a translation with a newer torch",
     )
-
-
-def _line_in(text: str) -> str:
-    frames = re.findall(r'File "([^"]+)", line (\d+)', text)
-    own = [f"{file}:{line}" for file, line in frames if "site-packages" not in file]
-    return own[-1] if own else ""
-
-
-def _sentence(text: str) -> str:
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
-    return " ".join(lines[:3])[:500]
 
 
 @contextmanager

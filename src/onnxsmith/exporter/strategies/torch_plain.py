@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.problem import Problem
 
+_OF_TRANSLATION = ("export/no-translation", "export/translation-failed")
+
 
 class TorchPlain(TorchExport):
     """The same capture, translated by PyTorch alone: for the case that a translation of this package is the culprit."""
@@ -17,4 +19,6 @@ class TorchPlain(TorchExport):
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """What could not be traced cannot be traced again."""
-        return not any(problem.id in ("export/capture-failed", "export/frozen-axis") for problem in before)
+        return not any(
+            problem.id.startswith(("export/", "forward/")) and problem.id not in _OF_TRANSLATION for problem in before
+        )

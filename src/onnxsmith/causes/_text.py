@@ -1,0 +1,34 @@
+"""What can be read from any message."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_CODE = re.compile(r'File "[^"]+", line \d+, in [^\n]+\n\s*([^\n]+)')
+_NOT_THE_USERS = ("site-packages", "dist-packages", "<", str(Path(__file__).parent.parent))
+
+
+def plain(text: str) -> str:
+    """The text without a terminal's colours."""
+    return _COLOUR.sub("", text)
+
+
+def line_in(text: str) -> str:
+    """`file:line` of the innermost frame in the text that is the user's, or nothing."""
+    own = [f"{file}:{line}" for file, line in _FRAME.findall(text) if not any(part in file for part in _NOT_THE_USERS)]
+    return own[-1] if own else ""
+
+
+def code_in(text: str) -> str:
+    """The source line that the text shows under its innermost frame, or nothing."""
+    shown = _CODE.findall(text)
+    return str(shown[-1]).strip() if shown else ""
+
+
+def sentence(text: str, limit: int = 500) -> str:
+    """The first lines, as one."""
+    lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
+    return " ".join(lines[:3])[:limit]

@@ -1,0 +1,24 @@
+"""`Torch not compiled with CUDA enabled`, `Expected all tensors to be on the same device`."""
+
+from __future__ import annotations
+
+import re
+
+from onnxsmith.causes.base import Cause
+from onnxsmith.problem import Problem
+
+_TOLD = re.compile(r"not compiled with CUDA enabled|No CUDA GPUs|Found no NVIDIA driver|to be on the same device")
+
+
+class CudaDevice(Cause):
+    """forward moves a tensor to a device that is written in it."""
+
+    def read(self, text: str) -> Problem | None:
+        if not _TOLD.search(text):
+            return None
+        return Problem(
+            "forward/device",
+            "forward names a device",
+            why="a graph has no devices, and the export is made and checked on the CPU",
+            fix="take the device of an input instead: .to(x.device), device=x.device",
+        )

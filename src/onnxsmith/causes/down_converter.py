@@ -1,0 +1,30 @@
+"""`got 18 not 12`, `No Previous Version of LayerNormalization exists`, a C++ trace of onnx's version converter."""
+
+from __future__ import annotations
+
+import re
+
+from onnxsmith.causes.base import Cause
+from onnxsmith.problem import Problem
+
+_TOLD = re.compile(
+    r"No Previous Version of (\w+)|no_previous_version|No Adapter (?:From|To) Version \$?\d+ for (\w+)"
+    r"|version_converter|The model version conversion is not supported|[Ff]ailed to convert the model to the target"
+)
+
+
+class DownConverter(Cause):
+    """The exporter writes opset 18 or newer and then converts; onnx's converter lacks many steps down."""
+
+    def read(self, text: str) -> Problem | None:
+        found = _TOLD.search(text)
+        if not found:
+            return None
+        operator = found[1] or found[2] or ""
+        return Problem(
+            "export/opset",
+            f"{operator or 'an operator of the model'} cannot be brought down to the opset that was asked for",
+            why="torch's exporter writes opset 18 or newer, and the converter that follows has no step down for "
+            f"{operator or 'it'}; torch alone logs this and gives opset 18",
+            fix="leave --opset out, or ask for 18 or newer",
+        )

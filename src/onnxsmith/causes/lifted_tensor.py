@@ -1,0 +1,25 @@
+"""`lifted_tensor_4`, and `type … is not a registered pytree node`: an input that is no tensor."""
+
+from __future__ import annotations
+
+import re
+
+from onnxsmith.causes.base import Cause
+from onnxsmith.problem import Problem
+
+_TOLD = re.compile(r"lifted_tensor_\d+|Unsupported input type|not.{0,20}registered.{0,20}pytree|register_pytree_node")
+
+
+class LiftedTensor(Cause):
+    """A cache is an object; torch sees constants in it, or does not know how to take it apart."""
+
+    def read(self, text: str) -> Problem | None:
+        if not _TOLD.search(text):
+            return None
+        return Problem(
+            "export/object-input",
+            "an argument of forward is an object that torch cannot take apart, a cache of keys and values for example",
+            why="only tensors, numbers, None, and lists, tuples and dictionaries of them can go into a graph; tensors "
+            "inside another object become constants of the graph, called lifted_tensor_…, or cannot be traced",
+            fix="wrap the module: let forward take the tensors of the object one by one, and build the object inside",
+        )

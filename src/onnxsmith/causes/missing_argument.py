@@ -1,0 +1,29 @@
+"""`missing a required argument: 'x'`."""
+
+from __future__ import annotations
+
+import re
+
+from onnxsmith.causes.base import Cause
+from onnxsmith.problem import Problem
+
+_TOLD = re.compile(
+    r"missing a required (?:keyword-only )?argument: '(\w+)'|forward\(\) missing \d+ required .*?'(\w+)'"
+)
+
+
+class MissingArgument(Cause):
+    """torch.onnx.export takes a dictionary at the end of the arguments for keyword arguments."""
+
+    def read(self, text: str) -> Problem | None:
+        found = _TOLD.search(text)
+        if not found:
+            return None
+        name = found[1] or found[2]
+        return Problem(
+            "export/missing-argument",
+            f"forward did not get its argument {name!r}",
+            why="it was not given; or it is a dictionary at the end of the arguments, which torch.onnx.export takes "
+            "for keyword arguments",
+            fix=f"give it by name: kwargs={{{name!r}: …}}; onnxsmith.export takes a last dictionary as what it is",
+        )

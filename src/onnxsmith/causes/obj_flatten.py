@@ -1,0 +1,27 @@
+"""`… does not have a field with name '__obj_flatten__'`."""
+
+from __future__ import annotations
+
+import re
+
+from onnxsmith.causes.base import Cause
+from onnxsmith.problem import Problem
+
+_TOLD = re.compile(r"__obj_flatten__|LinearPackedParamsBase|ConvPackedParamsBase|operator '?quantized::|quantized\.\w+")
+
+
+class ObjFlatten(Cause):
+    """A module that torch has quantized holds packed weights, which are no tensors."""
+
+    rank = 30
+
+    def read(self, text: str) -> Problem | None:
+        if not _TOLD.search(text):
+            return None
+        return Problem(
+            "export/quantized-module",
+            "the module was quantized in PyTorch, and its weights are packed for PyTorch's own kernels",
+            why="packed weights are no tensors, and ONNX has no form of the operators that read them",
+            fix="export the float module, and quantize the ONNX file to QuantizeLinear and DequantizeLinear with "
+            "onnxruntime.quantization.quantize_dynamic or quantize_static",
+        )

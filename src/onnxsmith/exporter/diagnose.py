@@ -1,0 +1,153 @@
+"""`diagnose`: everything that stands between a torch module and an ONNX file that can be trusted, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxsmith.clock import Clock, stage
+from onnxsmith.exporter.dynamic import Dynamic, parse
+from onnxsmith.exporter.export import _model
+from onnxsmith.exporter.settings import Settings
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.diagnosis import Axis, Diagnosis, Finding, Weight
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.result import Result
+from onnxsmith.runtimes import base as runtimes
+
+if TYPE_CHECKING:
+    from onnxsmith.exporter.probes.base import Case
+
+_ORDER = list(Weight)
+
+
+def diagnose(
+    model: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    inputs: Sequence[str] = (),
+    dynamic: Dynamic = None,
+    opset: int | None = None,
+) -> Result:
+    """Says everything that stands between a torch module and an ONNX file that can be trusted, and writes nothing.
+
+    The arguments are those of `export`. The source of `forward` is read, the module is run once and traced, with each
+    dynamic axis by itself and with all of them, and every way to capture is tried. The report's part `Diagnosis` has
+    each finding with the user's line, what it means for an export, and code to paste where that could be written.
+
+    The verdict is `done` when the module comes through as it is (what is only worth knowing is a note), and `different`
+    otherwise.
+
+    Raises:
+        OnnxsmithError: `export/target-…` and `input/…` when there is no module or example to diagnose.
+    """
+    runtimes.get("torch-eager")  # says what to install when torch is not here
+    from onnxsmith.exporter.inputs import with_inputs
+    from onnxsmith.exporter.job import Job, evaluating
+    from onnxsmith.runtimes.torch_eager import Memory
+
+    with Clock() as clock:
+        with stage("load"):
+            target, torch_model = _model(model, args, kwargs)
+            torch_model = with_inputs(torch_model, inputs)
+        with evaluating(torch_model.module) as was_training:
+            memory = Memory(torch_model.module)
+            try:
+                case = _case(Job(target, torch_model, Settings(dynamic, opset), was_training))
+                _ask(case)
+                axes = tuple(_axes(case)) if case.built is not None else ()
+            finally:
+                memory.restore()
+    findings = tuple(sorted(_once(case.found), key=lambda one: _ORDER.index(one.weight)))
+    serious = [one for one in findings if one.weight is not Weight.NOTE]
+    part = Diagnosis(target, findings, axes, tuple(_ways(case)))
+    count = f"{len(serious)} problem{'s' if len(serious) != 1 else ''}"
+    notes = f", {len(findings) - len(serious)} to know" if len(findings) > len(serious) else ""
+    return Result(
+        Report(
+            command="diagnose",
+            verdict=Verdict.DIFFERENT if serious else Verdict.DONE,
+            headline=f"{target}: {count if serious else 'nothing stands in the way of an export'}{notes}",
+            parts=(part, Timing(dict(clock.seconds))),
+            problems=tuple(one.problem for one in findings),
+        )
+    )
+
+
+def _case(job: Any) -> Case:
+    from onnxsmith.exporter import linting
+    from onnxsmith.exporter import program as programs
+    from onnxsmith.exporter.observing import observe
+    from onnxsmith.exporter.probes.base import Case
+
+    axes = parse(job.settings.dynamic)
+    built: programs.Built | None = None
+    refused: Problem | None = None
+    with stage("run eagerly"):
+        seen = observe(job.torch_model)
+        try:
+            built = programs.build(job.torch_model, axes)
+        except OnnxsmithError as error:
+            refused = error.problem
+    with stage("read the source"):
+        sizes: dict[str, dict[int, int]] = {}
+        for port in built.program.signature.inputs if built is not None else ():
+            found = {a: built.example[port.name].shape[a] for a, d in enumerate(port.shape or ()) if isinstance(d, str)}  # type: ignore[union-attr]
+            sizes[port.name] = found
+        suspicions = linting.read(job.torch_model.module, seen.calls, sizes)
+    return Case(job.torch_model, job, seen, suspicions, built, refused)
+
+
+def _ask(case: Case) -> None:
+    from onnxsmith import rooms
+    from onnxsmith.exporter.probes.base import Probe
+
+    probes = sorted(rooms.members("onnxsmith.exporter.probes", Probe).values(), key=lambda one: one.rank)
+    with stage("capture"):
+        for probe in probes:
+            case.found += list(probe.look(case))
+
+
+def _once(found: Sequence[Finding]) -> list[Finding]:
+    """Each problem of a line once."""
+    kept: dict[tuple[str, str, str], Finding] = {}
+    for one in found:
+        what = "" if one.problem.where else one.problem.what
+        kept.setdefault((one.problem.id, one.problem.where, what), one)
+    return list(kept.values())
+
+
+def _axes(case: Case) -> list[Axis]:
+    """What became of each dynamic axis, together with all others and by itself."""
+    assert case.built is not None
+    if not case.symbols:
+        return []
+    together = {(one.port, one.axis): one for one in case.traced.frozen}
+    several = len(case.symbols) > 1 and bool(together)
+    alone = {name: case.trace(frozenset({name})) for name in case.symbols} if several else {}
+    rows = []
+    for port in case.built.program.signature.inputs:
+        for axis, name in enumerate(port.shape or ()):
+            if not isinstance(name, str):
+                continue
+            one = together.get((port.name, axis))
+            by_itself = alone.get(name)
+            own = one if by_itself is None else next((f for f in by_itself.frozen if f.port == port.name), None)
+            rows.append(Axis(port.name, axis, name, _became(one), _became(own)))
+    return rows
+
+
+def _became(frozen: Any) -> str:
+    return "stays open" if frozen is None else f"fixed to {frozen.value} at {frozen.line or 'a line of a package'}"
+
+
+def _ways(case: Case) -> list[tuple[str, str]]:
+    found = []
+    for way in case.ways:
+        if way.problem is not None:
+            found.append((way.strategy.title, f"{way.problem.what}: {way.problem.why}".removesuffix(": ")))
+        else:
+            found.append((way.strategy.title, "agrees with the module" if way.good else "gives other results"))
+    return found

@@ -1,0 +1,64 @@
+"""`if`, a conditional expression or an `assert` on the value of a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onnxsmith.exporter.lint._merge import condition, merged, where
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
+from onnxsmith.problem import Problem
+
+_DATA = (Kind.TENSOR, Kind.VALUE)
+
+
+class BranchOnData(Check):
+    """Written with torch.where where both sides only assign and return."""
+
+    nodes = (ast.If, ast.IfExp, ast.Assert)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.If | ast.IfExp | ast.Assert)
+        if code.flow.kind(node.test) not in _DATA:
+            return
+        swaps: dict[ast.AST, New] = {}
+        if isinstance(node, ast.Assert):
+            yield Remark(
+                Problem(
+                    "forward/assert-on-data",
+                    "an assert looks at the values of a tensor",
+                    why="a graph checks nothing; what the assert asks is known only when the model runs",
+                    fix="check before the model is called, and leave the assert out of forward",
+                ),
+                node,
+                swaps={node: ast.Pass()},
+            )
+            return
+        if code.torch and isinstance(node, ast.IfExp):
+            swaps[node] = where(code.torch, condition(node.test, code.torch), node.body, node.orelse)
+        elif code.torch and isinstance(node, ast.If):
+            swaps = _branch(node, code)
+        yield Remark(
+            Problem(
+                "forward/branch-on-data",
+                "a branch asks for the value of a tensor",
+                why="which side is taken is known only when the model runs, so one graph has to hold both; a trace "
+                "would keep the side of the example",
+                fix="compute both sides and choose with torch.where(condition, a, b); or torch.cond, if one is costly",
+            ),
+            node.test,
+            swaps=swaps,
+        )
+
+
+def _branch(node: ast.If, code: Code) -> dict[ast.AST, New]:
+    block = code.block(node)
+    if node not in block:
+        return {}
+    rest = block[block.index(node) + 1 :]
+    returns = bool(node.body) and isinstance(node.body[-1], ast.Return) and not node.orelse
+    made = merged(node, rest, code.torch, lambda test: code.flow.kind(test) in _DATA)
+    if made is None:
+        return {}
+    return {node: made, **({one: [] for one in rest} if returns else {})}

@@ -1,0 +1,74 @@
+"""`x[...] = …`, `x += …` and `x.add_(…)` on an argument of forward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onnxsmith.exporter.lint._flow import Flow
+from onnxsmith.exporter.lint._values import OTHER, Kind, Value
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
+from onnxsmith.problem import Problem
+from onnxsmith.report.parts.diagnosis import Weight
+
+_HARMLESS = ("requires_grad_", "retain_grad_")
+
+
+class InputWritten(Check):
+    """The graph gives the same outputs, and leaves the caller's tensor as it is."""
+
+    nodes = (ast.Assign, ast.AugAssign, ast.Call)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        written, new = self._written(node, code)
+        if written is None:
+            return
+        value = code.flow.values.get(written, OTHER)
+        if value.kind not in (Kind.TENSOR, Kind.MANY) or not value.inputs:
+            return
+        name = ", ".join(sorted(value.inputs))
+        yield Remark(
+            Problem(
+                "forward/input-written",
+                f"forward writes to its argument {name}",
+                why="in ONNX inputs are not written to: a caller that reads the tensor afterwards finds it unchanged",
+                fix=f"write to a copy: {name} = {name}.clone() before",
+            ),
+            node,
+            weight=Weight.NOTE,
+            swaps=new,
+        )
+
+    def _written(self, node: ast.AST, code: Code) -> tuple[ast.expr | None, dict[ast.AST, New]]:
+        """What is written to, and what to write instead."""
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name() as written)]):
+                return written, {node: [_copied(written.id), node]}
+            case ast.AugAssign(target=ast.Subscript(value=ast.Name() as written)):
+                return written, {node: [_copied(written.id), node]}
+            case ast.AugAssign(target=ast.Name() as written, op=op, value=value):
+                name = ast.Name(written.id)
+                return written, {node: ast.Assign([name], ast.BinOp(name, op, value))}
+            case ast.Call(func=ast.Attribute(value=ast.Name() as written, attr=attr)) if _in_place(attr):
+                above = code.statement(node)
+                known = _is_argument(written, code.flow)
+                alone = isinstance(above, ast.Expr) and above.value is node and known
+                return written, {above: [_copied(written.id), above]} if alone else {}
+            case ast.Assign(targets=[ast.Subscript(value=written)]):
+                return written, {}
+            case ast.Call(func=ast.Attribute(value=written, attr=attr)) if _in_place(attr):
+                return written, {}
+        return None, {}
+
+
+def _in_place(name: str) -> bool:
+    return name.endswith("_") and not name.endswith("__") and name not in _HARMLESS
+
+
+def _is_argument(node: ast.Name, flow: Flow) -> bool:
+    value: Value = flow.values.get(node, OTHER)
+    return value.direct == node.id
+
+
+def _copied(name: str) -> ast.stmt:
+    return ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(ast.Name(name), "clone"), [], []))

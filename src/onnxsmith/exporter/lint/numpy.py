@@ -1,0 +1,83 @@
+"""numpy in forward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
+from onnxsmith.problem import Problem
+
+_OTHER_NAME = {
+    "concatenate": "cat", "power": "pow", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
+    "random.rand": "rand", "array": "as_tensor", "asarray": "as_tensor", "max": "amax", "min": "amin", "amax": "amax",
+    "amin": "amin", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "expand_dims": "unsqueeze",
+}  # fmt: skip
+
+
+class Numpy(Check):
+    """Functions of numpy on tensors, `.numpy()`, and the way back, torch.from_numpy."""
+
+    nodes = (ast.Call,)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.Call)
+        flow = code.flow
+        kinds = {flow.kind(part) for part in (*node.args, *(word.value for word in node.keywords))}
+        new: New | None = None
+        match node.func:
+            case ast.Attribute(value=value, attr="numpy") if flow.kind(value) is Kind.TENSOR:
+                new = value
+            case ast.Attribute(attr="from_numpy") if Kind.ARRAY in kinds:
+                new = node.args[0]
+            case ast.Attribute(attr="tensor" | "as_tensor") if Kind.ARRAY in kinds and code.torch:
+                new = node.args[0]
+            case ast.Attribute(value=value, attr="astype") if flow.kind(value) is Kind.ARRAY:
+                new = _astype(node, code)
+            case _ if self._is_numpy(node, code) and kinds & {Kind.TENSOR, Kind.ARRAY, Kind.MANY}:
+                new = _same_name(node, code, flow.kind(node.args[0]) if node.args else Kind.OTHER)
+            case _:
+                return
+        yield Remark(
+            Problem(
+                "forward/numpy",
+                "forward computes with numpy",
+                why="numpy needs values, which tensors do not have while torch traces; a trace by example would keep "
+                "its result as a constant",
+                fix="use torch's function of the same name",
+            ),
+            node,
+            swaps={} if new is None else {node: new},
+        )
+
+    def _is_numpy(self, node: ast.Call, code: Code) -> bool:
+        live = code.flow.live(node.func)
+        home = str(getattr(live, "__module__", "") or type(live).__module__)
+        return home.partition(".")[0] == "numpy" or type(live).__module__.partition(".")[0] == "numpy"
+
+
+def _same_name(node: ast.Call, code: Code, first: Kind) -> New | None:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    name = _OTHER_NAME.get(name, name)
+    if name == "as_tensor" and first in (Kind.TENSOR, Kind.ARRAY):
+        return node.args[0]
+    if not code.torch or not hasattr(torch, name) or (name in ("abs", "as_tensor") and first is Kind.MANY):
+        return None
+    words = [ast.keyword("dim" if word.arg == "axis" else word.arg, word.value) for word in node.keywords]
+    words = [ast.keyword("keepdim" if word.arg == "keepdims" else word.arg, word.value) for word in words]
+    return ast.Call(ast.Attribute(ast.Name(code.torch), name), node.args, words)
+
+
+def _astype(node: ast.Call, code: Code) -> New | None:
+    assert isinstance(node.func, ast.Attribute)
+    match node.args:
+        case [ast.Attribute(attr=name)] if code.torch and hasattr(torch, name):
+            dtype = ast.Attribute(ast.Name(code.torch), name)
+        case [ast.Constant(value=str() as name)] if code.torch and hasattr(torch, name):
+            dtype = ast.Attribute(ast.Name(code.torch), name)
+        case _:
+            return None
+    return ast.Call(ast.Attribute(node.func.value, "to"), [dtype], [])

@@ -1,0 +1,53 @@
+"""`.item()`, `.tolist()`, `int(tensor)`, `float(tensor)`, `f"{tensor:.2f}"`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
+from onnxsmith.problem import Problem
+
+_CAST = {"float": "float", "int": "long"}
+
+
+class PythonValue(Check):
+    """A number taken out of a tensor; not inside the test of a branch or a loop, of which others speak."""
+
+    nodes = (ast.Call, ast.FormattedValue)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        if code.in_test(node) or any(code.in_test(above) for above in code.up(node)):
+            return
+        new: New | None = None
+        match node:
+            case ast.FormattedValue(value=value, format_spec=spec) if spec is not None:
+                if code.flow.kind(value) is not Kind.TENSOR:
+                    return
+                how = "formatting"
+            case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" as name)):
+                if code.flow.kind(value) is not Kind.TENSOR:
+                    return
+                how, new = f".{name}()", value if name == "item" else None
+            case ast.Call(func=ast.Name(id="int" | "float" | "bool" as name), args=[value]):
+                if code.flow.kind(value) is not Kind.TENSOR:
+                    return
+                how = f"{name}()"
+                new = (
+                    ast.Compare(value, [ast.NotEq()], [ast.Constant(0)])
+                    if name == "bool"
+                    else ast.Call(ast.Attribute(value, _CAST[name]), [], [])
+                )
+            case _:
+                return
+        yield Remark(
+            Problem(
+                "forward/python-value",
+                f"{how} takes a Python value from a tensor",
+                why="its value is known only when the model runs; a trace would keep what the example has",
+                fix="compute with the tensor itself: one of rank 0 goes wherever a number does",
+            ),
+            node,
+            swaps={} if new is None else {node: new},
+        )

@@ -1,0 +1,50 @@
+"""`int(x.shape[0])`, `np.prod(x.shape)`, `torch.tensor(x.shape)`: a size that becomes a Python number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Check, Code, New, Remark
+from onnxsmith.problem import Problem
+
+_SIZES = (Kind.SIZE, Kind.SHAPE)
+
+
+class SizeAsNumber(Check):
+    """It matters where the axis is dynamic, and torch says so while it traces."""
+
+    nodes = (ast.Call,)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.Call)
+        if not node.args or code.flow.kind(node.args[0]) not in _SIZES:
+            return
+        new: New | None = None
+        live = code.flow.live(node.func)
+        home = str(getattr(live, "__module__", "") or type(live).__module__).partition(".")[0]
+        if live is int:
+            new = node.args[0]
+        elif home == "numpy" and code.torch:
+            name = getattr(live, "__name__", "")
+            math = {"prod": "prod", "sqrt": "sqrt"}.get(name)
+            new = ast.Call(ast.Attribute(ast.Name("math"), math), node.args, []) if math else None
+            if "math" not in code.flow.scope:
+                new = None
+            match node.args[0]:
+                case ast.Attribute(value=tensor, attr="shape") if name == "prod":
+                    new = ast.Call(ast.Attribute(tensor, "numel"), [], [])
+        elif not (home == "torch" and getattr(live, "__name__", "") in ("tensor", "as_tensor", "LongTensor")):
+            return
+        yield Remark(
+            Problem(
+                "forward/size-as-number",
+                "a size becomes a Python number",
+                why="while torch traces, sizes of dynamic axes are symbols; int() makes the example's number of them",
+                fix="use the size as it comes: x.shape[0] without int(), math.prod for numpy.prod",
+            ),
+            node,
+            swaps={} if new is None else {node: new},
+            freezes=True,
+        )

@@ -1,0 +1,78 @@
+"""`self.count += 1`, `self.buffer.copy_(…)`: what forward leaves for the next call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from onnxsmith.exporter.lint import _lift
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Check, Code, Remark
+from onnxsmith.problem import Problem
+from onnxsmith.report.parts.diagnosis import Weight
+
+
+class StateWritten(Check):
+    """An attribute of the module that forward writes and reads; one that is written only is nobody's loss."""
+
+    nodes = (ast.Assign, ast.AugAssign, ast.Call)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        attribute = self._attribute(node, code)
+        if attribute is None:
+            return
+        own = code.flow.function.args.args[0].arg if code.flow.function.args.args else ""
+        module = code.flow.env.get(own)
+        if module is None or not isinstance(module.live, torch.nn.Module):
+            return
+        if attribute not in _read(code, own):
+            return
+        yield Remark(
+            Problem(
+                "forward/state",
+                f"forward writes to self.{attribute}, which the next call reads",
+                why="a graph keeps nothing between calls: every call begins with the value that was there at export",
+                fix=f"hand it in and out: forward takes {attribute} as its last argument and gives the new one as its "
+                f"last result; call it with net.{attribute} first",
+            ),
+            node,
+            weight=Weight.WRONG,
+            swaps=_lift.state(code, attribute),
+        )
+
+    def _attribute(self, node: ast.AST, code: Code) -> str | None:
+        own = code.flow.function.args.args[0].arg if code.flow.function.args.args else ""
+        target: ast.AST | None = None
+        match node:
+            case ast.Assign(targets=[one]) | ast.AugAssign(target=one):
+                target = one.value if isinstance(one, ast.Subscript) else one
+            case ast.Call(func=ast.Attribute(value=ast.Attribute() as one, attr=attr)) if attr.endswith("_"):
+                target = one if code.flow.kind(one) is Kind.TENSOR else None
+        match target:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name == own and own:
+                return attribute
+        return None
+
+
+def _read(code: Code, own: str) -> set[str]:
+    """Attributes of the module that are read for something else than writing them anew."""
+    found = set()
+    for node in ast.walk(code.flow.function):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ast.Load()) if name == own:
+                statement = code.statement(node)
+                above = code.parents.get(node)
+                if isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Store):
+                    continue
+                written = statement.targets if isinstance(statement, ast.Assign) else []
+                if isinstance(statement, ast.AugAssign):
+                    written = [statement.target]
+                is_own = any(isinstance(t, ast.Attribute) and t.attr == attribute for t in written)
+                in_place = (
+                    isinstance(statement, ast.Expr) and isinstance(above, ast.Attribute) and above.attr.endswith("_")
+                )
+                if not is_own and not in_place:
+                    found.add(attribute)
+    return found

@@ -1,0 +1,51 @@
+"""`x + self.table`, with a table as long as the example."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from onnxsmith.exporter.lint._values import Kind
+from onnxsmith.exporter.lint.base import Check, Code, Remark
+from onnxsmith.problem import Problem
+
+
+class TableLength(Check):
+    """A parameter or buffer that is added to or multiplied with a tensor and fits one size of a dynamic axis."""
+
+    nodes = (ast.BinOp,)
+
+    def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
+        assert isinstance(node, ast.BinOp)
+        for table, other in ((node.left, node.right), (node.right, node.left)):
+            live = code.flow.live(table)
+            if not isinstance(live, torch.Tensor) or code.flow.kind(other) is not Kind.TENSOR:
+                continue
+            for name, sizes in code.arguments.items():
+                for axis, size in sizes.items():
+                    places = [d for d in range(live.dim()) if live.shape[d] == size]
+                    if size > 1 and places and isinstance(other, ast.Name):
+                        yield self._remark(node, table, other, name, axis, places[0] - live.dim(), size)
+                        return
+
+    def _remark(
+        self, node: ast.BinOp, table: ast.expr, other: ast.Name, name: str, axis: int, place: int, size: int
+    ) -> Remark:
+        text = ast.unparse(table)
+        length = ast.Subscript(ast.Attribute(ast.Name(other.id), "shape"), ast.Constant(place))
+        cut = ast.Slice(None, length, None)
+        rest: list[ast.expr] = [ast.Slice(None, None, None)] * (-place - 1)
+        index: ast.expr = ast.Tuple([ast.Constant(...), cut, *rest]) if place else cut
+        return Remark(
+            Problem(
+                "forward/table-length",
+                f"{text} is as long as the example: {size}, axis {axis} of {name!r}",
+                why="it fits that one size, so the axis is fixed",
+                fix=f"make it as long as the longest input, and cut it: {ast.unparse(ast.Subscript(table, index))}",
+            ),
+            node,
+            swaps={table: ast.Subscript(table, index)},
+            freezes=True,
+        )

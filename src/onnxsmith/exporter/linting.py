@@ -1,0 +1,85 @@
+"""The source of forward, read before anything is captured."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from onnxsmith import rooms
+from onnxsmith.exporter.lint._patch import patches
+from onnxsmith.exporter.lint._reading import Call, IsUsers, Reader, nodes
+from onnxsmith.exporter.lint.base import Check, Code, Remark
+from onnxsmith.report.parts.diagnosis import Finding
+from onnxsmith.sources.factory import is_installed
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A finding, and what has to be seen when the model is captured for it to count; see `lint/base.py`. `span` are the
+    first and the last line of its statement."""
+
+    finding: Finding
+    freezes: bool
+    anywhere: bool
+    span: tuple[int, int]
+
+
+@cache
+def checks() -> Mapping[str, Check]:
+    """Every check by id."""
+    return rooms.members("onnxsmith.exporter.lint", Check)
+
+
+def read(
+    module: object,
+    calls: Mapping[int, Call],
+    sizes: Mapping[str, Mapping[int, int]],
+    is_users: IsUsers = lambda file: not is_installed(file),
+) -> list[Suspicion]:
+    """What the checks say of every function that was reached, by file and line; each once."""
+    found: dict[tuple[str, str], Suspicion] = {}
+    for code in Reader(module, calls, sizes, is_users).read():  # type: ignore[arg-type]
+        remarks = list(_look(code))
+        for suspicion in _suspicions(remarks, code):
+            found.setdefault((suspicion.finding.problem.id, suspicion.finding.problem.where), suspicion)
+    return sorted(found.values(), key=lambda one: _place(one.finding.problem.where))
+
+
+def _look(code: Code) -> Iterator[Remark]:
+    for node in nodes(code):
+        for check in checks().values():
+            if isinstance(node, check.nodes):
+                yield from check.look(node, code)
+    for node in ast.walk(code.flow.function):
+        if isinstance(node, ast.comprehension) and node.iter in code.flow.values:
+            for check in checks().values():
+                if ast.comprehension in check.nodes:
+                    yield from check.look(node, code)
+
+
+def _suspicions(remarks: Sequence[Remark], code: Code) -> Iterable[Suspicion]:
+    patched = patches(remarks, code)
+    for remark in remarks:
+        line = getattr(remark.node, "lineno", code.flow.function.lineno)
+        where = f"{code.file}:{line}"
+        finding = Finding(
+            replace(remark.problem, where=where),
+            remark.weight,
+            remark.rung,
+            source=linecache.getline(code.file, line).strip(),
+        )
+        patch = patched.get(id(remark))
+        if patch is not None:
+            finding = replace(finding, code=patch.text, first=patch.first, last=patch.last)
+        statement = code.statement(remark.node)
+        yield Suspicion(
+            finding, remark.freezes, remark.anywhere, (statement.lineno, statement.end_lineno or statement.lineno)
+        )
+
+
+def _place(where: str) -> tuple[str, int]:
+    file, _, line = where.rpartition(":")
+    return file, int(line)

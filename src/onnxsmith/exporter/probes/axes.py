@@ -1,0 +1,40 @@
+"""Axes that were to stay open and do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.problem import Problem
+from onnxsmith.report.parts.diagnosis import Finding, Weight
+
+
+class Axes(Probe):
+    """torch names a line for each; what the source has shown there is told instead."""
+
+    rank = 50
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        if case.built is None or not case.symbols:
+            return
+        told = [one for one in case.found if one.first]
+        dims = {port.name: port.shape or () for port in case.built.program.signature.inputs}
+        for one in case.traced.frozen:
+            file, _, number = one.line.rpartition(":")
+            if any(f.problem.where.startswith(f"{file}:") and f.first <= int(number or 0) <= f.last for f in told):
+                continue
+            name = dims[one.port][one.axis]
+            yield Finding(
+                Problem(
+                    "export/frozen-axis",
+                    f"axis {one.axis} of input {one.port!r} ({name}) is fixed to {one.value} by the model",
+                    where=one.line,
+                    why="what this line does holds for one size only: a number in the code, a shape that has to fit "
+                    "another, or a size taken as a Python number",
+                    fix=f"let the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), "
+                    f"or leave {one.port}:{one.axis} out of --dynamic",
+                ),
+                Weight.NOTE if case.open else Weight.STOPS,
+                "recompose",
+                said=f"{name} was inferred to be a constant ({one.value})",
+            )

@@ -1,0 +1,118 @@
+"""What a probe is: one question about a module, asked of what is there or of a trace."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from onnxsmith.exporter import capture, probing
+from onnxsmith.exporter.job import Job
+from onnxsmith.exporter.linting import Suspicion
+from onnxsmith.exporter.observing import Seen
+from onnxsmith.exporter.program import Built
+from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.parts.diagnosis import Finding
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.sources.factory import TorchModel
+
+
+@dataclass(frozen=True)
+class Way:
+    """What one strategy came to: a verified graph, a graph that differs, or a problem."""
+
+    strategy: Strategy
+    graph: capture.Graph | None = None
+    verification: Verification | None = None
+    problem: Problem | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether its graph agrees with the module."""
+        return self.verification is not None and self.verification.equal
+
+
+@dataclass
+class Case:
+    """A module under diagnosis. `built` is None where the module does not take its example, and then `refused` says so.
+
+    What costs a trace is made when it is first asked for.
+    """
+
+    model: TorchModel
+    job: Job
+    seen: Seen
+    suspicions: list[Suspicion]
+    built: Built | None
+    refused: Problem | None
+    found: list[Finding] = field(default_factory=list)
+
+    @cached_property
+    def example(self) -> dict[str, object]:
+        """The example, its dynamic axes at least 2 long where the module takes that."""
+        assert self.built is not None
+        try:
+            return dict(capture._grow(self.built.program, self.built.example)[0])
+        except OnnxsmithError:
+            return dict(self.built.example)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the dynamic axes."""
+        return self.built.program.signature.symbols() if self.built is not None else ()
+
+    @cached_property
+    def traced(self) -> probing.Traced:
+        """A trace with every asked axis dynamic."""
+        return self.trace(frozenset(self.symbols))
+
+    def trace(self, open_: frozenset[str]) -> probing.Traced:
+        """A trace with the axes of these names dynamic."""
+        assert self.built is not None
+        return probing.trace(self.built.program, self.example, open_)
+
+    @cached_property
+    def ways(self) -> list[Way]:
+        """What each strategy came to, until one is good."""
+        ways: list[Way] = []
+        if self.built is None:
+            return ways
+        for strategy in capture.strategies(None):
+            try:
+                made = self.job.make(strategy, self.built, None)
+            except OnnxsmithError as error:
+                ways.append(Way(strategy, problem=error.problem))
+                continue
+            ways.append(Way(strategy, made.graph, made.verification))
+            if ways[-1].good:
+                break
+        return ways
+
+    @property
+    def good(self) -> bool:
+        """Whether some way leads to a graph that agrees with the module."""
+        return any(way.good for way in self.ways)
+
+    @property
+    def open(self) -> bool:
+        """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it."""
+        return any(
+            way.good
+            and way.verification is not None
+            and all(len((way.verification.sizes or {}).get(name, ())) > 1 for name in self.symbols)
+            for way in self.ways
+        )
+
+
+class Probe(ABC):
+    """One question; stateless."""
+
+    rank: ClassVar[int]
+    """Probes are asked in the order of this number; `case.found` has what those before found."""
+
+    @abstractmethod
+    def look(self, case: Case) -> Iterator[Finding]:
+        """What it finds."""

@@ -1,0 +1,26 @@
+"""Everything on the values of tensors that stops a trace, not only the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxsmith.causes._text import sentence
+from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.report.parts.diagnosis import Finding, Weight
+
+
+class Data(Probe):
+    """torch.export stops at the first; a draft of it goes on. Lines that the source has shown are told once."""
+
+    rank = 40
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        if case.built is None or case.traced.error is None:
+            return
+        told = {one.problem.where for one in case.found if one.weight is Weight.STOPS}
+        said = sentence(str(case.traced.error), 200)
+        for problem in case.traced.stops:
+            if problem.where in told or not problem.where:
+                continue
+            told.add(problem.where)
+            yield Finding(problem, Weight.NOTE if case.good else Weight.STOPS, "recompose", said=said)

@@ -1,0 +1,24 @@
+"""Whether the module takes its example at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from onnxsmith.causes.base import recognise
+from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.report.parts.diagnosis import Finding, Weight
+
+
+class Example(Probe):
+    """What a module says that does not run, unless its source has shown the line already."""
+
+    rank = 20
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        problem = case.refused
+        if problem is None or any(one.problem.where == problem.where for one in case.found if problem.where):
+            return
+        known = recognise(problem.why, problem.where) if problem.id == "export/forward-failed" else None
+        found = known or problem
+        yield Finding(replace(found, where=found.where or problem.where), Weight.STOPS, "recompose", said=problem.why)

@@ -1,0 +1,45 @@
+"""What the source of forward shows, held to what is seen when it is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from onnxsmith.exporter.linting import Suspicion
+from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.report.parts.diagnosis import Finding, Weight
+
+
+class Source(Probe):
+    """A suspicion of a fixed axis counts where the trace fixed one there. What would stop a trace is a note where the
+    module comes through all the same."""
+
+    rank = 10
+
+    def look(self, case: Case) -> Iterator[Finding]:
+        for suspicion in case.suspicions:
+            finding = suspicion.finding
+            if suspicion.freezes and not self._froze(suspicion, case):
+                continue
+            if finding.problem.id == "forward/input-written" and case.seen.error is None and not case.seen.written:
+                continue
+            if finding.problem.id == "forward/random" and case.seen.error is None and not case.seen.drawn:
+                continue
+            if finding.problem.id == "forward/state" and case.seen.error is None:
+                own = {name.rpartition(".")[2] for name in case.seen.state}
+                if not any(f"self.{name}," in finding.problem.what for name in own):
+                    continue
+            if finding.weight is Weight.STOPS and (case.open if suspicion.freezes else case.good):
+                finding = replace(finding, weight=Weight.NOTE)
+            yield finding
+
+    def _froze(self, suspicion: Suspicion, case: Case) -> bool:
+        if case.built is None or not case.symbols:
+            return False
+        frozen = case.traced.suspected
+        if suspicion.anywhere:
+            return bool(frozen)
+        first, last = suspicion.span
+        file = suspicion.finding.problem.where.rpartition(":")[0]
+        lines = [one.line.rpartition(":") for one in frozen]
+        return any(own == file and first <= int(number or 0) <= last for own, _, number in lines)

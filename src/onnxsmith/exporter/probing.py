@@ -1,0 +1,144 @@
+"""What torch has to say of a module when it traces it: the program, or everything that stands in its way."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.export import Dim, ExportedProgram, _draft_export
+from torch.export._draft_export import FailureType
+
+from onnxsmith.causes.base import recognise
+from onnxsmith.exporter.flat import Flat
+from onnxsmith.exporter.freezing import Frozen, Watch, watching
+from onnxsmith.exporter.memo import memoised
+from onnxsmith.exporter.strategies.torch_export import _quiet
+from onnxsmith.exporter.translating import translating
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+from onnxsmith.sources.factory import is_installed, user_line
+
+
+@dataclass
+class Traced:
+    """`exported` is the program, None when there is none. `frozen` are the axes that became constants, by the names of
+    the user; `suspected` those and what a draft, which goes on with the example's values, fixes. `error` is what
+    stopped the trace, `where` the user's line of it; `stops` everything on data that would have stopped it."""
+
+    exported: ExportedProgram | None = None
+    frozen: tuple[Frozen, ...] = ()
+    suspected: tuple[Frozen, ...] = ()
+    error: Exception | None = None
+    where: str = ""
+    stops: list[Problem] = field(default_factory=list)
+
+
+def trace(program: TorchProgram, example: Mapping[str, Any], open_: frozenset[str]) -> Traced:
+    """torch.export with the axes of these names dynamic; where values of tensors stop it, what else would."""
+    shapes = [_shape(port.shape or (), open_) for port in program.signature.inputs]
+    flat = Flat(program)
+
+    def tensors() -> tuple[torch.Tensor, ...]:
+        return tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
+
+    found = Traced()
+    with _quiet(), _silent(), memoised(), watching([port.name for port in program.signature.inputs]) as watch:
+        try:
+            found.exported = torch.export.export(
+                flat, tensors(), dynamic_shapes={"tensors": tuple(shapes)}, strict=False
+            )
+        except Exception as error:  # noqa: BLE001 — whatever it raises is the answer
+            found.error, found.where = error, user_line(error)
+        found.frozen = tuple(_named(watch, program, open_))
+        if found.error is not None and "data-dependent" in str(found.error):
+            _go_on(found, flat, tensors(), shapes)
+    found.suspected = tuple(_named(watch, program, open_))
+    return found
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """torch prints the program so far beside an error that it raises."""
+    with io.StringIO() as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
+_leave = _draft_export.CaptureStructuredTrace.__exit__
+
+
+def _closed(log: Any, *raised: Any) -> None:
+    """A draft keeps its log file open, which is thrown away here."""
+    _leave(log, *raised)
+    log.close()
+
+
+def _go_on(found: Traced, flat: Flat, tensors: tuple[torch.Tensor, ...], shapes: Sequence[Any]) -> None:
+    """torch.export.draft_export goes on with the example's values where a trace stops."""
+    with (
+        tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
+        mock.patch.object(tempfile, "tempdir", folder),
+        mock.patch.object(_draft_export.CaptureStructuredTrace, "__exit__", _closed),
+    ):
+        try:
+            drafted = torch.export.draft_export(flat, tensors, dynamic_shapes={"tensors": tuple(shapes)})
+        except Exception as error:  # noqa: BLE001 — the trace's own error is told
+            found.error = found.error or error
+            return
+    found.exported = drafted
+    report: Any = drafted._report  # type: ignore[attr-defined]
+    for failure in report.failures:
+        if failure.failure_type is FailureType.DATA_DEPENDENT_ERROR:
+            where = _line(failure.data["stack"], report.str_to_filename)
+            if not where:
+                continue
+            code = linecache.getline(*_split(where)).strip()
+            shown = f'Could not guard on data-dependent expression\n  File "f", line 1, in forward\n    {code}'
+            known = recognise(shown, where)
+            if known is not None:
+                found.stops.append(known)
+
+
+def _line(stack: Sequence[Mapping[str, Any]], files: Mapping[int, str]) -> str:
+    for frame in reversed(stack):
+        file = files.get(frame["filename"], str(frame["filename"]))
+        if not is_installed(file) and Path(file).suffix == ".py":
+            return f"{file}:{frame['line']}"
+    return ""
+
+
+def _split(where: str) -> tuple[str, int]:
+    file, _, line = where.rpartition(":")
+    return file, int(line)
+
+
+def _shape(shape: Sequence[int | str], open_: frozenset[str]) -> dict[int, Any]:
+    return {axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str) and dim in open_}
+
+
+def _named(watch: Watch, program: TorchProgram, open_: frozenset[str]) -> Iterator[Frozen]:
+    """The user's names for inputs; an axis that was fixed twice is told once."""
+    seen: set[tuple[str, int]] = set()
+    shapes = {port.name: port.shape or () for port in program.signature.inputs}
+    for one in watch.frozen:
+        if (one.port, one.axis) in seen or shapes[one.port][one.axis] not in open_:
+            continue
+        seen.add((one.port, one.axis))
+        yield one
+
+
+@contextmanager
+def decomposed(exported: ExportedProgram) -> Iterator[tuple[ExportedProgram, Any]]:
+    """The program in the operators that torch.onnx translates, and its registry of translations."""
+    from torch.onnx._internal.exporter import _fx_passes, _registration
+
+    with _quiet(), memoised(), translating():
+        registry = _registration.ONNXRegistry.from_torchlib()
+        yield _fx_passes.decompose_with_registry(exported, registry), registry

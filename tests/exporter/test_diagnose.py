@@ -1,0 +1,111 @@
+"""`diagnose`: planted faults are named with their line, and what it says to paste works."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import onnxsmith
+from onnxsmith.report.parts.diagnosis import Diagnosis, Finding
+
+PLANTED = sorted((Path(__file__).parent / "planted").glob("*.py"))
+SAMPLE = ("branch_return", "device_cuda", "loop_rows", "several", "view_int")
+"""Those that every run of the tests takes; all of them take minutes."""
+
+
+def imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"planted_{path.stem}_{abs(hash(path))}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # torch.while_loop and scan look there for the functions that they follow
+    spec.loader.exec_module(module)
+    return module
+
+
+def pasted(path: Path, findings: tuple[Finding, ...]) -> str:
+    """The file with every suggestion in its place, from the last line to the first."""
+    lines = path.read_text().splitlines()
+    own = {(f.first, f.last): f.code for f in findings if f.first and f.problem.where.startswith(f"{path}:")}
+    for (first, last), code in sorted(own.items(), reverse=True):
+        lines[first - 1 : last] = code.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def exported(module: ModuleType, built: tuple[Any, Any]) -> onnxsmith.Result:
+    net, args = built
+    if hasattr(module, "after"):
+        args = module.after(net, args)
+    return onnxsmith.export(
+        net,
+        args,
+        dynamic=getattr(module, "DYNAMIC_AFTER", module.DYNAMIC) or None,
+        opset=getattr(module, "OPSET_AFTER", module.OPSET),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=() if path.stem in SAMPLE else (pytest.mark.whole,)) for path in PLANTED],
+)
+def test_a_planted_fault_is_named_and_mended(path: Path, tmp_path: Path) -> None:
+    module = imported(path)
+    net, args = module.build()
+    result = onnxsmith.diagnose(net, args, dynamic=module.DYNAMIC or None, opset=module.OPSET)
+    found = result.report.part(Diagnosis).findings
+    marked = [number for number, line in enumerate(path.read_text().splitlines(), 1) if "# <- here" in line]
+    wanted = {(module.EXPECTED, f"{path}:{number}") for number in marked}
+    named = {(f.problem.id, f.problem.where) for f in found}
+    assert wanted <= named, named
+    assert module.EXPECTED in {f.problem.id for f in found}, named
+    if hasattr(module, "mended"):
+        mended, built = module, module.mended()
+    else:
+        (tmp_path / "mended.py").write_text(pasted(path, found))
+        mended = imported(tmp_path / "mended.py")
+        built = mended.build()
+    assert exported(mended, built).ok
+
+
+class Plain(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + x.shape[0]
+
+
+def test_a_module_that_comes_through_has_nothing_found() -> None:
+    result = onnxsmith.diagnose(Plain(), (torch.rand(3, 4),), dynamic="x:0=batch")
+    assert result.ok
+    assert result.report.problems == ()
+    assert result.report.part(Diagnosis).axes[0].together == "stays open"
+    assert onnxsmith.Report.from_json(result.report.to_json()) == result.report
+
+
+class Twice(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count += 1
+        if x.sum() > 0:
+            x = x * self.count
+        return x + torch.rand_like(x)
+
+
+def test_all_is_found_at_once_and_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = Twice().train()
+    result = onnxsmith.diagnose(net, (torch.rand(3, 4),))
+    found = {finding.problem.id for finding in result.report.part(Diagnosis).findings}
+    assert {"forward/state", "forward/branch-on-data", "forward/random"} <= found
+    assert result.report.verdict is onnxsmith.Verdict.DIFFERENT
+    assert net.training
+    assert net.count == 0
+    assert list(tmp_path.iterdir()) == []
