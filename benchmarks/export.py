@@ -1,6 +1,6 @@
 """`export` beside plain torch: the same modules, each file held to its module by ONNX Runtime.
 
-    python benchmarks/export.py [--suites ops modules transformers] [--only NAME …] [--tools torch ours] [--jobs 2]
+    python benchmarks/export.py [--suites ops modules transformers_models opsets] [--only NAME …] [--tools torch ours] [--jobs 2]
                                 [--timeout 300] [--folder .bench-export] [--list STATUS]
 
 A case is right when every call of it is: the file is written, loads, and answers as the module does, with the same
@@ -133,7 +133,7 @@ def worst(records: Sequence[dict[str, Any]]) -> str:
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suites", nargs="+", default=["ops", "modules", "transformers_models"])
+    parser.add_argument("--suites", nargs="+", default=["ops", "modules", "transformers_models", "opsets"])
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--tools", nargs="+", default=["torch", "ours"])
     parser.add_argument("--jobs", type=int, default=2)

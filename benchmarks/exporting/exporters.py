@@ -21,8 +21,9 @@ def plain_torch(call: Call, path: Path) -> None:
     kwargs = dict(call.kwargs)
     with memoised():
         torch.onnx.export(
-            call.module, call.args, str(path), kwargs=kwargs, dynamo=True, dynamic_shapes=shapes, verbose=False
-        )
+            call.module, call.args, str(path), kwargs=kwargs, dynamo=True, dynamic_shapes=shapes, verbose=False,
+            opset_version=call.opset,
+        )  # fmt: skip
 
 
 def torchscript(call: Call, path: Path) -> None:
@@ -30,7 +31,9 @@ def torchscript(call: Call, path: Path) -> None:
     module: torch.nn.Module = _Bound(call.module, call.kwargs)
     names = [f"input_{index}" for index in range(len(pytree.tree_leaves(call.args)))]
     axes = {f"input_{index}": dict(found) for index, found in call.dynamic.items()}
-    torch.onnx.export(module, call.args, str(path), dynamo=False, input_names=names, dynamic_axes=axes)
+    torch.onnx.export(
+        module, call.args, str(path), dynamo=False, input_names=names, dynamic_axes=axes, opset_version=call.opset
+    )
 
 
 def ours(call: Call, path: Path, **options: Any) -> None:
@@ -39,7 +42,9 @@ def ours(call: Call, path: Path, **options: Any) -> None:
 
     names = _names(call)
     dynamic = {names[index]: dict(found) for index, found in call.dynamic.items()}
-    result = onnxsmith.export(call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic, **options)
+    result = onnxsmith.export(
+        call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic, opset=call.opset, **options
+    )
     if not result.path:
         raise RuntimeError(f"{result.report.verdict.name}: {result.report.headline}")
 

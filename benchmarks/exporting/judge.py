@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import torch
 from torch.utils import _pytree as pytree
@@ -21,6 +22,10 @@ _FLOAT32 = 1e-3
 
 def judge(call: Call, path: Path) -> str:
     """`right`, `invalid: why` (a runtime does not take the file) or `wrong: why` (it answers otherwise)."""
+    if call.opset is not None:
+        got = next(one.version for one in onnx.load(path, load_external_data=False).opset_import if not one.domain)
+        if got != call.opset:
+            return f"wrong: opset {got}, asked for was {call.opset}"
     try:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4

@@ -25,6 +25,8 @@ class Call:
     """Number of the tensor among the arguments → axis → name."""
     others: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]] = ()
     random: bool = False
+    opset: int | None = None
+    """The opset that is asked for; a file at another one is wrong."""
 
 
 class Suite(Protocol):
