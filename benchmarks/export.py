@@ -1,7 +1,8 @@
 """`export` beside plain torch: the same modules, each file held to its module by ONNX Runtime.
 
-    python benchmarks/export.py [--suites ops modules transformers_models opsets] [--only NAME …] [--tools torch ours] [--jobs 2]
-                                [--timeout 300] [--folder .bench-export] [--list STATUS]
+    python benchmarks/export.py [--suites ops modules transformers_models opsets] [--only NAME …]
+                                [--tools torch torchscript ours capture] [--jobs 2] [--timeout 300]
+                                [--folder .bench-export] [--list STATUS]
 
 A case is right when every call of it is: the file is written, loads, and answers as the module does, with the same
 dtypes and shapes, at other sizes of a dynamic axis too. It is `wrong` when a file was written that answers otherwise,

@@ -1,4 +1,4 @@
-"""Opsets that are asked for: layers that everyone uses, at each opset from 9 to 23. Refused is right, changed is not."""
+"""Opsets that are asked for: layers that everyone uses, at each from 9 to 23. Refused is honest, changed is wrong."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Of(torch.nn.Module):
     "function",
     [
         lambda x, y: (x * x).sum(-1).sqrt(),
-        lambda x, y: x.mean(-1),
+        lambda x, y: torch.cat([x.mean(-1), y[0]]),
         lambda x, y: x.acos(),
         lambda x, y: x.all(-1),
         lambda x, y: torch.cat([y[:, :0], y], 1),

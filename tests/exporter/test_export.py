@@ -237,7 +237,7 @@ class Branch(nn.Module):
 
 
 def test_a_branch_on_data_is_refused_with_the_line() -> None:
-    problem = problem_of(Branch(), (torch.rand(2, 3),))
+    problem = problem_of(Branch(), (torch.rand(2, 3),), strategy="torch-export")
     assert problem.id == "forward/branch-on-data"
     assert "test_export.py:" in problem.where
     assert "torch.cond" in problem.fix

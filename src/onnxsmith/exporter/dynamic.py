@@ -34,12 +34,12 @@ def parse(dynamic: Dynamic | Sequence[str], inputs: Sequence[str] = ()) -> dict[
     if isinstance(dynamic, str):
         dynamic = [dynamic]
     if isinstance(dynamic, Mapping):
-        return {str(name): _axes(str(name), axes) for name, axes in dynamic.items() if axes}
+        return {str(name): _axes(str(name), axes) for name, axes in dynamic.items() if axes is not None}
     texts = [one for one in dynamic if isinstance(one, str)]
     if len(texts) < len(dynamic):
         if len(dynamic) > len(inputs):
             raise _unreadable(repr(dynamic), f"it names axes of {len(dynamic)} inputs, the model has {len(inputs)}")
-        return {name: _axes(name, axes) for name, axes in zip(inputs, dynamic, strict=False) if axes}
+        return {name: _axes(name, axes) for name, axes in zip(inputs, dynamic, strict=False) if axes is not None}
     found: dict[str, dict[int, str]] = {}
     for text in texts:
         for piece in filter(None, (piece.strip() for piece in text.split(";"))):

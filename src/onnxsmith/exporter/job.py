@@ -149,6 +149,10 @@ class Job:
                 problems.append(error.problem)
                 failures.append(f"{strategy.title}: {error.problem.what}: {error.problem.why}".removesuffix(": "))
                 continue
+            unseen = [] if strategy.follows_sizes else _at_one_size(made.verification)
+            if unseen and isinstance(first, OnnxsmithError):
+                failures.append(f"{strategy.title}: {', '.join(unseen)} was seen at one size only, which shows nothing")
+                continue
             if made.verification.equal or not self.settings.verify:
                 return made, tuple(failures)
             first = first or made
@@ -291,6 +295,10 @@ class Job:
         path = Path(next(iter(written.files))) if written.files else None
         model = plugins.bare(made.model)
         return Result(report, model if report.verdict is Verdict.DONE else None, path)
+
+
+def _at_one_size(verification: Verification) -> list[str]:
+    return [symbol for symbol, seen in (verification.sizes or {}).items() if len(seen) < 2]
 
 
 def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:

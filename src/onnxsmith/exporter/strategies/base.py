@@ -37,6 +37,9 @@ class Strategy(ABC):
     title: ClassVar[str]
     rank: ClassVar[int]
     """Strategies are tried in the order of this number, the smallest first."""
+    follows_sizes: ClassVar[bool] = False
+    """Whether a dynamic axis is traced with an open size. Otherwise the check at other sizes alone shows that the graph
+    follows it, and one that was checked at a single size counts as fixed."""
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """Whether to try it after the strategies before it ended with these problems; a graph that differs is none."""

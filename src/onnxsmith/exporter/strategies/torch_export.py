@@ -32,6 +32,7 @@ class TorchExport(Strategy):
 
     title = "torch.export + torch.onnx"
     rank = 10
+    follows_sizes = True
     own: ClassVar[bool] = True
     """Whether translations of this package come before those of PyTorch."""
 
