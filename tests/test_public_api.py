@@ -28,6 +28,8 @@ NAMES = [
     "export",
     "inspect",
     "load",
+    "onnx_op",
+    "register",
     "run",
     "save",
     "simplify",
@@ -58,6 +60,15 @@ SIGNATURES = {
         "name: 'str | None' = None) -> 'Report'"
     ),
     "load": "(source: 'Source') -> 'ir.Model'",
+    "onnx_op": (
+        "(name: 'str', *inputs: 'torch.Tensor | None', like: 'torch.Tensor | None' = None, "
+        "dtype: 'torch.dtype | None' = None, shape: 'Sequence[int | torch.SymInt] | None' = None, "
+        "version: 'int | None' = None, **attributes: 'Any') -> 'torch.Tensor'"
+    ),
+    "register": (
+        "(target: 'str | type[torch.autograd.Function]', translation: 'Callable[..., Any] | None' = None, *, "
+        "deliver: 'str' = 'operators', domain: 'str' = 'custom', name: 'str | None' = None) -> 'Any'"
+    ),
     "run": (
         "(source: 'Source', inputs: 'Mapping[str, Any] | Sequence[str]' = (), *, "
         "runtime: 'str | None' = None, provider: 'str' = 'cpu', output: 'str | Path | None' = None, "

@@ -63,8 +63,8 @@ def verify(
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
     checks.judge_movement(runs)
     results = checks.results()
-    shapes = {port.name: port.shape or () for port in candidate.session.signature.outputs}
-    to_compare = [o for o in results if o.name not in explorer.drawn and 0 not in shapes.get(o.name, ())]
+    without = {port.name for port in candidate.session.signature.outputs if plan.empty and 0 in (port.shape or ())}
+    to_compare = [output for output in results if output.name not in explorer.drawn | without]
     if to_compare and not any(output.compared or output.reason for output in to_compare):
         raise problem(
             "verify/nothing-compared",

@@ -236,7 +236,7 @@ class Job:
             generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
             sizes = capturing.sizes(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
-            plan = Plan(generator, given=(example,), start=sizes, seed=self.settings.seed, random=True)
+            plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True, empty=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
         with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
             reference = Side("PyTorch, eager, on the CPU", a)
