@@ -15,6 +15,7 @@ from torch.onnx._internal.exporter import _decomp, _fx_passes
 
 from onnxsmith import rooms
 from onnxsmith.exporter.emptiness import fold_empty
+from onnxsmith.exporter.exact import exact_numbers, say_dtypes
 from onnxsmith.exporter.translations.base import Translation
 
 
@@ -39,7 +40,7 @@ def translations() -> Mapping[str, Translation]:
 @contextmanager
 def translating() -> Iterator[None]:
     """Inside, an operator with a translation here becomes what that says when a program is made ready for ONNX."""
-    with mock.patch.object(_fx_passes, "decompose_with_registry", _decomposed):
+    with mock.patch.object(_fx_passes, "decompose_with_registry", _decomposed), exact_numbers():
         yield
 
 
@@ -49,6 +50,7 @@ def _decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
     table = {**_decomp.create_onnx_friendly_decomposition_table(known), **_own()}
     exported = exported.run_decompositions(table)
     fold_empty(exported.graph_module)
+    say_dtypes(exported.graph_module)
     return exported
 
 
