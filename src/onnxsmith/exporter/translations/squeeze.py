@@ -13,7 +13,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 class Squeeze(Translation):
     """Only axes of length 1 go. The plain case, one such axis, is PyTorch's exporter's."""
 
-    targets = ("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::squeeze_copy")
+    targets = ("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
 
     def decompose(self, x: Any, dim: Any = None) -> Any:
         dims = range(x.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
