@@ -13,6 +13,7 @@ from torch.onnx._internal.exporter import _decomp, _fx_passes
 
 from onnxsmith import rooms
 from onnxsmith.exporter.emptiness import fold_empty
+from onnxsmith.exporter.exact import exact_numbers, say_dtypes
 from onnxsmith.exporter.overloads import overloads
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.translations.base import Translation
@@ -36,9 +37,10 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
         exported = exported.run_decompositions(table)
         if own:
             fold_empty(exported.graph_module)
+            say_dtypes(exported.graph_module)
         return exported
 
-    with mock.patch.object(_fx_passes, "decompose_with_registry", decomposed), uses.applying():
+    with mock.patch.object(_fx_passes, "decompose_with_registry", decomposed), exact_numbers(), uses.applying():
         yield uses
 
 

@@ -68,3 +68,18 @@ def onnx_op(
         version=version,
     )
     return found
+
+
+def onnx_ops(
+    name: str,
+    *inputs: torch.Tensor | None,
+    outputs: Sequence[tuple[torch.dtype, Sequence[int | torch.SymInt]]],
+    version: int | None = None,
+    **attributes: Any,
+) -> Sequence[torch.Tensor]:
+    """A node with several outputs, each given by its dtype and its shape."""
+    dtypes, shapes = zip(*outputs, strict=True)
+    found: Sequence[torch.Tensor] = torch.onnx.ops.symbolic_multi_out(
+        name, inputs, attributes, dtypes=dtypes, shapes=[list(shape) for shape in shapes], version=version
+    )
+    return found

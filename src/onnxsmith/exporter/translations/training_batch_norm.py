@@ -1,0 +1,61 @@
+"""Batch normalisation by the statistics of the batch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class TrainingBatchNorm(Translation):
+    """In training mode mean and variance are the batch's, and the running ones move towards them. By statistics that
+    are given it is ONNX's BatchNormalization, as PyTorch's exporter has it.
+
+    What comes back is the result, the mean, 1/√(variance + eps), and for the functional form the new running
+    statistics; the variance of those has n - 1 for its divisor.
+    """
+
+    targets = (
+        "aten::_native_batch_norm_legit_functional",
+        "aten::_native_batch_norm_legit.no_stats",
+    )
+
+    def decompose(self, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+        running = rest[:2] if len(rest) == 5 else ()
+        training, momentum, eps = rest[-3:]
+        if not training:
+            return NotImplemented
+        axes = [axis for axis in range(x.dim()) if axis != 1]
+        mean = x.mean(axes, keepdim=True)
+        centred = x - mean
+        variance = (centred * centred).mean(axes, keepdim=True)
+        inverse = (variance + eps).rsqrt()
+        shape = [-1, *[1] * (x.dim() - 2)]
+        found = centred * inverse
+        found = found if weight is None else found * weight.reshape(shape)
+        found = found if bias is None else found + bias.reshape(shape)
+        mean, variance = mean.reshape(-1), variance.reshape(-1)
+        results = (found, mean, inverse.reshape(-1))
+        if not running:
+            return results
+        count = 1
+        for axis in axes:
+            count = count * x.shape[axis]
+        number = torch.full((), count, dtype=x.dtype)
+        unbiased = variance * (number / (number - 1))
+        moved = ((1 - momentum) * old + momentum * new for old, new in zip(running, (mean, unbiased), strict=True))
+        return (*results, *moved)
+
+    def samples(self) -> Iterator[Sample]:
+        functional, plain = self.targets
+        for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 5)):
+            parameters = (torch.randn(3), torch.randn(3))
+            running = (torch.randn(3), torch.rand(3))
+            yield Sample((torch.randn(shape), *parameters, *running, True, 0.3, 1e-3), {}, functional)
+            yield Sample((torch.randn(shape), *parameters, True, 0.3, 1e-3), {}, plain)
+            yield Sample((torch.randn(shape), None, None, True, 0.3, 1e-3), {}, plain)
+        wide = (torch.randn(2, 3, 5) * 2 + 100, *parameters, *running, True, 0.1, 1e-5)
+        yield Sample(wide, {}, functional, {0: {0: "n", 2: "length"}})
