@@ -16,6 +16,7 @@ from torch.onnx._internal.exporter import _decomp, _fx_passes
 
 from onnxsmith import rooms
 from onnxsmith.exporter.emptiness import fold_empty
+from onnxsmith.exporter.strides import strides_as_sizes
 from onnxsmith.exporter.translations.base import Translation
 
 
@@ -50,6 +51,7 @@ def _decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
     table = {**_decomp.create_onnx_friendly_decomposition_table(known), **_own()}
     with mock.patch.object(effects, "has_effects", _has_effects):
         exported = exported.run_decompositions(table)
+    strides_as_sizes(exported.graph_module)
     fold_empty(exported.graph_module)
     return exported
 

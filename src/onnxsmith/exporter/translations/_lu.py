@@ -62,4 +62,5 @@ def solve(factors: torch.Tensor, pivots: torch.Tensor, right: torch.Tensor, tran
         return _triangular.solve(factors, lower, upper=True)
     upper = _triangular.solve(factors, right, upper=True, transposed=True)
     found = _triangular.solve(factors, upper, upper=False, unitriangular=True, transposed=True)
-    return torch.zeros_like(found).scatter(-2, order, found)
+    zeros = torch.zeros(found.shape, dtype=found.dtype, device=found.device)
+    return zeros.scatter(-2, order, found)

@@ -22,8 +22,9 @@ class LinalgCholeskyEx(Translation):
         if matrix.is_complex():
             return NotImplemented
         lower = matrix.mT if upper else matrix
+        zeros = torch.zeros(matrix.shape, dtype=matrix.dtype, device=matrix.device)
         info = torch.zeros(matrix.shape[:-2], dtype=torch.int32, device=matrix.device)
-        _, factor, info = repeat(matrix.shape[-1], _column, [lower, torch.zeros_like(lower), info])
+        _, factor, info = repeat(matrix.shape[-1], _column, [lower, zeros, info])
         return factor.mT if upper else factor, info
 
     def samples(self) -> Iterator[Sample]:
