@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch._higher_order_ops.while_loop import while_loop_op
 
+from onnxsmith.exporter.translations._sizes import is_empty
+
 UNROLLED = 4
 """Rounds up to this number are written out: the small matrices of geometry (rotations, poses) need no loop."""
 
@@ -25,7 +27,7 @@ def repeat(
 
     `body` keeps the shapes and dtypes of `carried`, and knows tensors and sizes of its arguments only.
     """
-    if isinstance(count, int) and (count <= UNROLLED or all(_is_empty(one) for one in carried)):
+    if isinstance(count, int) and (count <= UNROLLED or all(is_empty(one) for one in carried)):
         for index in range(count):
             carried = body(index, *carried, *fixed)
         return list(carried)
@@ -72,7 +74,3 @@ def row(matrix: torch.Tensor, index: Index) -> torch.Tensor:
 def _own(tensor: torch.Tensor) -> torch.Tensor:
     """A copy with a layout of its own: what a loop carries may not share memory, nor change its strides."""
     return tensor.clone(memory_format=torch.contiguous_format)
-
-
-def _is_empty(tensor: Any) -> bool:
-    return all(isinstance(size, int) for size in tensor.shape) and 0 in tensor.shape

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.translations import _lu
+from onnxsmith.exporter.translations._sizes import identity
 from onnxsmith.exporter.translations.base import Sample, Translation
 from onnxsmith.exporter.translations.linalg_solve_ex import solved
 
@@ -21,8 +22,8 @@ class LinalgInvEx(Translation):
         if matrix.is_complex():
             return NotImplemented
         factors, pivots, info = _lu.factor(matrix)
-        identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
-        return _lu.solve(factors, pivots, identity), info
+        ones = identity(matrix.shape[-1], matrix.shape[-1], matrix)
+        return _lu.solve(factors, pivots, ones), info
 
     def samples(self) -> Iterator[Sample]:
         for size in (0, 1, 3, 5):

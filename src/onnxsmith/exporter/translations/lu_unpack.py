@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.translations import _lu
-from onnxsmith.exporter.translations._sizes import smaller
+from onnxsmith.exporter.translations._sizes import identity, smaller
 from onnxsmith.exporter.translations.base import Sample, Translation
 
 
@@ -29,7 +29,7 @@ class LuUnpack(Translation):
                 factors.dtype
             )
         if unpack_data:
-            ones = torch.eye(rows, count, dtype=factors.dtype, device=factors.device)
+            ones = identity(rows, count, factors)
             lower = factors[..., :count].tril(-1) + ones
             upper = factors[..., :count, :].triu()
         return permuted, lower, upper
