@@ -33,7 +33,8 @@ class Calls(torch.nn.Module):
             args, kwargs = pytree.tree_map(
                 lambda leaf: next(given) if isinstance(leaf, torch.Tensor) else leaf, (sample.args, dict(sample.kwargs))
             )
-            results.append([leaf for leaf in pytree.tree_leaves(op(*args, **kwargs)) if leaf is not None])
+            result = op(*args, **kwargs) if sample.around is None else sample.around(op, *args, **kwargs)
+            results.append([leaf for leaf in pytree.tree_leaves(result) if leaf is not None])
         return results
 
 

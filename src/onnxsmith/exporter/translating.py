@@ -12,10 +12,12 @@ from torch.export import ExportedProgram
 from torch.onnx._internal.exporter import _decomp, _fx_passes
 
 from onnxsmith import rooms
+from onnxsmith.exporter.decomposing import decompose
 from onnxsmith.exporter.emptiness import fold_empty
 from onnxsmith.exporter.exact import exact_numbers, say_dtypes
 from onnxsmith.exporter.overloads import overloads
 from onnxsmith.exporter.plugins import Uses
+from onnxsmith.exporter.strides import strides_as_sizes
 from onnxsmith.exporter.translations.base import Translation
 
 
@@ -34,8 +36,9 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
     def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
         known = set(_decomp.get_onnx_implemented_overloads(registry))
         table = {**_decomp.create_onnx_friendly_decomposition_table(known), **(_own() if own else {}), **uses.table()}
-        exported = exported.run_decompositions(table)
+        exported = decompose(exported, table)
         if own:
+            strides_as_sizes(exported.graph_module)
             fold_empty(exported.graph_module)
             say_dtypes(exported.graph_module)
         return exported

@@ -93,7 +93,9 @@ def opset(node: ir.Node) -> int:
 
 
 def spread_opsets(model: ir.Model) -> None:
-    """Notes the model's opsets at every branch and loop body, which have none of their own in a file."""
+    """Notes the model's opsets at every branch and loop body, which have none of their own in a file. What an exporter
+    notes there in memory is not written, and does not hold."""
     for graph in walk.graphs(model):
-        if not graph.opset_imports:
+        if graph is not model.graph:
+            graph.opset_imports.clear()
             graph.opset_imports.update(model.opset_imports)

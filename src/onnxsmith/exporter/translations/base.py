@@ -7,7 +7,7 @@ Where an ONNX operator is the better word for it, `onnx_op` puts that node into 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,13 +19,15 @@ class Sample:
     """A call of a target that its translation is held to. `target` is one of the translation's, its first when empty.
 
     `dynamic` are the axes that stay open, number of the tensor among the arguments → axis → name; axes of one name have
-    one size.
+    one size. `around` is called with the operator and the arguments, and its result is compared, where the operator
+    asks for more than random numbers (a positive definite matrix) or leaves something open (an eigenvector's sign).
     """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     target: str = ""
     dynamic: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    around: Callable[..., Any] | None = None
 
 
 class Translation(ABC):

@@ -1,0 +1,76 @@
+"""Rounds of one computation: written out where they are few, a loop of the graph otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._higher_order_ops.while_loop import while_loop_op
+
+from onnxsmith.exporter.translations._sizes import is_empty
+
+UNROLLED = 4
+"""Rounds up to this number are written out: the small matrices of geometry (rotations, poses) need no loop."""
+
+Index = int | torch.Tensor
+"""The number of a round: a 0-d int64 tensor inside a loop."""
+
+
+def repeat(
+    count: Any,
+    body: Callable[..., Sequence[torch.Tensor]],
+    carried: Sequence[torch.Tensor],
+    fixed: Sequence[torch.Tensor] = (),
+) -> list[torch.Tensor]:
+    """`carried` after `count` times `carried = body(index, *carried, *fixed)`.
+
+    `body` keeps the shapes and dtypes of `carried`, and knows tensors and sizes of its arguments only.
+    """
+    if isinstance(count, int) and (count <= UNROLLED or all(is_empty(one) for one in carried)):
+        for index in range(count):
+            carried = body(index, *carried, *fixed)
+        return list(carried)
+
+    def goes_on(index: torch.Tensor, limit: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        return index < limit
+
+    def around(index: torch.Tensor, limit: torch.Tensor, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return index + 1, limit.clone(), *body(index, *given)
+
+    limit = torch.full((), count, dtype=torch.int64)
+    _, _, *found = loop(goes_on, around, [torch.zeros((), dtype=torch.int64), limit, *carried], fixed)
+    return found
+
+
+def loop(
+    goes_on: Callable[..., torch.Tensor],
+    body: Callable[..., Sequence[torch.Tensor]],
+    carried: Sequence[torch.Tensor],
+    fixed: Sequence[torch.Tensor] = (),
+) -> list[torch.Tensor]:
+    """`carried` after `carried = body(*carried, *fixed)` for as long as `goes_on(*carried, *fixed)`."""
+
+    def own(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(_own(one) for one in body(*given))
+
+    run: Any = while_loop_op
+    found: Sequence[torch.Tensor] = run(goes_on, own, tuple(_own(one) for one in carried), tuple(fixed))
+    return list(found)
+
+
+def column(matrix: torch.Tensor, index: Index) -> torch.Tensor:
+    """A column, as a vector."""
+    if isinstance(index, int):
+        return matrix.select(-1, index)
+    return matrix.index_select(-1, index.reshape(1)).squeeze(-1)
+
+
+def row(matrix: torch.Tensor, index: Index) -> torch.Tensor:
+    """A row, as a vector."""
+    return column(matrix.mT, index)
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with a layout of its own: what a loop carries may not share memory, nor change its strides."""
+    return tensor.clone(memory_format=torch.contiguous_format)
