@@ -59,6 +59,11 @@ def loop(
     return list(found)
 
 
+def any_of(mask: torch.Tensor) -> torch.Tensor:
+    """Whether any element is true; of no elements, none is (ONNX Runtime's ReduceMax of nothing is whatever)."""
+    return mask.to(torch.int64).sum() > 0
+
+
 def column(matrix: torch.Tensor, index: Index) -> torch.Tensor:
     """A column, as a vector."""
     if isinstance(index, int):
