@@ -68,7 +68,7 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
         if isinstance(leaf, torch.Tensor):
             found.append(leaf)
         elif hasattr(leaf, "__dict__") and not callable(leaf):
-            found += [tensor for held in vars(leaf).values() for tensor in tensors_in(held)]
+            found += [tensor for name, held in vars(leaf).items() if name[0] != "_" for tensor in tensors_in(held)]
     return found
 
 

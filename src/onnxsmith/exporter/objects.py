@@ -3,13 +3,16 @@ of a user's own.
 
 torch flattens containers and classes that were registered with it. An object of another class is taken apart here
 into the attributes that hold tensors; what else it knows stays as it is, and flattening back makes such an object.
-A path is made of attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
+An integer that counts the steps of such a tensor (a cache's length) follows it to
+other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
 and `keys` and `values` are called `key` and `value`: `layers[0].keys` of a cache is `0.key`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 _SINGULAR = {"keys": "key", "values": "value"}
 _CONTAINERS = (dict, list, tuple)
+_COUNTS = re.compile("length|seen|count")
 _DEEPEST = 6
 """How many objects deep tensors are looked for."""
 
@@ -26,6 +30,13 @@ class _Opened:
 
     def __init__(self, kind: type, state: dict[str, Any], holders: tuple[str, ...]) -> None:
         self.kind, self.state, self.holders = kind, state, holders
+
+
+@dataclass(frozen=True)
+class _Follows:
+    """Stands for the number of steps of a tensor of the same object."""
+
+    tensor: str
 
 
 def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
@@ -55,11 +66,15 @@ def _open(value: Any, depth: int) -> Any:
     if not _may_hold(value) or depth >= _DEEPEST:
         return value
     state = vars(value)
-    holders = tuple(name for name, held in state.items() if _holds(held, depth + 1))
+    holders = tuple(name for name, held in state.items() if _holds(held, depth + 1) and not _is_own(name, held))
     if not holders:
         return value
     inner = {name: opened(held, depth + 1) if name in holders else held for name, held in state.items()}
     return _Opened(type(value), inner, holders)
+
+
+def _is_own(name: str, held: Any) -> bool:
+    return name.startswith("_") and isinstance(held, torch.Tensor) and held.dim() == 0
 
 
 def _may_hold(value: Any) -> bool:
@@ -79,6 +94,10 @@ def _holds(value: Any, depth: int) -> bool:
 
 def _flatten(value: _Opened) -> tuple[list[Any], Any]:
     rest = {name: held for name, held in value.state.items() if name not in value.holders}
+    for name in [name for name, held in rest.items() if _COUNTS.search(name) and type(held) is int]:
+        steps = [value.state[holder] for holder in value.holders]
+        if all(isinstance(tensor, torch.Tensor) and tensor.dim() > 2 and tensor.shape[-2] == rest[name] for tensor in steps):
+            rest[name] = _Follows(value.holders[0])
     return [value.state[name] for name in value.holders], (value.kind, tuple(value.state), value.holders, rest)
 
 
@@ -98,7 +117,12 @@ def _unflatten(children: Any, context: Any) -> Any:
     held: Mapping[str, Any] = dict(zip(holders, children, strict=True))
     made = kind.__new__(kind)
     for name in names:
-        vars(made)[name] = held[name] if name in held else _fresh(rest[name])
+        if name in held:
+            vars(made)[name] = held[name]
+        elif isinstance(rest[name], _Follows):
+            vars(made)[name] = held[rest[name].tensor].shape[-2]
+        else:
+            vars(made)[name] = _fresh(rest[name])
     return made
 
 
