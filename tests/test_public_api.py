@@ -27,6 +27,7 @@ NAMES = [
     "export",
     "inspect",
     "load",
+    "rewrite",
     "run",
     "save",
     "simplify",
@@ -46,13 +47,15 @@ SIGNATURES = {
         "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, verify: 'bool' = True, runtime: 'str | None' = None, "
-        "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None) -> 'Result'"
+        "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None, "
+        "task: 'str | None' = None) -> 'Result'"
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
         "name: 'str | None' = None) -> 'Report'"
     ),
     "load": "(source: 'Source') -> 'ir.Model'",
+    "rewrite": "(kind: 'type') -> 'Callable[[F], F]'",
     "run": (
         "(source: 'Source', inputs: 'Mapping[str, Any] | Sequence[str]' = (), *, "
         "runtime: 'str | None' = None, provider: 'str' = 'cpu', output: 'str | Path | None' = None, "

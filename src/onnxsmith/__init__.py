@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from onnxsmith.comparison.run import run
     from onnxsmith.exporter.compare import compare
     from onnxsmith.exporter.export import export
+    from onnxsmith.exporter.rewriting import rewrite
     from onnxsmith.inspection.doctor import doctor
     from onnxsmith.inspection.explain import explain
     from onnxsmith.inspection.inspect import inspect
@@ -38,6 +39,7 @@ __all__ = [
     "export",
     "inspect",
     "load",
+    "rewrite",
     "run",
     "save",
     "simplify",
@@ -55,6 +57,7 @@ _HOME = {
     "export": "exporter.export",
     "inspect": "inspection.inspect",
     "load": "model.load",
+    "rewrite": "exporter.rewriting",
     "run": "comparison.run",
     "save": "model.save",
     "simplify": "simplifier.simplify",

@@ -17,7 +17,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter import objects
-from onnxsmith.model.signature import Dim, Port, Signature
+from onnxsmith.feeds.generate import size_of
+from onnxsmith.model.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_array
 from onnxsmith.sources.factory import TorchModel, user_line
@@ -164,6 +165,14 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
                     f"dimension {dim!r} is {known[0]} on {known[1]} and {size} on axis {axis} of {port.name!r}",
                     fix="give the two axes different names, or examples of the same size",
                 )
+    for dim, (size, where) in sizes.items():
+        if not is_symbol(dim) and size_of(dim, {name: found[0] for name, found in sizes.items() if is_symbol(name)}) != size:
+            raise problem(
+                "export/dimension-conflict",
+                f"dimension {dim!r} is {size} on {where}",
+                why="the sizes that it is the sum of come to another in the examples",
+                fix="give examples whose sizes add up, or a name of its own",
+            )
 
 
 def _outputs(
