@@ -30,6 +30,7 @@ NAMES = [
     "load",
     "onnx_op",
     "register",
+    "rewrite",
     "run",
     "save",
     "simplify",
@@ -53,7 +54,8 @@ SIGNATURES = {
         "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, verify: 'bool' = True, runtime: 'str | None' = None, "
-        "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None) -> 'Result'"
+        "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None, "
+        "task: 'str | None' = None) -> 'Result'"
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
@@ -69,6 +71,7 @@ SIGNATURES = {
         "(target: 'str | type[torch.autograd.Function]', translation: 'Callable[..., Any] | None' = None, *, "
         "deliver: 'str' = 'operators', domain: 'str' = 'custom', name: 'str | None' = None) -> 'Any'"
     ),
+    "rewrite": "(kind: 'type') -> 'Callable[[F], F]'",
     "run": (
         "(source: 'Source', inputs: 'Mapping[str, Any] | Sequence[str]' = (), *, "
         "runtime: 'str | None' = None, provider: 'str' = 'cpu', output: 'str | Path | None' = None, "

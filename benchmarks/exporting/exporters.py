@@ -56,10 +56,11 @@ def capture(call: Call, path: Path) -> None:
 
 def _names(call: Call) -> list[str]:
     import onnxsmith.exporter.program as programs
+    from onnxsmith.exporter import objects
     from onnxsmith.sources.factory import TorchModel
 
     model = TorchModel(call.module, call.args, dict(call.kwargs))
-    paths, _ = pytree.tree_flatten_with_path((call.args, dict(call.kwargs)))
+    paths, _ = objects.flatten((call.args, dict(call.kwargs)))
     return [programs._name(path, model) for path, leaf in paths if isinstance(leaf, torch.Tensor)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,15 +42,15 @@ def judge(call: Call, path: Path) -> str:
 
 
 def _held(call: Call, session: Any, args: Any, kwargs: Mapping[str, Any]) -> str:
-    tensors = [leaf for leaf in pytree.tree_leaves((args, dict(kwargs))) if isinstance(leaf, torch.Tensor)]
+    tensors = tensors_in((args, dict(kwargs)))
+    given = [_array(tensor) for tensor in tensors]
     torch.manual_seed(0)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fresh = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
+        fresh = copy.deepcopy((args, dict(kwargs)))
         result = call.module(*fresh[0], **fresh[1])
-    wanted = [_array(leaf) for leaf in pytree.tree_leaves(result) if leaf is not None]
+    wanted = [_array(leaf) for leaf in tensors_in(result)]
     inputs = session.get_inputs()
-    given = [_array(tensor) for tensor in tensors]
     if len(inputs) != len(given):
         return f"wrong: {len(inputs)} inputs for {len(given)} tensors"
     try:
@@ -63,6 +64,17 @@ def _held(call: Call, session: Any, args: Any, kwargs: Mapping[str, Any]) -> str
         if why:
             return f"wrong: output {index} {why}"
     return "right"
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """Every tensor in a nest of containers and of objects that hold some, such as caches."""
+    found = []
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            found.append(leaf)
+        elif hasattr(leaf, "__dict__") and not callable(leaf):
+            found += [tensor for name, held in vars(leaf).items() if name[0] != "_" for tensor in tensors_in(held)]
+    return found
 
 
 def _array(tensor: torch.Tensor) -> Any:

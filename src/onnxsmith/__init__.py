@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onnxsmith.exporter.custom import register
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
+    from onnxsmith.exporter.rewriting import rewrite
     from onnxsmith.exporter.translations.base import onnx_op
     from onnxsmith.inspection.doctor import doctor
     from onnxsmith.inspection.explain import explain
@@ -44,6 +45,7 @@ __all__ = [
     "load",
     "onnx_op",
     "register",
+    "rewrite",
     "run",
     "save",
     "simplify",
@@ -64,6 +66,7 @@ _HOME = {
     "load": "model.load",
     "onnx_op": "exporter.translations.base",
     "register": "exporter.custom",
+    "rewrite": "exporter.rewriting",
     "run": "comparison.run",
     "save": "model.save",
     "simplify": "simplifier.simplify",

@@ -15,12 +15,13 @@ class Export(Command):
     The graph is captured, simplified, and held to the module at several sizes before the file is written.
 
     TARGET is path/to/file.py:factory or package.module:factory. The factory is called without arguments and returns the
-    module, or (module, args), or (module, args, kwargs), args being example inputs of forward.
+    module, or (module, args), or (module, args, kwargs), args being example inputs of forward. With --transformers or --task, TARGET is a local folder with config.json and
+    weights, or a config.json alone.
     """
 
     name = "export"
 
-    target: str = argument("file.py:factory or package.module:factory")
+    target: str = argument("file.py:factory, package.module:factory, or a folder with --task")
     output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="")
     input: tuple[str, ...] = option(
         "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; several times", default=(), metavar="SPEC"
@@ -40,6 +41,10 @@ class Export(Command):
     no_verify: bool = flag("write without checking; the report says so")
     runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
+    transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
+    task: str | None = option(
+        "what such a model is exported for: text-generation-with-past, image-classification, …", metavar="NAME"
+    )
     strategy: str | None = option("the only way to capture that is tried: torch-export or torchscript", metavar="NAME")
 
     def run(self) -> Report:
@@ -64,6 +69,7 @@ class Export(Command):
             runtime=self.runtime,
             seed=self.seed,
             strategy=self.strategy,
+            task=self.task or ("auto" if self.transformers else None),
         )
         return result.report
 

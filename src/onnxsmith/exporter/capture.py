@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.feeds.generate import size_of
 from onnxsmith.model import names, opset, provenance
 from onnxsmith.model.signature import Port, Signature, is_symbol, signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -89,7 +90,7 @@ def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
         return dict(example), ()
-    grown = {port.name: _repeat(example[port.name], port, small) for port in program.signature.inputs}
+    grown = {port.name: _repeat(example[port.name], port, {**now, **small}) for port in program.signature.inputs}
     with TorchEager().prepare(program) as session:
         try:
             session.run(grown)
@@ -105,14 +106,14 @@ def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
     return grown, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
 
 
-def _repeat(array: np.ndarray[Any, Any], port: Port, small: Mapping[str, int]) -> np.ndarray[Any, Any]:
+def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    """The array with its small axes, and those that are sums of them, at their new sizes; what is new is a copy."""
     for axis, dim in enumerate(port.shape or ()):
-        if dim in small:
-            if array.shape[axis] == 0:
-                shape = [*array.shape[:axis], small[str(dim)], *array.shape[axis + 1 :]]
-                array = np.zeros(shape, array.dtype)
-            else:
-                array = np.concatenate([array] * small[str(dim)], axis=axis)
+        wanted = size_of(dim, wanted_sizes)
+        if array.shape[axis] == 0:
+            array = np.zeros([*array.shape[:axis], wanted, *array.shape[axis + 1 :]], array.dtype)
+        elif array.shape[axis] != wanted:
+            array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
     return array
 
 
@@ -122,7 +123,7 @@ def sizes(signature: Signature, example: Arrays) -> dict[str, int]:
         dim: size
         for port in signature.inputs
         for dim, size in zip(port.shape or (), example[port.name].shape, strict=True)
-        if isinstance(dim, str)
+        if isinstance(dim, str) and is_symbol(dim)
     }
 
 

@@ -32,4 +32,5 @@ def decompose(exported: ExportedProgram, table: Mapping[Any, Callable[..., Any]]
         mock.patch.object(effects, "has_effects", has_effects),
         mock.patch.object(_trace, "_materialize_and_lift_constants", lifted),
     ):
-        return exported.run_decompositions(dict(table))
+        found: ExportedProgram = exported.run_decompositions(dict(table))
+    return found

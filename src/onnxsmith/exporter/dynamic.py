@@ -22,9 +22,10 @@ def is_auto(dynamic: Dynamic | Sequence[str]) -> bool:
 def parse(dynamic: Dynamic | Sequence[str], inputs: Sequence[str] = ()) -> dict[str, dict[int, str]]:
     """Input name → axis → dimension name.
 
-    From text, inputs are separated by `;` (or given one by one). In Python a list of axes may stand for the mapping;
-    each axis then gets a name of its own (`x.0`), as it does for `Dim.DYNAMIC` and `Dim.AUTO`; a `torch.export.Dim`
-    stands for its name. A list of such, one for each of `inputs`, goes by their order; None is an input that is fixed.
+    A dimension may be the sum of others (`mask:1=past+new`). From text, inputs are separated by `;` (or given one by
+    one). In Python a list of axes may stand for the mapping; each axis then gets a name of its own (`x.0`), as it does
+    for `Dim.DYNAMIC` and `Dim.AUTO`; a `torch.export.Dim` stands for its name. A list of such, one for each of
+    `inputs`, goes by their order; None is an input that is fixed.
 
     Raises:
         OnnxsmithError: `export/dynamic-syntax` saying which piece cannot be read.
@@ -88,9 +89,10 @@ def _axes(name: str, axes: object) -> dict[int, str]:
 
 
 def _dim(dim: str, where: str) -> str:
-    if not all(part.isidentifier() or part.isdigit() for part in dim.split(".")):
-        raise _unreadable(where, f"{dim!r} is not a name for a dimension")
-    return dim
+    terms = [term.strip() for term in dim.split("+")]
+    if not all(part.isidentifier() or part.isdigit() for term in terms for part in term.split(".")):
+        raise _unreadable(where, f"{dim!r} is not a name for a dimension, nor a sum of such names")
+    return " + ".join(terms)
 
 
 def _unreadable(where: str, why: str) -> OnnxsmithError:

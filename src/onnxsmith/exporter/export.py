@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +35,7 @@ def export(
     external_data: bool | None = None,
     seed: int = 0,
     strategy: str | None = None,
+    task: str | None = None,
 ) -> Result:
     """Exports a torch module to ONNX and checks the result against eager PyTorch.
 
@@ -53,6 +55,10 @@ def export(
     which were left and why. `strategy` names the only one to try: `torch-export`, or `torchscript`, which fixes what
     Python takes from the value of a tensor and is otherwise refused for that.
 
+    With `task`, `model` is a local folder that a model of the transformers library was saved to, or a `config.json` alone:
+    `text-generation-with-past`, `image-classification`, … or `auto`. Example inputs, names and dynamic axes follow from the
+    task; `dynamic` takes the place of those axes.
+
     Raises:
         OnnxsmithError: `export/…` for what cannot be captured in any way, which is the first way's problem; `verify/…`
             and `runtime/…` when the check could not be made; `save/…` when the result could not be written.
@@ -67,10 +73,32 @@ def export(
 
     with Clock() as clock:
         with stage("load"):
-            target, torch_model = _model(model, args, kwargs)
+            if task is None:
+                target, torch_model = _model(model, args, kwargs)
+            else:
+                target, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
         with evaluating(torch_model.module) as was_training:
             return Job(target, torch_model, chosen, was_training).run(output, clock)
+
+
+def _pretrained(
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, task: str, chosen: Settings
+) -> tuple[str, factory.TorchModel, Settings]:
+    from onnxsmith.exporter.pretrained import folder
+
+    if factory.is_module(model):
+        raise problem(
+            "export/task",
+            "a task was given, and a module",
+            fix="leave the task out, or give the folder that the model was saved to",
+        )
+    found = folder.load(str(model), task)
+    torch_model, dynamic = found.model, found.dynamic
+    if args or kwargs:
+        torch_model = replace(torch_model, args=tuple(args), kwargs=dict(kwargs or {}))
+        dynamic = {name: axes for name, axes in dynamic.items() if name in (kwargs or {})}
+    return str(model), torch_model, chosen if chosen.dynamic else replace(chosen, dynamic=dynamic)
 
 
 def _model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, factory.TorchModel]:

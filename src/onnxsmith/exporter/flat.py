@@ -13,7 +13,6 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxsmith.model import walk
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -39,7 +38,7 @@ class Flat(torch.nn.Module):
             leaf if name is None else given[name] for name, leaf in zip(program.names, program.leaves, strict=True)
         ]
         args, kwargs = program.rebuild(leaves)
-        found = [leaf for leaf in pytree.tree_leaves(self.module(*args, **kwargs)) if leaf is not None]
+        found = [leaf for leaf in program.leaves_of(self.module(*args, **kwargs)) if leaf is not None]
         return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in found)
 
 

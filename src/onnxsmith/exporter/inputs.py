@@ -48,7 +48,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
         if name not in values:
             break
         args.append(values.pop(name))
-    return TorchModel(model.module, (*args, *extra), values)
+    return TorchModel(model.module, (*args, *extra), values, notes=model.notes)
 
 
 def _tensors(spec: InputSpec) -> dict[str, Any]:

@@ -259,7 +259,7 @@ class Job:
         graph, model = made.graph, made.model
         interface = signature(model)
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
-        notes = list(graph.notes)
+        notes = [*self.torch_model.notes, *graph.notes]
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
         notes += [*random_nodes(model), *plugins.notes(model)]

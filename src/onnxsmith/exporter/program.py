@@ -1,6 +1,6 @@
 """A torch module and example inputs, made into something that takes and gives named arrays.
 
-Arguments may be nested: dicts, lists, tuples, dataclasses that torch knows, None. Every tensor in them becomes one
+Arguments may be nested: dicts, lists, tuples, objects that hold tensors (`objects.py`), None. Every tensor in them becomes one
 input, named after the argument of `forward` and the path below it (`state.0.hidden`). Python numbers, strings and None
 are constants of the export.
 """
@@ -16,7 +16,9 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from onnxsmith.model.signature import Dim, Port, Signature
+from onnxsmith.exporter import objects
+from onnxsmith.feeds.generate import size_of
+from onnxsmith.model.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_array
 from onnxsmith.sources.factory import TorchModel, user_line
@@ -50,21 +52,23 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
             where=f"forward{inspect.signature(model.module.forward)}",
             fix="let the factory return (module, args), or give --input x=float32[1,3,224,224], or --input inputs.npz",
         )
-    paths, spec = pytree.tree_flatten_with_path((tuple(model.args), dict(model.kwargs)))
+    paths, spec = objects.flatten((tuple(model.args), dict(model.kwargs)))
     leaves = [leaf for _, leaf in paths]
     found = [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
     names = _asked(found, input_names)
+    axes = _spread(axes, [name for name in names if name is not None])
     inputs = [_port(name, leaf, axes) for name, leaf in zip(names, leaves, strict=True) if name is not None]
     _check_axes(axes, inputs)
     example = {name: to_array(leaf) for name, leaf in zip(names, leaves, strict=True) if name is not None}
     _check_sizes(inputs, example)
-    outputs, results = _outputs(model, leaves, spec, output_names)
+    outputs, results = _outputs(model, leaves, spec, output_names, list(example))
     program = TorchProgram(
         module=model.module,
         signature=Signature(tuple(inputs), tuple(outputs)),
         leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         names=names,
         rebuild=lambda values: pytree.tree_unflatten(values, spec),
+        leaves_of=objects.leaves,
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     return Built(program, example, arguments, results)
@@ -94,14 +98,19 @@ def _name(path: tuple[Any, ...], model: TorchModel) -> str:
         variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
         plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         name = plain[first.idx] if first.idx < len(plain) else f"{variadic or 'args'}.{first.idx - len(plain)}"
-    return ".".join([name, *(_step(key) for key in rest)])
+    return ".".join(filter(None, [name, *map(objects.step, rest)]))
 
 
-def _step(key: Any) -> str:
-    for attribute in ("idx", "key", "name"):
-        if hasattr(key, attribute):
-            return str(getattr(key, attribute))
-    return str(key).strip(".[]'\"")
+def _spread(axes: Axes, names: Sequence[str]) -> dict[str, dict[int, str]]:
+    """The axes by input: the name of an argument stands for every tensor in it that has no axes of its own."""
+    found = {name: dict(wanted) for name, wanted in axes.items() if name in names}
+    for argument, wanted in axes.items():
+        below = [name for name in names if name.startswith(f"{argument}.")]
+        if argument not in names and not below:
+            found[argument] = dict(wanted)
+        for name in below:
+            found.setdefault(name, dict(wanted))
+    return found
 
 
 def _asked(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
@@ -156,10 +165,21 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
                     f"dimension {dim!r} is {known[0]} on {known[1]} and {size} on axis {axis} of {port.name!r}",
                     fix="give the two axes different names, or examples of the same size",
                 )
+    for dim, (size, where) in sizes.items():
+        if (
+            not is_symbol(dim)
+            and size_of(dim, {name: found[0] for name, found in sizes.items() if is_symbol(name)}) != size
+        ):
+            raise problem(
+                "export/dimension-conflict",
+                f"dimension {dim!r} is {size} on {where}",
+                why="the sizes that it is the sum of come to another in the examples",
+                fix="give examples whose sizes add up, or a name of its own",
+            )
 
 
 def _outputs(
-    model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[str]
+    model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[str], given: Sequence[str]
 ) -> tuple[list[Port], dict[str, str]]:
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
@@ -178,7 +198,7 @@ def _outputs(
     finally:
         for buffer, saved in buffers:
             buffer.data.copy_(saved)
-    paths = [(path, leaf) for path, leaf in pytree.tree_flatten_with_path(result)[0] if leaf is not None]
+    paths = [(path, leaf) for path, leaf in objects.flatten(result)[0] if leaf is not None]
     if not paths:
         raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")
     numbers = [leaf for _, leaf in paths if not isinstance(leaf, torch.Tensor)]
@@ -189,9 +209,7 @@ def _outputs(
             why="an output of a graph is a tensor; a Python value would be a constant that nobody can read",
             fix="return tensors only, or None for what is absent",
         )
-    own = [
-        ".".join(["output", *map(_step, path)]) if _is_plain(path) else ".".join(map(_step, path)) for path, _ in paths
-    ]
+    own = [_result_name(path, set(given)) for path, _ in paths]
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
         raise problem(
             "export/names",
@@ -201,6 +219,18 @@ def _outputs(
     names = list(asked or own)
     ports = [Port(name, dtype_name(leaf.dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
     return ports, dict(zip(names, own, strict=True))
+
+
+def _result_name(path: tuple[Any, ...], given: set[str]) -> str:
+    """What an output is called by its path; no input is called so."""
+    first, *rest = [*map(objects.step, path)] or [""]
+    plain = ["output", first] if _is_plain(path) else [_RESULTS.get(first, first)]
+    name = ".".join(filter(None, [*plain, *rest]))
+    return f"output.{name}" if name in given else name
+
+
+_RESULTS = {"past_key_values": "present"}
+"""Results that are called otherwise in graphs, as the field has it."""
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:

@@ -29,6 +29,10 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
         value.name = name
 
 
+def _operand(name: str) -> str:
+    return f"({name})" if " " in name else name
+
+
 def _separate_outputs(graph: ir.Graph) -> None:
     seen: set[ir.Value] = set()
     for index, value in enumerate(graph.outputs):
@@ -69,7 +73,7 @@ def rename_symbols(model: ir.Model, new: Mapping[str, str]) -> None:
         if shape is None or shape.is_static():
             continue
         dims = [
-            pattern.sub(lambda match: new[match[1]], dim.value)
+            new.get(dim.value) or pattern.sub(lambda match: _operand(new[match[1]]), dim.value)
             if isinstance(dim, ir.SymbolicDim) and dim.value is not None
             else dim
             for dim in shape

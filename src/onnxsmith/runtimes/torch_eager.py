@@ -20,12 +20,18 @@ if TYPE_CHECKING:
     import torch
 
 
+def _leaves(result: Any) -> list[Any]:
+    from torch.utils import _pytree as pytree
+
+    return pytree.tree_leaves(result)
+
+
 @dataclass
 class TorchProgram(Program):
     """A module and how named arrays become its arguments.
 
     `leaves` are the flattened example arguments; `names[i]` is the name of leaf i where it is a tensor, None where it
-    is a constant; `rebuild` turns leaves into `(args, kwargs)`.
+    is a constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` a result into its leaves.
     """
 
     module: torch.nn.Module
@@ -33,6 +39,7 @@ class TorchProgram(Program):
     leaves: Sequence[Any]
     names: Sequence[str | None]
     rebuild: Any = field(repr=False)
+    leaves_of: Any = field(default=_leaves, repr=False)
 
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input harms nobody."""
@@ -82,7 +89,6 @@ class _Session(Session):
 
     def run(self, feeds: Feeds) -> Outputs:
         import torch
-        from torch.utils import _pytree as pytree
 
         _feeds.check(feeds, self.signature)
         memory = Memory(self._program.module)
@@ -99,7 +105,7 @@ class _Session(Session):
             ) from error
         finally:
             memory.restore()
-        leaves = [leaf for leaf in pytree.tree_leaves(result) if leaf is not None]
+        leaves = [leaf for leaf in self._program.leaves_of(result) if leaf is not None]
         outputs = self.signature.outputs
         if len(leaves) != len(outputs):
             raise problem(

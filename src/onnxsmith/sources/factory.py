@@ -21,12 +21,13 @@ from onnxsmith.problem import OnnxsmithError, problem
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A module with example inputs; `given` is False when the factory gave no inputs."""
+    """A module with example inputs; `given` is False when the factory gave no inputs. `notes` are for the report."""
 
     module: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     given: bool = True
+    notes: tuple[str, ...] = ()
 
 
 def is_target(text: str) -> bool:

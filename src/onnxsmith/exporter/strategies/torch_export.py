@@ -17,6 +17,7 @@ from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.flat import Flat, own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch, watching
 from onnxsmith.exporter.memo import memoised
+from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -47,7 +48,13 @@ class TorchExport(Strategy):
             )
         tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
         names = [port.name for port in program.signature.inputs]
-        with _quiet(), memoised(), translating(own=self.own) as uses, watching(names) as watch:
+        with (
+            _quiet(),
+            memoised(),
+            translating(own=self.own) as uses,
+            rewriting(program.module) as rewritten,
+            watching(names) as watch,
+        ):
             try:
                 exported = torch.export.export(
                     Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
@@ -64,7 +71,7 @@ class TorchExport(Strategy):
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
         restore_names(translated.model, program)
-        return Captured(translated.model, how, bounds, tuple(_mutations(translated.exported_program, program)))
+        return Captured(translated.model, how, bounds, (*rewritten, *_mutations(translated.exported_program, program)))
 
 
 def _emitted(opset: int | None) -> int | None:

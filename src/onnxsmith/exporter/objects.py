@@ -1,0 +1,140 @@
+"""Objects of any class that hold tensors, as nests whose leaves have readable paths: caches of keys and values, classes
+of a user's own.
+
+torch flattens containers and classes that were registered with it. An object of another class is taken apart here
+into the attributes that hold tensors; what else it knows stays as it is, and flattening back makes such an object.
+An integer that counts the steps of such a tensor (a cache's length) follows it to
+other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
+and `keys` and `values` are called `key` and `value`: `layers[0].keys` of a cache is `0.key`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+_SINGULAR = {"keys": "key", "values": "value"}
+_CONTAINERS = (dict, list, tuple)
+_COUNTS = re.compile("length|seen|count")
+_DEEPEST = 6
+"""How many objects deep tensors are looked for."""
+
+
+class _Opened:
+    """An object taken apart: its class, every attribute, and which of them hold tensors."""
+
+    def __init__(self, kind: type, state: dict[str, Any], holders: tuple[str, ...]) -> None:
+        self.kind, self.state, self.holders = kind, state, holders
+
+
+@dataclass(frozen=True)
+class _Follows:
+    """Stands for the number of steps of a tensor of the same object."""
+
+    tensor: str
+
+
+def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
+    """Leaves with their paths, and the spec that `rebuild` takes."""
+    return pytree.tree_flatten_with_path(opened(tree))
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves alone, in the same order."""
+    return pytree.tree_leaves(opened(tree))
+
+
+def opened(tree: Any, depth: int = 0) -> Any:
+    """The tree with every object that torch cannot flatten, and that holds tensors, taken apart."""
+    return pytree.tree_map(lambda leaf: _open(leaf, depth), tree)
+
+
+def step(key: Any) -> str:
+    """A step of a path as text, empty for one that is left out."""
+    for attribute in ("idx", "key", "name"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key).strip(".[]'\"")
+
+
+def _open(value: Any, depth: int) -> Any:
+    if not _may_hold(value) or depth >= _DEEPEST:
+        return value
+    state = vars(value)
+    holders = tuple(name for name, held in state.items() if _holds(held, depth + 1) and not _is_own(name, held))
+    if not holders:
+        return value
+    inner = {name: opened(held, depth + 1) if name in holders else held for name, held in state.items()}
+    return _Opened(type(value), inner, holders)
+
+
+def _is_own(name: str, held: Any) -> bool:
+    return name.startswith("_") and isinstance(held, torch.Tensor) and held.dim() == 0
+
+
+def _may_hold(value: Any) -> bool:
+    plain = isinstance(value, torch.Tensor | torch.nn.Module | type) or callable(value)
+    return not plain and hasattr(value, "__dict__") and type(value).__module__ != "builtins"
+
+
+def _holds(value: Any, depth: int) -> bool:
+    if depth >= _DEEPEST:
+        return False
+    return any(
+        isinstance(leaf, torch.Tensor)
+        or (_may_hold(leaf) and any(_holds(held, depth + 1) for held in vars(leaf).values()))
+        for leaf in pytree.tree_leaves(value)
+    )
+
+
+def _flatten(value: _Opened) -> tuple[list[Any], Any]:
+    rest = {name: held for name, held in value.state.items() if name not in value.holders}
+    for name in [name for name, held in rest.items() if _COUNTS.search(name) and type(held) is int]:
+        steps = [value.state[holder] for holder in value.holders]
+        if all(
+            isinstance(tensor, torch.Tensor) and tensor.dim() > 2 and tensor.shape[-2] == rest[name] for tensor in steps
+        ):
+            rest[name] = _Follows(value.holders[0])
+    return [value.state[name] for name in value.holders], (value.kind, tuple(value.state), value.holders, rest)
+
+
+def _flatten_with_keys(value: _Opened) -> tuple[list[tuple[Any, Any]], Any]:
+    children, context = _flatten(value)
+    return list(zip(map(pytree.GetAttrKey, _called(value)), children, strict=True)), context
+
+
+def _called(value: _Opened) -> Iterator[str]:
+    alone = len(value.holders) == 1 and isinstance(value.state[value.holders[0]], _CONTAINERS)
+    for name in value.holders:
+        yield "" if alone else _SINGULAR.get(name, name)
+
+
+def _unflatten(children: Any, context: Any) -> Any:
+    kind, names, holders, rest = context
+    held: Mapping[str, Any] = dict(zip(holders, children, strict=True))
+    made = kind.__new__(kind)
+    for name in names:
+        if name in held:
+            vars(made)[name] = held[name]
+        elif isinstance(rest[name], _Follows):
+            vars(made)[name] = held[rest[name].tensor].shape[-2]
+        else:
+            vars(made)[name] = _fresh(rest[name])
+    return made
+
+
+def _fresh(value: Any) -> Any:
+    """Containers anew, so that what a call writes into them is no other call's."""
+    if type(value) is dict:
+        return {key: _fresh(held) for key, held in value.items()}
+    if type(value) is list:
+        return [_fresh(held) for held in value]
+    return set(value) if type(value) is set else value
+
+
+pytree.register_pytree_node(_Opened, _flatten, _unflatten, flatten_with_keys_fn=_flatten_with_keys)

@@ -1,0 +1,184 @@
+"""Example inputs for a model of transformers: what its tokenizer or processor would give, in shape and dtype."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.pretrained.tasks import PAST
+from onnxsmith.problem import problem
+
+_BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
+_TEXT = {0: "batch_size", 1: "sequence_length"}
+
+Axes = dict[int, str]
+Made = tuple[torch.Tensor, Axes]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Keywords of forward, and the axes of each that are dynamic unless the user says otherwise."""
+
+    kwargs: dict[str, Any]
+    dynamic: dict[str, Axes]
+
+
+def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
+    """Inputs for a task, seeded. Axes are called as in the field: `batch_size`, `sequence_length`, …
+
+    Raises:
+        OnnxsmithError: `export/no-inputs` when forward takes something that nothing is known about.
+    """
+    torch.manual_seed(0)
+    parameters = inspect.signature(module.forward).parameters
+    wanted = _wanted(module, config, folder, parameters)
+    unknown = [name for name in wanted if name not in _MAKERS]
+    if unknown:
+        raise problem(
+            "export/no-inputs",
+            f"how example inputs of {type(module).__name__} look is not known",
+            where=", ".join(unknown),
+            fix="export it through a factory that gives (module, (), {name: tensor})",
+        )
+    made = {name: _MAKERS[name](config, folder) for name in wanted}
+    found = Examples({name: one[0] for name, one in made.items()}, {name: one[1] for name, one in made.items()})
+    return _with_past(module, found) if task.endswith(PAST) else found
+
+
+def _wanted(module: Any, config: Any, folder: Path, parameters: Mapping[str, Any]) -> list[str]:
+    main = module.main_input_name
+    names = {main}
+    if main == "input_ids":
+        names.add("attention_mask")
+        listed = _read(folder / "tokenizer_config.json").get("model_input_names")
+        two = (getattr(config, "type_vocab_size", 0) or 0) > 1
+        if "token_type_ids" in listed if listed else two:
+            names.add("token_type_ids")
+        if hasattr(config, "vision_config") or config.model_type.startswith(("layoutlmv", "vilt")):
+            names.add("pixel_values")
+        names.add("bbox")
+    if main == "pixel_values" and hasattr(config, "text_config"):
+        names |= {"input_ids", "attention_mask"}
+    if getattr(config, "is_encoder_decoder", False):
+        names.add("decoder_input_ids")
+    return [name for name in parameters if name in names]
+
+
+def _with_past(module: Any, found: Examples) -> Examples:
+    """The next call after the example: new tokens, and the cache that the example left."""
+    kwargs, dynamic = dict(found.kwargs), dict(found.dynamic)
+    with torch.no_grad():
+        result = module(**kwargs, use_cache=True)
+    tokens = "decoder_input_ids" if "decoder_input_ids" in kwargs else "input_ids"
+    if tokens == "decoder_input_ids":
+        del kwargs["input_ids"], dynamic["input_ids"]
+        kwargs["encoder_outputs"] = (result.encoder_last_hidden_state,)
+        dynamic["encoder_outputs"] = {0: "batch_size", 1: "encoder_sequence_length"}
+        dynamic["attention_mask"] = {0: "batch_size", 1: "encoder_sequence_length"}
+    else:
+        kwargs["attention_mask"] = torch.ones(_BATCH, _LENGTH + _NEW, dtype=torch.int64)
+        dynamic["attention_mask"] = {0: "batch_size", 1: "past_sequence_length + sequence_length"}
+    kwargs[tokens] = kwargs[tokens][:, :_NEW]
+    kwargs["past_key_values"] = result.past_key_values
+    return Examples(kwargs, {**dynamic, **_cache_axes(result.past_key_values)})
+
+
+def _cache_axes(cache: Any) -> dict[str, Axes]:
+    """Axes of keys and values, [batch, heads, steps, features]; those of an encoder's have its length."""
+    own = {0: "batch_size", 2: "past_sequence_length"}
+    if not hasattr(cache, "cross_attention_cache"):
+        return {"past_key_values": own}
+    return {
+        "past_key_values.self_attention_cache": own,
+        "past_key_values.cross_attention_cache": {0: "batch_size", 2: "encoder_sequence_length"},
+    }
+
+
+def _tokens(config: Any, folder: Path) -> Made:
+    text = _part(config, "text_config")
+    return torch.randint(3, max(int(text.vocab_size), 5), (_BATCH, _LENGTH)), _TEXT
+
+
+def _ones(config: Any, folder: Path) -> Made:
+    return torch.ones(_BATCH, _LENGTH, dtype=torch.int64), _TEXT
+
+
+def _zeros(config: Any, folder: Path) -> Made:
+    return torch.zeros(_BATCH, _LENGTH, dtype=torch.int64), _TEXT
+
+
+def _boxes(config: Any, folder: Path) -> Made:
+    corners = torch.randint(0, 100, (_BATCH, _LENGTH, 2, 2)).sort(dim=2).values
+    return corners.reshape(_BATCH, _LENGTH, 4), _TEXT
+
+
+def _decoder_tokens(config: Any, folder: Path) -> Made:
+    text = _part(config, "decoder", "text_config")
+    found = torch.randint(3, max(int(text.vocab_size), 5), (_BATCH, _NEW + 1))
+    return found, {0: "batch_size", 1: "decoder_sequence_length"}
+
+
+def _pictures(config: Any, folder: Path) -> Made:
+    vision = _part(config, "vision_config", "encoder")
+    height, width = _picture_size(vision, _read(folder / "preprocessor_config.json"))
+    shape = [_BATCH, int(getattr(vision, "num_channels", 3) or 3), height, width]
+    if hasattr(vision, "num_frames"):
+        shape.insert(1, int(vision.num_frames))
+    return torch.randn(shape), {0: "batch_size"}
+
+
+def _picture_size(config: Any, processor: Mapping[str, Any]) -> tuple[int, int]:
+    for size in (processor.get("crop_size"), processor.get("size"), getattr(config, "image_size", None)):
+        if isinstance(size, int):
+            return size, size
+        if isinstance(size, Mapping) and "height" in size:
+            return int(size["height"]), int(size["width"])
+        if isinstance(size, Mapping) and "shortest_edge" in size:
+            return int(size["shortest_edge"]), int(size["shortest_edge"])
+        if isinstance(size, list | tuple):
+            return int(size[0]), int(size[-1])
+    return _PIXELS, _PIXELS
+
+
+def _wave(config: Any, folder: Path) -> Made:
+    if hasattr(config, "num_mel_bins"):
+        frames = int(getattr(config, "max_length", 1024))
+        return torch.randn(_BATCH, frames, int(config.num_mel_bins)), {0: "batch_size"}
+    return torch.randn(_BATCH, _SAMPLES), {0: "batch_size", 1: "audio_sequence_length"}
+
+
+def _features(config: Any, folder: Path) -> Made:
+    bins = int(getattr(config, "num_mel_bins", getattr(config, "feature_projection_input_dim", 80)))
+    if hasattr(config, "max_source_positions"):
+        return torch.randn(_BATCH, bins, 2 * int(config.max_source_positions)), {0: "batch_size"}
+    return torch.randn(_BATCH, 100, bins), {0: "batch_size", 1: "audio_sequence_length"}
+
+
+_MAKERS: dict[str, Callable[[Any, Path], Made]] = {
+    "input_ids": _tokens,
+    "attention_mask": _ones,
+    "token_type_ids": _zeros,
+    "bbox": _boxes,
+    "decoder_input_ids": _decoder_tokens,
+    "pixel_values": _pictures,
+    "input_values": _wave,
+    "input_features": _features,
+}
+
+
+def _part(config: Any, *names: str) -> Any:
+    """The first of the configuration's parts that it has, or itself."""
+    return next((part for name in names if (part := getattr(config, name, None)) is not None), config)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found

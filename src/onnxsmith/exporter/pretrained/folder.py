@@ -1,0 +1,123 @@
+"""Loads a model of transformers from a local folder: `config.json`, with weights beside it or without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.pretrained.examples import examples
+from onnxsmith.exporter.pretrained.tasks import PAST, chosen
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.sources.factory import TorchModel
+
+_SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The model with example inputs, and the axes that are dynamic unless the user says otherwise."""
+
+    model: TorchModel
+    dynamic: dict[str, dict[int, str]]
+
+
+def load(place: str, task: str) -> Pretrained:
+    """The model in a folder, or of a `config.json` alone, which gives random weights. Nothing is downloaded, no code
+    beside the model is run, and pickled weights are read as tensors only.
+
+    Raises:
+        OnnxsmithError: `export/transformers-missing`, `export/transformers-folder`, `export/transformers-import`,
+            `export/task`, or `export/no-inputs`.
+    """
+    path = Path(place)
+    config_file = path / "config.json" if path.is_dir() else path
+    if not config_file.is_file():
+        raise problem(
+            "export/transformers-folder",
+            "there is no configuration of a model",
+            where=str(config_file.absolute()),
+            why="a model is read from a local folder with a config.json; nothing is downloaded",
+            fix="give the folder that save_pretrained wrote, or that the model was downloaded to",
+        )
+    transformers = _transformers()
+    folder = config_file.parent
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(config_file), local_files_only=True)
+        task, auto = chosen(transformers, config, task)
+        _no_cache(config, keep=task.endswith(PAST))
+        module, notes = _made(auto, config, folder if path.is_dir() else None)
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise _explained(error, config_file) from error
+    found = examples(module, config, folder, task)
+    notes = (f"{type(module).__name__} for {task}", *notes)
+    return Pretrained(TorchModel(module, (), found.kwargs, notes=notes), found.dynamic)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise problem(
+            "export/transformers-missing",
+            "transformers cannot be imported",
+            why=f"{type(error).__name__}: {error}",
+            fix="pip install transformers",
+        ) from error
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def _no_cache(config: Any, keep: bool) -> None:
+    """A model gives its cache only where it was asked for."""
+    for part in (config, *(getattr(config, name, None) for name in ("text_config", "decoder"))):
+        if hasattr(part, "use_cache"):
+            part.use_cache = keep
+
+
+def _made(auto: Any, config: Any, folder: Path | None) -> tuple[Any, tuple[str, ...]]:
+    saved = getattr(config, "dtype", None)
+    safe = folder is not None and any(folder.glob(_SAFE))
+    if folder is None or not (safe or any(folder.glob(_PICKLED))):
+        torch.manual_seed(0)
+        module = auto.from_config(config).float().eval()
+        return module, ("the weights are random: there is a configuration and no file of weights",)
+    module, info = auto.from_pretrained(
+        str(folder), config=config, local_files_only=True, use_safetensors=safe, dtype=torch.float32,
+        output_loading_info=True,
+    )  # fmt: skip
+    return module.eval(), tuple(_loaded(saved, info))
+
+
+def _loaded(saved: Any, info: Any) -> Iterator[str]:
+    if saved is not None and saved != torch.float32:
+        yield f"the weights were saved as {str(saved).removeprefix('torch.')}; they are exported as float32"
+    missing = sorted(info["missing_keys"])
+    if missing:
+        yield f"{len(missing)} weights are in no file and are random: {', '.join(missing[:5])}{', …' * (len(missing) > 5)}"
+
+
+def _explained(error: Exception, where: Path) -> OnnxsmithError:
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ImportError) or "Could not import" in text:
+        return problem(
+            "export/transformers-import",
+            "transformers cannot import the class of this model",
+            where=str(where),
+            why=" ".join(text.split())[:600],
+            fix="`python -c 'import torchvision'` and the like show what is broken: a package that was built for another "
+            "torch; install the one that fits, or uninstall it",
+        )
+    return problem(
+        "export/transformers-folder",
+        "transformers cannot make a model of this folder",
+        where=str(where),
+        why=" ".join(text.split())[:600],
+        fix="load it in python with AutoModel.from_pretrained and mend what it says; code beside a model is not run here",
+    )

@@ -1,0 +1,80 @@
+"""What a model is exported for: the names that the field has for tasks, and which class of transformers each means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onnxsmith.problem import problem
+
+PAST = "-with-past"
+"""Ends the name of a task whose model is given a cache of keys and values and gives one back."""
+
+_CLASSES = {
+    "audio-classification": ("AudioClassification",),
+    "audio-frame-classification": ("AudioFrameClassification",),
+    "audio-xvector": ("AudioXVector",),
+    "automatic-speech-recognition": ("CTC", "SpeechSeq2Seq"),
+    "depth-estimation": ("DepthEstimation",),
+    "document-question-answering": ("DocumentQuestionAnswering",),
+    "feature-extraction": ("",),
+    "fill-mask": ("MaskedLM",),
+    "image-classification": ("ImageClassification",),
+    "image-feature-extraction": ("",),
+    "image-segmentation": ("ImageSegmentation", "SemanticSegmentation", "UniversalSegmentation"),
+    "image-to-image": ("ImageToImage",),
+    "keypoint-detection": ("KeypointDetection",),
+    "masked-im": ("MaskedImageModeling",),
+    "object-detection": ("ObjectDetection",),
+    "question-answering": ("QuestionAnswering",),
+    "semantic-segmentation": ("SemanticSegmentation",),
+    "sentence-similarity": ("",),
+    "text-classification": ("SequenceClassification",),
+    "text-generation": ("CausalLM",),
+    f"text-generation{PAST}": ("CausalLM",),
+    "text2text-generation": ("Seq2SeqLM",),
+    f"text2text-generation{PAST}": ("Seq2SeqLM",),
+    "token-classification": ("TokenClassification",),
+    "video-classification": ("VideoClassification",),
+    "zero-shot-image-classification": ("ZeroShotImageClassification",),
+    "zero-shot-object-detection": ("ZeroShotObjectDetection",),
+}
+
+
+def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
+    """The task, and the class of transformers that makes the model. `auto` is what the configuration was saved with.
+
+    Raises:
+        OnnxsmithError: `export/task` for a name that is none, or a task that this kind of model is not made for.
+    """
+    if task == "auto":
+        task = _saved_with(transformers, config)
+    if task not in _CLASSES:
+        raise problem("export/task", f"there is no task {task!r}", fix=f"one of: {', '.join(_CLASSES)}")
+    for auto in _autos(transformers, task):
+        if type(config) in auto._model_mapping:
+            return task, auto
+    able = [one for one in _CLASSES if any(type(config) in auto._model_mapping for auto in _autos(transformers, one))]
+    raise problem(
+        "export/task",
+        f"transformers has no {config.model_type!r} model for {task!r}",
+        fix=f"for this kind of model: {', '.join(able) or 'none of the known tasks'}",
+    )
+
+
+def _autos(transformers: Any, task: str) -> Iterator[Any]:
+    for name in _CLASSES[task]:
+        auto = getattr(transformers, f"AutoModelFor{name}" if name else "AutoModel", None)
+        if auto is not None:
+            yield auto
+
+
+def _saved_with(transformers: Any, config: Any) -> str:
+    for architecture in config.architectures or ():
+        for task in _CLASSES:
+            for auto in _autos(transformers, task):
+                found = auto._model_mapping[type(config)] if type(config) in auto._model_mapping else ()
+                classes = found if isinstance(found, tuple) else (found,)
+                if architecture in [kind.__name__ for kind in classes]:
+                    return task
+    return "feature-extraction"

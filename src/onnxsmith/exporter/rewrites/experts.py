@@ -1,0 +1,52 @@
+"""A mixture of experts as two batched products: which expert gets which token is not known before it is run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.rewrites.base import Rewrite, instead
+
+_SAID = ("has_gate", "has_bias", "is_transposed", "has_post_expert_norm")
+"""What transformers' experts say of themselves; they keep the weights of all experts in one parameter."""
+
+
+class Experts(Rewrite):
+    """The experts of transformers' mixtures. Every expert sees every token and what the router did not choose counts 0:
+    more arithmetic, but no sorting, no weights copied for each token, and any number of tokens."""
+
+    title = "every expert sees every token, and what the router did not choose is multiplied by 0"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        found = [part for part in module.modules() if _fits(part)]
+        for part in found:
+            instead(part, _forward, stack)
+        return bool(found)
+
+
+def _fits(part: torch.nn.Module) -> bool:
+    if not all(hasattr(part, name) for name in (*_SAID, "num_experts", "down_proj")):
+        return False
+    up = getattr(part, "gate_up_proj" if part.has_gate else "up_proj", None)
+    return all(isinstance(w, torch.nn.Parameter) and w.dim() == 3 for w in (up, part.down_proj))
+
+
+def _forward(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor) -> Any:
+    """`hidden_states` is [tokens, features]; the other two are [tokens, chosen], experts and what each counts."""
+    every = torch.arange(self.num_experts, device=hidden_states.device)
+    chosen = (top_k_index[..., None] == every).to(top_k_weights.dtype)
+    counts = (chosen * top_k_weights[..., None]).sum(1)
+    inner = _linear(self, "gate_up_proj" if self.has_gate else "up_proj", hidden_states[None])
+    inner = self._apply_gate(inner) if self.has_gate else self.act_fn(inner)
+    out = _linear(self, "down_proj", inner)
+    if self.has_post_expert_norm:
+        out = self.post_expert_norm(out)
+    return (out * counts.t()[..., None]).sum(0).to(hidden_states.dtype)
+
+
+def _linear(self: Any, name: str, x: torch.Tensor) -> torch.Tensor:
+    weight = getattr(self, name)
+    out = torch.matmul(x, weight if self.is_transposed else weight.transpose(1, 2))
+    return out + getattr(self, f"{name}_bias")[:, None] if self.has_bias else out

@@ -1,0 +1,39 @@
+"""Packed sequences stay padded while they are traced: how many rows each step has is not known before it is run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import torch
+
+from onnxsmith.exporter.rewrites.base import Rewrite
+
+
+class PackedSequences(Rewrite):
+    """`pack_padded_sequence` gives the padded tensor, steps first, with the lengths where a packed sequence has the rows
+    of each step; recurrent layers read that (`recurrent.py`), and `pad_packed_sequence` makes it whole again."""
+
+    title = "packed sequences are padded ones with their lengths, so that the lengths stay inputs"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        if not any(isinstance(part, torch.nn.RNNBase) for part in module.modules()):
+            return False
+        for name, own in (("_pack_padded_sequence", _pack), ("_pad_packed_sequence", _pad)):
+            stack.enter_context(mock.patch.object(torch._VF, name, own, create=True))
+        return False
+
+
+def _pack(input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    return input.transpose(0, 1) if batch_first else input, lengths
+
+
+def _pad(data: torch.Tensor, lengths: torch.Tensor, batch_first: bool, value: Any, total: Any) -> Any:
+    inside = torch.arange(data.shape[0], device=data.device)[:, None] < lengths[None, :]
+    padded = torch.where(inside[..., None], data, torch.full_like(data, value))
+    longest = lengths.max().item()
+    torch._check(longest >= 1)
+    torch._check(longest <= data.shape[0])
+    padded = padded[:longest]
+    return padded.transpose(0, 1) if batch_first else padded, lengths

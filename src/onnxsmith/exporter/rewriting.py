@@ -1,0 +1,60 @@
+"""Applies every rewrite that a module needs while it is captured, the user's own among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+import torch
+
+from onnxsmith import rooms
+from onnxsmith.exporter.rewrites.base import Rewrite, instead
+from onnxsmith.problem import problem
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_users: dict[type, Callable[..., Any]] = {}
+
+
+def rewrite(kind: type) -> Callable[[F], F]:
+    """Has every module of a class compute its forward by the decorated function while it is captured.
+
+        @onnxsmith.rewrite(SomeModule)
+        def traceable(self, x):
+            return torch.where(x > 0, x, self.slope * x)
+
+    It is called like `forward`, the module first, for modules of exactly this class, in every export of this process
+    from then on; a second function for a class takes the place of the first. The module itself is not changed, and the
+    graph is held to it as ever.
+
+    Raises:
+        OnnxsmithError: `export/rewrite` when `kind` is no class of torch modules.
+    """
+    if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
+        raise problem(
+            "export/rewrite",
+            f"{kind!r} is not a class of torch modules",
+            fix="write @onnxsmith.rewrite(SomeModule), with a class that is derived from torch.nn.Module",
+        )
+
+    def register(function: F) -> F:
+        _users[kind] = function
+        return function
+
+    return register
+
+
+@contextmanager
+def rewriting(module: torch.nn.Module) -> Iterator[tuple[str, ...]]:
+    """Inside, the module computes by what the rewrites put there; gives a note for each that was needed."""
+    with ExitStack() as stack:
+        found = rooms.members("onnxsmith.exporter.rewrites", Rewrite)
+        notes = [one.title for one in found.values() if one.apply(module, stack)]
+        used: dict[str, None] = {}
+        for part in module.modules():
+            own = _users.get(type(part))
+            if own is not None:
+                instead(part, own, stack)
+                used[f"{type(part).__qualname__} is computed by {own.__qualname__} while it is traced"] = None
+        yield (*notes, *used)
