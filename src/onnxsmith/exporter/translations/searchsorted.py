@@ -32,21 +32,27 @@ class Searchsorted(Translation):
         return found.to(torch.int32) if out_int32 else found
 
     def samples(self) -> Iterator[Sample]:
+        def in_order(op: Any, row: torch.Tensor, x: Any, **options: Any) -> Any:
+            return op(row.sort(-1).values, x, **options)
+
+        def sorted_by(op: Any, row: torch.Tensor, x: Any) -> Any:
+            return op(row, x, sorter=row.argsort(-1))
+
         for length in (5, 40):
-            row = torch.randint(0, 20, (3, length)).sort(-1)[0]
-            x = torch.randint(-1, 22, (3, 7))
+            row, x = torch.randint(0, 20, (3, length)), torch.randint(-1, 22, (3, 7))
             for right in (False, True):
-                yield Sample((row, x), {"right": right})
-                yield Sample((row.float(), x.float()), {"right": right, "out_int32": True})
-                yield Sample((row[0].double(), x.double()), {"right": right})
-            yield Sample((row[0].float(), 3.0), {"side": "right"}, "aten::searchsorted.Scalar")
-            yield Sample((row[0].float(), torch.tensor([float("nan"), float("inf"), -float("inf")])))
+                yield Sample((row, x), {"right": right}, around=in_order)
+                yield Sample((row.float(), x.float()), {"right": right, "out_int32": True}, around=in_order)
+                yield Sample((row[0].double(), x.double()), {"right": right}, around=in_order)
+            yield Sample((row[0].float(), 3.0), {"side": "right"}, "aten::searchsorted.Scalar", around=in_order)
+            yield Sample((row[0].float(), torch.tensor([float("nan"), float("inf"), -float("inf")])), around=in_order)
         row = torch.randn(2, 6)
-        yield Sample((row, torch.randn(2, 3)), {"sorter": row.argsort(-1)})
-        yield Sample((row[0].sort()[0], torch.tensor(0.1)))
-        yield Sample((torch.randn(0), torch.randn(3)))
-        yield Sample((row.sort(-1)[0], torch.randn(2, 3)), dynamic={0: {0: "n", 1: "k"}, 1: {0: "n", 1: "m"}})
-        yield Sample((torch.randn(40).sort()[0], torch.randn(2, 3)), dynamic={1: {0: "n", 1: "m"}})
+        yield Sample((row, torch.randn(2, 3)), around=sorted_by)
+        yield Sample((row[0], torch.tensor(0.1)), around=in_order)
+        yield Sample((torch.randn(0), torch.randn(3)), around=in_order)
+        open_axes = {0: {0: "n", 1: "k"}, 1: {0: "n", 1: "m"}}
+        yield Sample((row, torch.randn(2, 3)), dynamic=open_axes, around=in_order)
+        yield Sample((torch.randn(40), torch.randn(2, 3)), dynamic={1: {0: "n", 1: "m"}}, around=in_order)
 
 
 def search(row: Any, x: Any, right: bool) -> Any:
