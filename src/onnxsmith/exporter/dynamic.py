@@ -12,7 +12,8 @@ Dynamic = str | Mapping[str, Mapping[int, str] | Sequence[int]] | None
 def parse(dynamic: Dynamic | Sequence[str]) -> dict[str, dict[int, str]]:
     """Input name → axis → dimension name.
 
-    A dimension may be the sum of others (`mask:1=past+new`). From text, inputs are separated by `;` (or given one by one). In Python a list of axes may stand for the mapping;
+    A dimension may be the sum of others (`mask:1=past+new`). From text, inputs are separated by `;` (or given one
+    by one). In Python a list of axes may stand for the mapping;
     each axis then gets a name of its own (`x.0`).
 
     Raises:

@@ -4,7 +4,8 @@ of a user's own.
 torch flattens containers and classes that were registered with it. An object of another class is taken apart here
 into the attributes that hold tensors; what else it knows stays as it is, and flattening back makes such an object.
 An integer that counts the steps of such a tensor (a cache's length) follows it to
-other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
+other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of
+attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
 and `keys` and `values` are called `key` and `value`: `layers[0].keys` of a cache is `0.key`.
 """
 
@@ -96,7 +97,9 @@ def _flatten(value: _Opened) -> tuple[list[Any], Any]:
     rest = {name: held for name, held in value.state.items() if name not in value.holders}
     for name in [name for name, held in rest.items() if _COUNTS.search(name) and type(held) is int]:
         steps = [value.state[holder] for holder in value.holders]
-        if all(isinstance(tensor, torch.Tensor) and tensor.dim() > 2 and tensor.shape[-2] == rest[name] for tensor in steps):
+        if all(
+            isinstance(tensor, torch.Tensor) and tensor.dim() > 2 and tensor.shape[-2] == rest[name] for tensor in steps
+        ):
             rest[name] = _Follows(value.holders[0])
     return [value.state[name] for name in value.holders], (value.kind, tuple(value.state), value.holders, rest)
 

@@ -166,7 +166,10 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
                     fix="give the two axes different names, or examples of the same size",
                 )
     for dim, (size, where) in sizes.items():
-        if not is_symbol(dim) and size_of(dim, {name: found[0] for name, found in sizes.items() if is_symbol(name)}) != size:
+        if (
+            not is_symbol(dim)
+            and size_of(dim, {name: found[0] for name, found in sizes.items() if is_symbol(name)}) != size
+        ):
             raise problem(
                 "export/dimension-conflict",
                 f"dimension {dim!r} is {size} on {where}",

@@ -33,7 +33,8 @@ def _pad(data: torch.Tensor, lengths: torch.Tensor, batch_first: bool, value: An
     inside = torch.arange(data.shape[0], device=data.device)[:, None] < lengths[None, :]
     padded = torch.where(inside[..., None], data, torch.full_like(data, value))
     longest = lengths.max().item()
-    torch._check(longest >= 1)
-    torch._check(longest <= data.shape[0])
+    check: Any = torch._check  # tells the trace what sizes this may be
+    check(longest >= 1)
+    check(longest <= data.shape[0])
     padded = padded[:longest]
     return padded.transpose(0, 1) if batch_first else padded, lengths

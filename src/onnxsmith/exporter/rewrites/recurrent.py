@@ -83,7 +83,9 @@ def _layer(self: Any, layer: int, x: torch.Tensor, begin: Sequence[torch.Tensor]
     ]
     bias = None
     if self.bias:
-        pairs = [[_gates(getattr(self, f"bias_{what}_l{layer}{side}"), name) for what in ("ih", "hh")] for side in sides]
+        pairs = [
+            [_gates(getattr(self, f"bias_{what}_l{layer}{side}"), name) for what in ("ih", "hh")] for side in sides
+        ]
         bias = torch.stack([torch.cat(pair) for pair in pairs])
     attributes: dict[str, Any] = {"hidden_size": self.hidden_size}
     attributes["direction"] = "bidirectional" if self.bidirectional else "forward"
