@@ -118,7 +118,8 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
 
 
 def broken_package(error: BaseException, lines: Sequence[str] = ()) -> OnnxsmithError | None:
-    """The problem of a class that transformers has and cannot import, because a package that it needs is broken here."""
+    """The problem of a class that transformers has and cannot import, because a package that it needs is broken
+    here."""
     text = " ".join(f"{error}".split())
     if not re.search(r"Could not import|Failed to import transformers", text):
         return None

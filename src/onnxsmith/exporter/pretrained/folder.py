@@ -101,7 +101,8 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
         yield f"the weights were saved as {str(saved).removeprefix('torch.')}; they are exported as float32"
     missing = sorted(info["missing_keys"])
     if missing:
-        yield f"{len(missing)} weights are in no file and are random: {', '.join(missing[:5])}{', …' * (len(missing) > 5)}"
+        more = ", …" if len(missing) > 5 else ""
+        yield f"{len(missing)} weights are in no file and are random: {', '.join(missing[:5])}{more}"
 
 
 def _explained(error: Exception, where: Path) -> OnnxsmithError:
@@ -111,5 +112,5 @@ def _explained(error: Exception, where: Path) -> OnnxsmithError:
         "transformers cannot make a model of this folder",
         where=str(where),
         why=" ".join(text.split())[:600],
-        fix="load it in python with AutoModel.from_pretrained and mend what it says; code beside a model is not run here",
+        fix="load it in python with AutoModel.from_pretrained and mend what it says; code beside it is not run here",
     )

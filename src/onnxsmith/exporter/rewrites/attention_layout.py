@@ -11,8 +11,8 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class AttentionLayout(Rewrite):
-    """`scaled_dot_product_attention` as PyTorch's plain formula lays it out. The kernel for CPUs gives another layout, which
-    makes a `contiguous()` behind it look needless, and it asks whether a batch is 1."""
+    """`scaled_dot_product_attention` as PyTorch's plain formula lays it out. The kernel for CPUs gives another layout,
+    which makes a `contiguous()` behind it look needless, and it asks whether a batch is 1."""
 
     title = "attention is laid out as its plain formula has it"
 

@@ -23,7 +23,7 @@ class GaussianLoss(Rewrite):
         return bool(found)
 
 
-def _forward(self: Any, input: torch.Tensor, target: torch.Tensor, var: Any) -> torch.Tensor:
+def _forward(self: Any, input: torch.Tensor, target: torch.Tensor, var: Any) -> torch.Tensor:  # noqa: A002
     var = torch.full_like(input, var) if isinstance(var, float) else var
     if var.shape != input.shape and var.shape == input.shape[:-1]:
         var = var.unsqueeze(-1)

@@ -15,7 +15,8 @@ _LAYERS = (torch.nn.TransformerEncoder, torch.nn.TransformerDecoder)
 
 
 class TransformerMasks(Rewrite):
-    """nn.TransformerEncoder and nn.TransformerDecoder apply the mask that they are given, whatever is in it. That a mask is
+    """nn.TransformerEncoder and nn.TransformerDecoder apply the mask that they are given, whatever is in it. That
+    a mask is
     causal would choose another kernel, not another result."""
 
     title = "nn.Transformer applies its mask without a look at the values in it"
