@@ -18,9 +18,17 @@ from torch.utils import _pytree as pytree
 from exporting.suite import Call
 
 _BASE = {
-    "vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37,
-    "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "num_labels": 3,
-}  # fmt: skip
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 37,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "num_labels": 3,
+}
 _LLAMA = {"num_key_value_heads": 2, "head_dim": 8}
 _MOE = {
     **_LLAMA,
@@ -32,25 +40,63 @@ _MOE = {
     "moe_intermediate_size": 16,
 }
 _SEQ2SEQ = {
-    "vocab_size": 99, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37, "max_position_embeddings": 64,
-    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "num_labels": 3,
-    "max_source_positions": 64, "max_target_positions": 64,
-}  # fmt: skip
+    "vocab_size": 99,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 37,
+    "decoder_ffn_dim": 37,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "num_labels": 3,
+    "max_source_positions": 64,
+    "max_target_positions": 64,
+}
 _T5 = {
-    "vocab_size": 99, "d_model": 32, "d_kv": 8, "d_ff": 37, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 4,
-    "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "num_experts": 4,
-}  # fmt: skip
+    "vocab_size": 99,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 37,
+    "num_layers": 2,
+    "num_decoder_layers": 2,
+    "num_heads": 4,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "decoder_start_token_id": 0,
+    "num_experts": 4,
+}
 _VIT = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37, "image_size": 32,
-    "patch_size": 8, "num_labels": 3,
-}  # fmt: skip
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 37,
+    "image_size": 32,
+    "patch_size": 8,
+    "num_labels": 3,
+}
 _WAV = {
-    **_BASE, "conv_dim": (16, 16), "conv_stride": (4, 4), "conv_kernel": (8, 4), "num_feat_extract_layers": 2,
-    "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2, "codevector_dim": 16,
-}  # fmt: skip
-_BACKBONE = {"model_type": "resnet", "num_channels": 3, "embedding_size": 8, "hidden_sizes": [8, 8, 16, 16],
-             "depths": [1, 1, 1, 1], "out_features": ["stage4"]}  # fmt: skip
+    **_BASE,
+    "conv_dim": (16, 16),
+    "conv_stride": (4, 4),
+    "conv_kernel": (8, 4),
+    "num_feat_extract_layers": 2,
+    "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 2,
+    "codevector_dim": 16,
+}
+_BACKBONE = {
+    "model_type": "resnet",
+    "num_channels": 3,
+    "embedding_size": 8,
+    "hidden_sizes": [8, 8, 16, 16],
+    "depths": [1, 1, 1, 1],
+    "out_features": ["stage4"],
+}
 _SWIN = {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [1, 2], "num_heads": [2, 2], "window_size": 4}
 
 Inputs = tuple[dict[str, torch.Tensor], dict[str, dict[int, str]]]
@@ -161,7 +207,7 @@ def _cases() -> dict[str, _Case]:
 
 
 def _encoders() -> dict[str, _Case]:
-    made = {
+    return {
         "bert": _of("", "bert", _BASE),
         "bert-classification": _of("ForSequenceClassification", "bert", _BASE),
         "bert-tokens": _of("ForTokenClassification", "bert", _BASE),
@@ -171,19 +217,48 @@ def _encoders() -> dict[str, _Case]:
         "camembert": _of("ForTokenClassification", "camembert", _BASE),
         "xlm-roberta": _of("ForSequenceClassification", "xlm-roberta", _BASE),
         "deberta": _of("", "deberta", _BASE, relative_attention=True, pos_att_type=["p2c", "c2p"]),
-        "deberta-v2": _of("ForSequenceClassification", "deberta-v2", _BASE, relative_attention=True,
-                          pos_att_type=["p2c", "c2p"], position_buckets=8, share_att_key=True, norm_rel_ebd="layer_norm"),
+        "deberta-v2": _of(
+            "ForSequenceClassification",
+            "deberta-v2",
+            _BASE,
+            relative_attention=True,
+            pos_att_type=["p2c", "c2p"],
+            position_buckets=8,
+            share_att_key=True,
+            norm_rel_ebd="layer_norm",
+        ),
         "albert": _of("ForMaskedLM", "albert", _BASE, embedding_size=16),
         "electra": _of("ForTokenClassification", "electra", _BASE, embedding_size=16),
         "mpnet": _of("", "mpnet", _BASE),
-        "distilbert": _of("ForSequenceClassification", "distilbert", _BASE, dim=32, n_layers=2, n_heads=4, hidden_dim=37),
+        "distilbert": _of(
+            "ForSequenceClassification", "distilbert", _BASE, dim=32, n_layers=2, n_heads=4, hidden_dim=37
+        ),
         "xlm": _of("", "xlm", _BASE, emb_dim=32, n_layers=2, n_heads=4, n_words=99),
         "convbert": _of("", "convbert", _BASE, embedding_size=16, conv_kernel_size=5),
-        "funnel": _of("ForSequenceClassification", "funnel", {k: v for k, v in _BASE.items() if k != "num_hidden_layers"}, d_model=32, n_head=4, d_head=8, d_inner=37,
-                      block_sizes=[1, 1], num_decoder_layers=1),
+        "funnel": _of(
+            "ForSequenceClassification",
+            "funnel",
+            {k: v for k, v in _BASE.items() if k != "num_hidden_layers"},
+            d_model=32,
+            n_head=4,
+            d_head=8,
+            d_inner=37,
+            block_sizes=[1, 1],
+            num_decoder_layers=1,
+        ),
         "mobilebert": _of("", "mobilebert", _BASE, intra_bottleneck_size=16, embedding_size=16, true_hidden_size=16),
-        "squeezebert": _of("", "squeezebert", _BASE, embedding_size=32, q_groups=2, k_groups=2, v_groups=2,
-                           post_attention_groups=1, intermediate_groups=1, output_groups=1),
+        "squeezebert": _of(
+            "",
+            "squeezebert",
+            _BASE,
+            embedding_size=32,
+            q_groups=2,
+            k_groups=2,
+            v_groups=2,
+            post_attention_groups=1,
+            intermediate_groups=1,
+            output_groups=1,
+        ),
         "roformer": _of("", "roformer", _BASE, embedding_size=32),
         "nystromformer": _of("", "nystromformer", _BASE, segment_means_seq_len=64),
         "fnet": _of("", "fnet", _BASE, inputs=_ids_only),
@@ -195,10 +270,17 @@ def _encoders() -> dict[str, _Case]:
         "longformer": _of("", "longformer", _BASE, attention_window=4),
         "big-bird": _of("", "big_bird", _BASE, attention_type="original_full"),
         "xlnet": _of("", "xlnet", {"vocab_size": 99, "pad_token_id": 0}, d_model=32, n_layer=2, n_head=4, d_inner=37),
-        "canine": _of("", "canine", {**_BASE, "max_position_embeddings": 128}, sizes=((2, 32), (3, 48)),
-                      local_transformer_stride=16, downsampling_rate=4, num_hash_buckets=64, upsampling_kernel_size=4),
-    }  # fmt: skip
-    return made
+        "canine": _of(
+            "",
+            "canine",
+            {**_BASE, "max_position_embeddings": 128},
+            sizes=((2, 32), (3, 48)),
+            local_transformer_stride=16,
+            downsampling_rate=4,
+            num_hash_buckets=64,
+            upsampling_kernel_size=4,
+        ),
+    }
 
 
 def _decoders() -> dict[str, _Case]:
@@ -218,7 +300,10 @@ def _decoders() -> dict[str, _Case]:
         "bloom": ("bloom", {**_BASE, "n_layer": 2, "n_head": 4}),
         "falcon": ("falcon", _BASE),
         "gpt-neox": ("gpt_neox", _BASE),
-        "gpt-neo": ("gpt_neo", {**_BASE, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}),
+        "gpt-neo": (
+            "gpt_neo",
+            {**_BASE, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},
+        ),
         "gptj": ("gptj", {**gpt2, "rotary_dim": 4}),
         "codegen": ("codegen", {**gpt2, "rotary_dim": 4}),
         "stablelm": ("stablelm", {**_BASE, "num_key_value_heads": 2}),
@@ -232,18 +317,53 @@ def _decoders() -> dict[str, _Case]:
         "qwen3-moe": ("qwen3_moe", {**_BASE, **_MOE, "decoder_sparse_step": 1}),
         "olmoe": ("olmoe", {**_BASE, **_MOE}),
         "gpt-oss": ("gpt_oss", {**_BASE, **_MOE}),
-        "deepseek-v3": ("deepseek_v3", {**_BASE, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
-                        "topk_group": 1, "moe_intermediate_size": 16, "kv_lora_rank": 8, "q_lora_rank": 8,
-                        "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "first_k_dense_replace": 1}),
-    }  # fmt: skip
+        "deepseek-v3": (
+            "deepseek_v3",
+            {
+                **_BASE,
+                "n_routed_experts": 4,
+                "num_experts_per_tok": 2,
+                "n_group": 1,
+                "topk_group": 1,
+                "moe_intermediate_size": 16,
+                "kv_lora_rank": 8,
+                "q_lora_rank": 8,
+                "qk_rope_head_dim": 8,
+                "qk_nope_head_dim": 8,
+                "v_head_dim": 8,
+                "first_k_dense_replace": 1,
+            },
+        ),
+    }
     made = {name: _of("ForCausalLM", type_, base) for name, (type_, base) in plain.items()}
     made["mamba"] = _of("ForCausalLM", "mamba", _BASE, inputs=_ids_only, state_size=8)
-    made["mamba2"] = _of("ForCausalLM", "mamba2", _BASE, inputs=_ids_only, state_size=8, num_heads=8, head_dim=8,
-                         n_groups=2, chunk_size=4)  # fmt: skip
+    made["mamba2"] = _of(
+        "ForCausalLM",
+        "mamba2",
+        _BASE,
+        inputs=_ids_only,
+        state_size=8,
+        num_heads=8,
+        head_dim=8,
+        n_groups=2,
+        chunk_size=4,
+    )
     made["rwkv"] = _of("ForCausalLM", "rwkv", _BASE, inputs=_ids_only, attention_hidden_size=32)
     made["llama-classification"] = _of("ForSequenceClassification", "llama", {**_BASE, **_LLAMA})
-    for name in ("gpt2", "llama", "mistral", "qwen3", "phi", "gemma2", "gemma3", "opt", "bloom", "falcon", "gpt-neo",
-                 "mixtral"):  # fmt: skip
+    for name in (
+        "gpt2",
+        "llama",
+        "mistral",
+        "qwen3",
+        "phi",
+        "gemma2",
+        "gemma3",
+        "opt",
+        "bloom",
+        "falcon",
+        "gpt-neo",
+        "mixtral",
+    ):
         case = made[name]
         made[f"{name}-past"] = _Case(case.head, case.type, case.config, _text, ((2, 6), (3, 9), (1, 4)), past=True)
     return made
@@ -258,18 +378,35 @@ def _sequences() -> dict[str, _Case]:
             ("t5", "t5", _T5),
             ("mt5", "mt5", _T5),
             ("longt5", "longt5", {**_T5, "local_radius": 4}),
-            ("switch-transformers", "switch_transformers", {**_T5, "num_sparse_encoder_layers": 1,
-             "num_sparse_decoder_layers": 1, "expert_capacity": 32, "num_experts": 4}),
+            (
+                "switch-transformers",
+                "switch_transformers",
+                {
+                    **_T5,
+                    "num_sparse_encoder_layers": 1,
+                    "num_sparse_decoder_layers": 1,
+                    "expert_capacity": 32,
+                    "num_experts": 4,
+                },
+            ),
             ("bart", "bart", _SEQ2SEQ),
             ("marian", "marian", _SEQ2SEQ),
             ("pegasus", "pegasus", _SEQ2SEQ),
             ("mbart", "mbart", _SEQ2SEQ),
             ("m2m-100", "m2m_100", _SEQ2SEQ),
             ("blenderbot", "blenderbot", _SEQ2SEQ),
-            ("led", "led", {**_SEQ2SEQ, "attention_window": 4, "max_encoder_position_embeddings": 64,
-             "max_decoder_position_embeddings": 64}),
+            (
+                "led",
+                "led",
+                {
+                    **_SEQ2SEQ,
+                    "attention_window": 4,
+                    "max_encoder_position_embeddings": 64,
+                    "max_decoder_position_embeddings": 64,
+                },
+            ),
         )
-    }  # fmt: skip
+    }
     made["bart-encoder"] = _of("", "bart", _SEQ2SEQ, inputs=_pair, sizes=lengths)
     return made
 
@@ -277,17 +414,44 @@ def _sequences() -> dict[str, _Case]:
 def _pictures() -> dict[str, _Case]:
     classes = "ForImageClassification"
     conv = {"hidden_sizes": [8, 16, 16, 16], "depths": [1, 1, 1, 1], "num_channels": 3, "num_labels": 3}
-    detr = {"use_timm_backbone": False, "use_pretrained_backbone": False, "backbone": None, "backbone_config": _BACKBONE,
-            "d_model": 16, "encoder_layers": 1, "decoder_layers": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16,
-            "encoder_attention_heads": 2, "decoder_attention_heads": 2, "num_queries": 5, "num_labels": 3,
-            "auxiliary_loss": False}  # fmt: skip
+    detr = {
+        "use_timm_backbone": False,
+        "use_pretrained_backbone": False,
+        "backbone": None,
+        "backbone_config": _BACKBONE,
+        "d_model": 16,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "encoder_ffn_dim": 16,
+        "decoder_ffn_dim": 16,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "num_queries": 5,
+        "num_labels": 3,
+        "auxiliary_loss": False,
+    }
     many = {**_BACKBONE, "out_features": ["stage2", "stage3", "stage4"], "out_indices": None}
-    rt = {**detr, "backbone_config": {**many, "model_type": "rt_detr_resnet", "layer_type": "basic",
-          "hidden_sizes": [8, 8, 16, 16]}, "encoder_hidden_dim": 16, "encoder_in_channels": [8, 16, 16],
-          "decoder_in_channels": [16, 16, 16], "num_feature_levels": 3, "decoder_n_points": 2, "num_denoising": 0,
-          "hidden_expansion": 1.0, "feat_strides": [8, 16, 32], "eval_size": None, "anchor_image_size": None,
-          "num_queries": 10}  # fmt: skip
-    made = {
+    rt = {
+        **detr,
+        "backbone_config": {
+            **many,
+            "model_type": "rt_detr_resnet",
+            "layer_type": "basic",
+            "hidden_sizes": [8, 8, 16, 16],
+        },
+        "encoder_hidden_dim": 16,
+        "encoder_in_channels": [8, 16, 16],
+        "decoder_in_channels": [16, 16, 16],
+        "num_feature_levels": 3,
+        "decoder_n_points": 2,
+        "num_denoising": 0,
+        "hidden_expansion": 1.0,
+        "feat_strides": [8, 16, 32],
+        "eval_size": None,
+        "anchor_image_size": None,
+        "num_queries": 10,
+    }
+    return {
         "vit": _of(classes, "vit", _VIT, _square, _FIXED),
         "deit": _of(classes, "deit", {**_VIT, "architectures": ["DeiTForImageClassification"]}, _square, _FIXED),
         "beit": _of(classes, "beit", _VIT, _square, _FIXED),
@@ -299,41 +463,140 @@ def _pictures() -> dict[str, _Case]:
         "convnextv2": _of(classes, "convnextv2", conv, _image, _PIXELS),
         "resnet": _of(classes, "resnet", {**conv, "embedding_size": 8}, _image, _PIXELS),
         "regnet": _of(classes, "regnet", {**conv, "embedding_size": 8, "groups_width": 4}, _image, _PIXELS),
-        "bit": _of(classes, "bit", {**conv, "embedding_size": 8, "num_groups": 2, "layer_type": "preactivation"},
-                   _image, _PIXELS),
+        "bit": _of(
+            classes,
+            "bit",
+            {**conv, "embedding_size": 8, "num_groups": 2, "layer_type": "preactivation"},
+            _image,
+            _PIXELS,
+        ),
         "mobilenet-v1": _of(classes, "mobilenet_v1", {**_MANY, "depth_multiplier": 0.25}, _image, _PIXELS),
         "mobilenet-v2": _of(classes, "mobilenet_v2", {**_MANY, "depth_multiplier": 0.25}, _image, _PIXELS),
-        "efficientnet": _of(classes, "efficientnet", {**_MANY, "hidden_dim": 320, "width_coefficient": 0.25,
-                            "depth_coefficient": 0.3}, _image, _PIXELS),
+        "efficientnet": _of(
+            classes,
+            "efficientnet",
+            {**_MANY, "hidden_dim": 320, "width_coefficient": 0.25, "depth_coefficient": 0.3},
+            _image,
+            _PIXELS,
+        ),
         "poolformer": _of(classes, "poolformer", {**conv, "hidden_sizes": [8, 8, 16, 16]}, _image, _PIXELS),
-        "levit": _of(classes, "levit", {"image_size": 64, "hidden_sizes": [16, 16, 16], "num_attention_heads": [2, 2, 2],
-                     "depths": [1, 1, 1], "key_dim": [8, 8, 8], "num_labels": 3, "architectures": ["LevitForImageClassification"]}, _square, ((2, 64), (3, 64))),
-        "mobilevit": _of(classes, "mobilevit", {"hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 8, 16, 16, 16,
-                         16, 32], "num_labels": 3, "image_size": 64}, _square, ((2, 64), (3, 64))),
-        "pvt": _of(classes, "pvt", {"image_size": 64, "hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1],
-                   "num_attention_heads": [1, 1, 2, 2], "num_labels": 3}, _square, ((2, 64), (3, 64))),
-        "focalnet": _of(classes, "focalnet", {"image_size": 32, "embed_dim": 16, "depths": [1, 1], "patch_size": 2,
-                        "focal_levels": [2, 2], "focal_windows": [3, 3], "num_labels": 3}, _square, _FIXED),
-        "segformer": _of("ForSemanticSegmentation", "segformer", {"hidden_sizes": [8, 8, 16, 16], "num_labels": 3,
-                         "depths": [1, 1, 1, 1], "decoder_hidden_size": 16, "num_attention_heads": [1, 1, 2, 2]},
-                         _image, _PIXELS),
-        "mobilenet-v2-segmentation": _of("ForSemanticSegmentation", "mobilenet_v2", {**_MANY, "depth_multiplier": 0.25,
-                                         "output_stride": 16}, _image, _PIXELS),
-        "dpt": _of("ForDepthEstimation", "dpt", {**_VIT, "image_size": 32, "num_hidden_layers": 4, "backbone_out_indices": [0, 1, 2, 3],
-                   "neck_hidden_sizes": [8, 8, 8, 8], "fusion_hidden_size": 8, "is_hybrid": False}, _square, _FIXED),
-        "swin2sr": _of("ForImageToImage", "swin2sr", {"image_size": 32, "patch_size": 1, "embed_dim": 16, "depths": [1],
-                       "num_heads": [2], "window_size": 4}, _square, ((1, 16), (2, 16))),
+        "levit": _of(
+            classes,
+            "levit",
+            {
+                "image_size": 64,
+                "hidden_sizes": [16, 16, 16],
+                "num_attention_heads": [2, 2, 2],
+                "depths": [1, 1, 1],
+                "key_dim": [8, 8, 8],
+                "num_labels": 3,
+                "architectures": ["LevitForImageClassification"],
+            },
+            _square,
+            ((2, 64), (3, 64)),
+        ),
+        "mobilevit": _of(
+            classes,
+            "mobilevit",
+            {
+                "hidden_sizes": [16, 24, 32],
+                "neck_hidden_sizes": [8, 8, 16, 16, 16, 16, 32],
+                "num_labels": 3,
+                "image_size": 64,
+            },
+            _square,
+            ((2, 64), (3, 64)),
+        ),
+        "pvt": _of(
+            classes,
+            "pvt",
+            {
+                "image_size": 64,
+                "hidden_sizes": [8, 8, 16, 16],
+                "depths": [1, 1, 1, 1],
+                "num_attention_heads": [1, 1, 2, 2],
+                "num_labels": 3,
+            },
+            _square,
+            ((2, 64), (3, 64)),
+        ),
+        "focalnet": _of(
+            classes,
+            "focalnet",
+            {
+                "image_size": 32,
+                "embed_dim": 16,
+                "depths": [1, 1],
+                "patch_size": 2,
+                "focal_levels": [2, 2],
+                "focal_windows": [3, 3],
+                "num_labels": 3,
+            },
+            _square,
+            _FIXED,
+        ),
+        "segformer": _of(
+            "ForSemanticSegmentation",
+            "segformer",
+            {
+                "hidden_sizes": [8, 8, 16, 16],
+                "num_labels": 3,
+                "depths": [1, 1, 1, 1],
+                "decoder_hidden_size": 16,
+                "num_attention_heads": [1, 1, 2, 2],
+            },
+            _image,
+            _PIXELS,
+        ),
+        "mobilenet-v2-segmentation": _of(
+            "ForSemanticSegmentation",
+            "mobilenet_v2",
+            {**_MANY, "depth_multiplier": 0.25, "output_stride": 16},
+            _image,
+            _PIXELS,
+        ),
+        "dpt": _of(
+            "ForDepthEstimation",
+            "dpt",
+            {
+                **_VIT,
+                "image_size": 32,
+                "num_hidden_layers": 4,
+                "backbone_out_indices": [0, 1, 2, 3],
+                "neck_hidden_sizes": [8, 8, 8, 8],
+                "fusion_hidden_size": 8,
+                "is_hybrid": False,
+            },
+            _square,
+            _FIXED,
+        ),
+        "swin2sr": _of(
+            "ForImageToImage",
+            "swin2sr",
+            {"image_size": 32, "patch_size": 1, "embed_dim": 16, "depths": [1], "num_heads": [2], "window_size": 4},
+            _square,
+            ((1, 16), (2, 16)),
+        ),
         "detr": _of("ForObjectDetection", "detr", detr, _image, _PIXELS),
         "conditional-detr": _of("ForObjectDetection", "conditional_detr", detr, _image, _PIXELS),
-        "deformable-detr": _of("ForObjectDetection", "deformable_detr", {**detr, "backbone_config": many,
-                               "d_model": 32, "num_feature_levels": 3}, _image, _PIXELS),
-        "yolos": _of("ForObjectDetection", "yolos", {**_VIT, "image_size": [32, 32], "num_detection_tokens": 4,
-                     "use_mid_position_embeddings": False}, _square, _FIXED),
+        "deformable-detr": _of(
+            "ForObjectDetection",
+            "deformable_detr",
+            {**detr, "backbone_config": many, "d_model": 32, "num_feature_levels": 3},
+            _image,
+            _PIXELS,
+        ),
+        "yolos": _of(
+            "ForObjectDetection",
+            "yolos",
+            {**_VIT, "image_size": [32, 32], "num_detection_tokens": 4, "use_mid_position_embeddings": False},
+            _square,
+            _FIXED,
+        ),
         "rt-detr": _of("ForObjectDetection", "rt_detr", rt, _image, _PIXELS),
         "d-fine": _of("ForObjectDetection", "d_fine", {**rt, "decoder_n_points": [2, 2, 2]}, _image, _PIXELS),
         "videomae": _of("", "videomae", {**_VIT, "num_frames": 4, "image_size": 16}, _video, ((2, 16), (3, 16))),
-    }  # fmt: skip
-    return made
+    }
 
 
 def _video(batch: int, pixels: int) -> Inputs:
@@ -350,10 +613,14 @@ def _sounds() -> dict[str, _Case]:
         "wavlm": _of("", "wavlm", _WAV, _wave, lengths),
         "sew": _of("", "sew", {**_WAV, "squeeze_factor": 2}, _wave, lengths),
         "whisper": _of("ForSpeechSeq2Seq", "whisper", whisper, _features, ((2, 5), (3, 7))),
-        "ast": _of("ForAudioClassification", "audio-spectrogram-transformer", {**_VIT, "num_mel_bins": 16,
-                   "max_length": 24, "patch_size": 4, "time_stride": 4, "frequency_stride": 4}, _spectrogram,
-                   ((2, 24), (3, 24))),
-    }  # fmt: skip
+        "ast": _of(
+            "ForAudioClassification",
+            "audio-spectrogram-transformer",
+            {**_VIT, "num_mel_bins": 16, "max_length": 24, "patch_size": 4, "time_stride": 4, "frequency_stride": 4},
+            _spectrogram,
+            ((2, 24), (3, 24)),
+        ),
+    }
 
 
 def _several() -> dict[str, _Case]:
@@ -384,9 +651,18 @@ def _several() -> dict[str, _Case]:
         "encoder_ffn_dim": 16,
         "decoder_ffn_dim": 16,
     }
-    perceiver = {"num_latents": 8, "d_latents": 16, "d_model": 16, "num_blocks": 1, "num_self_attends_per_block": 1,
-                 "num_self_attention_heads": 2, "num_cross_attention_heads": 2, "vocab_size": 99,
-                 "max_position_embeddings": 16, "num_labels": 3}  # fmt: skip
+    perceiver = {
+        "num_latents": 8,
+        "d_latents": 16,
+        "d_model": 16,
+        "num_blocks": 1,
+        "num_self_attends_per_block": 1,
+        "num_self_attention_heads": 2,
+        "num_cross_attention_heads": 2,
+        "vocab_size": 99,
+        "max_position_embeddings": 16,
+        "num_labels": 3,
+    }
     return {
         "clip": _of("", "clip", both, _clip),
         "clip-text": _of("", "clip_text_model", text),
@@ -396,17 +672,29 @@ def _several() -> dict[str, _Case]:
         "chinese-clip": _of("", "chinese_clip", both, _clip),
         "vilt": _of("", "vilt", {**_BASE, **_VIT}, _text_and_image),
         "data2vec-text": _of("", "data2vec-text", _BASE),
-        "groupvit": _of("", "groupvit", {**both, "vision_config": {**vision, "depths": [1, 1], "num_group_tokens": [4,
-                        0], "num_output_groups": [4, 4]}}, _clip),
+        "groupvit": _of(
+            "",
+            "groupvit",
+            {
+                **both,
+                "vision_config": {**vision, "depths": [1, 1], "num_group_tokens": [4, 0], "num_output_groups": [4, 4]},
+            },
+            _clip,
+        ),
         "perceiver": _of("ForMaskedLM", "perceiver", perceiver, _perceiver, ((2, 16), (3, 16))),
         "patchtst": _of("", "patchtst", series, _series, ((2, 16), (3, 16))),
         "patchtsmixer": _of("", "patchtsmixer", series, _series, ((2, 16), (3, 16))),
         "informer": _of("", "informer", informer, _informer, ((2, 15), (3, 15))),
         "time-series-transformer": _of("", "time_series_transformer", informer, _informer, ((2, 15), (3, 15))),
         "autoformer": _of("", "autoformer", {**informer, "label_length": 4}, _informer, ((2, 15), (3, 15))),
-        "decision-transformer": _of("", "decision_transformer", {"state_dim": 5, "act_dim": 3, "hidden_size": 16,
-                                    "n_layer": 1, "n_head": 2, "max_ep_len": 20}, _decisions, ((2, 4), (3, 6))),
-    }  # fmt: skip
+        "decision-transformer": _of(
+            "",
+            "decision_transformer",
+            {"state_dim": 5, "act_dim": 3, "hidden_size": 16, "n_layer": 1, "n_head": 2, "max_ep_len": 20},
+            _decisions,
+            ((2, 4), (3, 6)),
+        ),
+    }
 
 
 def _perceiver(batch: int, length: int) -> Inputs:
@@ -415,10 +703,12 @@ def _perceiver(batch: int, length: int) -> Inputs:
 
 def _decisions(batch: int, length: int) -> Inputs:
     found = {
-        "states": torch.randn(batch, length, 5), "actions": torch.randn(batch, length, 3),
-        "returns_to_go": torch.randn(batch, length, 1), "timesteps": torch.randint(0, 20, (batch, length)),
+        "states": torch.randn(batch, length, 5),
+        "actions": torch.randn(batch, length, 3),
+        "returns_to_go": torch.randn(batch, length, 1),
+        "timesteps": torch.randint(0, 20, (batch, length)),
         "attention_mask": torch.ones(batch, length, dtype=torch.int64),
-    }  # fmt: skip
+    }
     return found, {name: {0: "batch", 1: "sequence"} for name in found}
 
 

@@ -103,3 +103,12 @@ def test_a_package_target() -> None:
 @pytest.mark.parametrize("target", ["", "model.py", ":build", "model.py:", "model.py:not-a-name"])
 def test_what_is_no_target(target: str) -> None:
     assert problem_of(target).id == "export/target-syntax"
+
+
+def test_a_file_of_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
+    package = tmp_path / "of_a_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "net.py").write_text("import torch\nmade = torch.nn.ReLU()\n")
+    (package / "target.py").write_text("from .net import made\ndef build(): return made\n")
+    assert factory.is_module(factory.load(f"{package}/target.py:build").module)

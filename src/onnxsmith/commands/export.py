@@ -15,7 +15,8 @@ class Export(Command):
     The graph is captured, simplified, and held to the module at several sizes before the file is written.
 
     TARGET is path/to/file.py:factory or package.module:factory. The factory is called without arguments and returns the
-    module, or (module, args), or (module, args, kwargs), args being example inputs of forward. With --transformers or --task, TARGET is a local folder with config.json and
+    module, or (module, args), or (module, args, kwargs), args being example inputs of forward. With
+    --transformers or --task, TARGET is a local folder with config.json and
     weights, or a config.json alone.
     """
 

@@ -106,7 +106,7 @@ def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
     return grown, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
 
 
-def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:
     """The array with its small axes, and those that are sums of them, at their new sizes; what is new is a copy."""
     for axis, dim in enumerate(port.shape or ()):
         wanted = size_of(dim, wanted_sizes)

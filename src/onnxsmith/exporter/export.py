@@ -55,8 +55,10 @@ def export(
     which were left and why. `strategy` names the only one to try: `torch-export`, or `torchscript`, which fixes what
     Python takes from the value of a tensor and is otherwise refused for that.
 
-    With `task`, `model` is a local folder that a model of the transformers library was saved to, or a `config.json` alone:
-    `text-generation-with-past`, `image-classification`, … or `auto`. Example inputs, names and dynamic axes follow from the
+    With `task`, `model` is a local folder that a model of the transformers library was saved to, or a
+    `config.json` alone:
+    `text-generation-with-past`, `image-classification`, … or `auto`. Example inputs, names and dynamic axes
+    follow from the
     task; `dynamic` takes the place of those axes.
 
     Raises:

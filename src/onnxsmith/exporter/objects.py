@@ -4,7 +4,8 @@ of a user's own.
 torch flattens containers and classes that were registered with it. An object of another class is taken apart here
 into the attributes that hold tensors; what else it knows stays as it is, and flattening back makes such an object.
 An integer that counts the steps of such a tensor (a cache's length) follows it to
-other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
+other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of
+attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
 and `keys` and `values` are called `key` and `value`: `layers[0].keys` of a cache is `0.key`.
 """
 

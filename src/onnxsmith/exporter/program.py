@@ -1,8 +1,8 @@
 """A torch module and example inputs, made into something that takes and gives named arrays.
 
-Arguments may be nested: dicts, lists, tuples, objects that hold tensors (`objects.py`), None. Every tensor in them becomes one
-input, named after the argument of `forward` and the path below it (`state.0.hidden`). Python numbers, strings and None
-are constants of the export.
+Arguments may be nested: dicts, lists, tuples, objects that hold tensors (`objects.py`), None. Every tensor in them
+becomes one input, named after the argument of `forward` and the path below it (`state.0.hidden`). Python numbers,
+strings and None are constants of the export.
 """
 
 from __future__ import annotations

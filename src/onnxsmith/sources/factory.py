@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
+import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -62,6 +64,8 @@ def _from_file(path: Path, target: str) -> ModuleType:
             where=str(path.absolute()),
             fix="check the path; relative paths start at the current folder",
         )
+    if (path.absolute().parent / "__init__.py").is_file():
+        return _from_package(_in_package(path.absolute()), target)
     folder = str(path.absolute().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -79,6 +83,17 @@ def _from_file(path: Path, target: str) -> ModuleType:
     return module
 
 
+def _in_package(path: Path) -> str:
+    """The dotted name of a file of a package, whose relative imports need one; what holds the package is importable."""
+    root, names = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        names.insert(0, root.name)
+        root = root.parent
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return ".".join(names)
+
+
 def _from_package(name: str, target: str) -> ModuleType:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -89,32 +104,66 @@ def _from_package(name: str, target: str) -> ModuleType:
 
 
 def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
-    missing = isinstance(error, ModuleNotFoundError)
-    return problem(
+    lines = user_lines(error)
+    through = f" (by way of {', '.join(lines[:-1])})" if len(lines) > 1 else ""
+    return broken_package(error, lines) or problem(
         "export/target-import",
         f"importing {target.rpartition(':')[0]!r} failed",
         where=user_line(error),
-        why=f"{type(error).__name__}: {error}",
+        why=f"{type(error).__name__}: {error}{through}",
         fix=f"pip install {error.name}, if that is its name on PyPI; or check the path"
-        if missing and isinstance(error, ModuleNotFoundError)
+        if isinstance(error, ModuleNotFoundError) and error.name
         else "run the file with python by itself and mend what it says",
     )
 
 
+def broken_package(error: BaseException, lines: Sequence[str] = ()) -> OnnxsmithError | None:
+    """The problem of a class that transformers has and cannot import, because a package that it needs is broken
+    here."""
+    text = " ".join(f"{error}".split())
+    if not re.search(r"Could not import|Failed to import transformers", text):
+        return None
+    causes = list(_causes(error))
+    return problem(
+        "export/transformers-import",
+        "transformers cannot import the class of this model",
+        where=lines[-1] if lines else "",
+        why=f"{text}, because of {type(causes[-1]).__name__}: {causes[-1]}"[:600] if causes else text[:600],
+        fix="a package that it needs does not fit the torch that is installed, often torchvision: `python -c 'import "
+        "torchvision'` shows it; install the one that fits, or uninstall it",
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    inner = error.__cause__ or error.__context__
+    while inner is not None:
+        yield inner
+        inner = inner.__cause__ or inner.__context__
+
+
 def user_line(error: BaseException) -> str:
     """`file:line` of the innermost frame in the user's own code: not in an installed package, not in this one."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not is_installed(frame.filename)]
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+    lines = user_lines(error)
+    return lines[-1] if lines else ""
+
+
+def user_lines(error: BaseException) -> list[str]:
+    """Every frame in the user's own code, the innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{frame.filename}:{frame.lineno}" for frame in frames if not is_installed(frame.filename)]
 
 
 def is_installed(filename: str) -> bool:
     """Whether a source file belongs to an installed package, to Python, or to this package: not to the user."""
     path = filename.replace("\\", "/")
     here = str(Path(__file__).parent.parent).replace("\\", "/")
-    return "site-packages" in path or path.startswith((here, "<frozen")) or f"/lib/python{sys.version_info[0]}." in path
+    return (
+        "site-packages" in path
+        or path.startswith((here, "<frozen", "<string>"))
+        or f"/lib/python{sys.version_info[0]}." in path
+    )
 
 
 def _attribute(module: ModuleType, name: str, target: str) -> Callable[[], Any]:
@@ -138,23 +187,39 @@ def _attribute(module: ModuleType, name: str, target: str) -> Callable[[], Any]:
 def _call(factory: Callable[[], Any], target: str) -> TorchModel:
     if is_module(factory) and not isinstance(factory, type):
         return TorchModel(factory, given=False)
+    _check_arity(factory, target)
     try:
         made = factory()
     except OnnxsmithError:
         raise
     except Exception as error:
-        raise problem(
+        raise broken_package(error, user_lines(error)) or problem(
             "export/target-factory",
             "the factory failed",
             where=user_line(error) or target,
             why=f"{type(error).__name__}: {error}",
             fix=f"pip install {error.name}, if that is its name on PyPI"
-            if isinstance(error, ModuleNotFoundError)
-            else "the factory is called without arguments; give its parameters defaults, or write a small one around it"
-            if isinstance(error, TypeError)
+            if isinstance(error, ModuleNotFoundError) and error.name
             else "call it in python by itself and mend what it says",
         ) from error
     return as_model(made, target)
+
+
+def _check_arity(factory: Callable[[], Any], target: str) -> None:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # built in: nothing says what it takes
+        return
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if needed:
+        code = getattr(factory, "__code__", None)
+        raise problem(
+            "export/target-factory",
+            f"the factory needs {', '.join(needed)}",
+            where=f"{code.co_filename}:{code.co_firstlineno}" if code else target,
+            why="a factory is called without arguments",
+            fix="give its parameters defaults, or write a small one around it",
+        )
 
 
 def as_model(made: Any, target: str) -> TorchModel:

@@ -12,7 +12,7 @@ import torch
 from onnxsmith.exporter.pretrained.examples import examples
 from onnxsmith.exporter.pretrained.tasks import PAST, chosen
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.sources.factory import TorchModel
+from onnxsmith.sources.factory import TorchModel, broken_package
 
 _SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
 
@@ -61,7 +61,7 @@ def load(place: str, task: str) -> Pretrained:
 
 def _transformers() -> Any:
     try:
-        import transformers
+        import transformers as library
     except ImportError as error:
         raise problem(
             "export/transformers-missing",
@@ -69,6 +69,7 @@ def _transformers() -> Any:
             why=f"{type(error).__name__}: {error}",
             fix="pip install transformers",
         ) from error
+    transformers: Any = library
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers
@@ -100,24 +101,16 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
         yield f"the weights were saved as {str(saved).removeprefix('torch.')}; they are exported as float32"
     missing = sorted(info["missing_keys"])
     if missing:
-        yield f"{len(missing)} weights are in no file and are random: {', '.join(missing[:5])}{', …' * (len(missing) > 5)}"
+        more = ", …" if len(missing) > 5 else ""
+        yield f"{len(missing)} weights are in no file and are random: {', '.join(missing[:5])}{more}"
 
 
 def _explained(error: Exception, where: Path) -> OnnxsmithError:
     text = f"{type(error).__name__}: {error}"
-    if isinstance(error, ImportError) or "Could not import" in text:
-        return problem(
-            "export/transformers-import",
-            "transformers cannot import the class of this model",
-            where=str(where),
-            why=" ".join(text.split())[:600],
-            fix="`python -c 'import torchvision'` and the like show what is broken: a package that was built for another "
-            "torch; install the one that fits, or uninstall it",
-        )
-    return problem(
+    return broken_package(error) or problem(
         "export/transformers-folder",
         "transformers cannot make a model of this folder",
         where=str(where),
         why=" ".join(text.split())[:600],
-        fix="load it in python with AutoModel.from_pretrained and mend what it says; code beside a model is not run here",
+        fix="load it in python with AutoModel.from_pretrained and mend what it says; code beside it is not run here",
     )

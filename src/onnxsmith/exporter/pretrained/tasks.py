@@ -73,7 +73,7 @@ def _saved_with(transformers: Any, config: Any) -> str:
     for architecture in config.architectures or ():
         for task in _CLASSES:
             for auto in _autos(transformers, task):
-                found = auto._model_mapping[type(config)] if type(config) in auto._model_mapping else ()
+                found = auto._model_mapping.get(type(config), ())
                 classes = found if isinstance(found, tuple) else (found,)
                 if architecture in [kind.__name__ for kind in classes]:
                     return task

@@ -12,7 +12,8 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class PackedSequences(Rewrite):
-    """`pack_padded_sequence` gives the padded tensor, steps first, with the lengths where a packed sequence has the rows
+    """`pack_padded_sequence` gives the padded tensor, steps first, with the lengths where a packed sequence has
+    the rows
     of each step; recurrent layers read that (`recurrent.py`), and `pad_packed_sequence` makes it whole again."""
 
     title = "packed sequences are padded ones with their lengths, so that the lengths stay inputs"
@@ -25,7 +26,7 @@ class PackedSequences(Rewrite):
         return False
 
 
-def _pack(input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def _pack(input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
     return input.transpose(0, 1) if batch_first else input, lengths
 
 
@@ -33,7 +34,8 @@ def _pad(data: torch.Tensor, lengths: torch.Tensor, batch_first: bool, value: An
     inside = torch.arange(data.shape[0], device=data.device)[:, None] < lengths[None, :]
     padded = torch.where(inside[..., None], data, torch.full_like(data, value))
     longest = lengths.max().item()
-    torch._check(longest >= 1)
-    torch._check(longest <= data.shape[0])
+    check: Any = torch._check  # tells the trace what sizes this may be
+    check(longest >= 1)
+    check(longest <= data.shape[0])
     padded = padded[:longest]
     return padded.transpose(0, 1) if batch_first else padded, lengths

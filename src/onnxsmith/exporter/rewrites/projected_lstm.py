@@ -11,7 +11,8 @@ from onnxsmith.exporter.rewrites.base import Rewrite, instead
 
 
 class ProjectedLstm(Rewrite):
-    """nn.LSTM with `proj_size`, written out for the number of steps that the example has. That axis cannot be dynamic."""
+    """nn.LSTM with `proj_size`, written out for the number of steps that the example has. That axis cannot be
+    dynamic."""
 
     title = "an LSTM with a projection is written out step by step, for as many steps as the example has"
 
@@ -22,7 +23,7 @@ class ProjectedLstm(Rewrite):
         return bool(found)
 
 
-def _forward(self: Any, input: torch.Tensor, hx: Any = None) -> Any:
+def _forward(self: Any, input: torch.Tensor, hx: Any = None) -> Any:  # noqa: A002
     if not isinstance(input, torch.Tensor):
         raise NotImplementedError("a packed sequence in an LSTM with a projection")
     batched = input.dim() == 3

@@ -35,10 +35,10 @@ def _fits(part: torch.nn.Module) -> bool:
     return type(part) in kinds and not getattr(part, "proj_size", 0)
 
 
-def _forward(self: Any, input: Any, hx: Any = None) -> Any:
+def _forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
     packed, lengths = input, None
     if isinstance(packed, PackedSequence):
-        input, lengths = packed.data, packed.batch_sizes
+        input, lengths = packed.data, packed.batch_sizes  # noqa: A001
     batched = input.dim() == 3
     first = self.batch_first and lengths is None and batched
     x = input if batched else input.unsqueeze(1)
@@ -74,7 +74,8 @@ def _states(self: Any, x: torch.Tensor, hx: Any, batched: bool, packed: Any) -> 
 
 
 def _layer(self: Any, layer: int, x: torch.Tensor, begin: Sequence[torch.Tensor], lengths: Any) -> Any:
-    """One node: `x` is [steps, batch, features], the result [steps, batch, directions * hidden], with its last states."""
+    """One node: `x` is [steps, batch, features], the result [steps, batch, directions * hidden], with its last
+    states."""
     sides = ["", "_reverse"][: 2 if self.bidirectional else 1]
     name = self.mode.partition("_")[0]
     weights = [

@@ -87,8 +87,8 @@ def _dynamic_shapes(program: TorchProgram) -> tuple[dict[int, Any], ...]:
 
 
 def _bounds(value: Any) -> tuple[int, int | None]:
-    upper = int(value.upper) if value.upper.is_Integer else None
-    return int(value.lower) if value.lower.is_Integer else 0, upper
+    lower, upper = (int(limit) if limit.is_Integer else None for limit in (value.lower, value.upper))
+    return lower or 0, upper
 
 
 def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str]:

@@ -1,0 +1,139 @@
+"""Rewrites: applied while a module is captured, undone afterwards, held to the module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import onnxsmith
+from onnxsmith.exporter import rewriting
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.base import Verdict
+from onnxsmith.report.parts.capture import Capture
+
+
+class Signs(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x if x.sum() > 0 else -x
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "_users", {})
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_users_rewrite_is_used_and_named() -> None:
+    @onnxsmith.rewrite(Signs)
+    def traceable(self: Signs, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x.sum() > 0, x, -x)
+
+    module = Signs()
+    result = onnxsmith.export(module, (torch.randn(3),), strategy="torch-export")
+    assert result.ok
+    assert any("Signs is computed by" in note for note in result.report.part(Capture).notes)
+    assert "forward" not in vars(module)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_wrong_rewrite_is_found() -> None:
+    @onnxsmith.rewrite(Signs)
+    def wrong(self: Signs, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    result = onnxsmith.export(Signs(), (torch.randn(3),), strategy="torch-export")
+    assert result.report.verdict is Verdict.DIFFERENT
+
+
+def test_only_modules_are_rewritten() -> None:
+    kind: Any = int
+    with pytest.raises(OnnxsmithError, match="not a class of torch modules"):
+        onnxsmith.rewrite(kind)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True),
+        nn.GRU(3, 4, bias=False, batch_first=True),
+        nn.RNN(3, 4, nonlinearity="relu", batch_first=True),
+    ],
+    ids=["LSTM", "GRU", "RNN"],
+)
+def test_recurrent_layers_keep_batch_and_length(module: nn.Module) -> None:
+    args = (torch.rand(2, 5, 3),)
+    assert onnxsmith.export(module, args, dynamic="input:0=batch,1=length", strategy="torch-export").ok
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+def test_a_projection_has_the_steps_of_the_example() -> None:
+    module = nn.LSTM(3, 4, proj_size=2)
+    assert onnxsmith.export(module, (torch.rand(5, 2, 3),), dynamic="input:1=batch", strategy="torch-export").ok
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        rows, last = self.inner(packed)
+        return *pad_packed_sequence(rows, batch_first=True), last
+
+
+def test_packed_sequences() -> None:
+    args = (torch.rand(3, 5, 3), torch.tensor([2, 5, 3]))
+    assert onnxsmith.export(Packed(), args, dynamic="x:0=b,1=t;lengths:0=b", strategy="torch-export").ok
+
+
+def test_a_mask_of_a_transformer_is_not_looked_into() -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    module = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    mask = torch.zeros(3, 3, dtype=torch.bool)
+    assert onnxsmith.export(module, (torch.rand(2, 3, 4), mask), strategy="torch-export").ok
+
+
+class Experts(nn.Module):
+    """What transformers' experts look like."""
+
+    has_gate, has_bias, is_transposed, has_post_expert_norm, num_experts = True, True, False, False, 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate_up_proj = nn.Parameter(torch.randn(3, 8, 4))
+        self.gate_up_proj_bias = nn.Parameter(torch.randn(3, 8))
+        self.down_proj = nn.Parameter(torch.randn(3, 4, 4))
+        self.down_proj_bias = nn.Parameter(torch.randn(3, 4))
+
+    def _apply_gate(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = x.chunk(2, -1)
+        return torch.nn.functional.silu(gate) * up
+
+    def forward(self, x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x)
+        for token, (experts, counts) in enumerate(zip(index.tolist(), weights, strict=True)):
+            for expert, count in zip(experts, counts, strict=True):
+                inner = self._apply_gate(x[token] @ self.gate_up_proj[expert].t() + self.gate_up_proj_bias[expert])
+                out[token] += count * (inner @ self.down_proj[expert].t() + self.down_proj_bias[expert])
+        return out
+
+
+class Routed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.router, self.experts = nn.Linear(4, 3), Experts()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, index = self.router(x).softmax(-1).topk(2)
+        out: torch.Tensor = self.experts(x, index, weights)
+        return out
+
+
+def test_a_mixture_of_experts_with_any_number_of_tokens() -> None:
+    result = onnxsmith.export(Routed(), (torch.randn(5, 4),), dynamic="x:0=tokens", strategy="torch-export")
+    assert result.ok
