@@ -11,7 +11,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class BatchNorm(Translation):
-    """ONNX's BatchNormalization. The statistics of the batch, which are not worked out, are empty, as in PyTorch."""
+    """ONNX's BatchNormalization, written out for float64. The statistics of the batch, which are not worked out, are
+    empty, as in PyTorch."""
 
     targets = ("aten::_native_batch_norm_legit_no_training",)
 
@@ -21,7 +22,12 @@ class BatchNorm(Translation):
             return NotImplemented
         weight = torch.ones_like(mean) if weight is None else weight
         bias = torch.zeros_like(mean) if bias is None else bias
-        found = onnx_op("BatchNormalization", x, weight, bias, mean, variance, epsilon=float(eps))
+        if x.dtype == torch.float64:  # an attribute in ONNX is a float32
+            shape = [-1, *[1] * (x.dim() - 2)]
+            scale = weight / (variance + eps).sqrt()
+            found = (x - mean.reshape(shape)) * scale.reshape(shape) + bias.reshape(shape)
+        else:
+            found = onnx_op("BatchNormalization", x, weight, bias, mean, variance, epsilon=float(eps))
         none = torch.zeros((0,), dtype=x.dtype)
         return found, none, none.clone()
 
