@@ -1,0 +1,35 @@
+"""What special functions of one number have in common: the arithmetic is float64's, whatever goes in and comes out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class Univariate(Translation):
+    """A function of one real number, element by element. Integers and bools become the default float."""
+
+    points: ClassVar[Sequence[float]]
+    """Arguments that the function is held at."""
+
+    @abstractmethod
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        """The function of float64."""
+
+    def decompose(self, self_: Any, *more: Any) -> Any:
+        dtype = self_.dtype if self_.is_floating_point() else torch.get_default_dtype()
+        return self.value(self_.to(torch.float64), *more).to(dtype)
+
+    def samples(self) -> Iterator[Sample]:
+        points = torch.tensor(self.points, dtype=torch.float64)
+        yield Sample((points,))
+        yield Sample((points.float(),))
+        yield Sample((points.float().reshape(-1, 1),), dynamic={0: {0: "n"}})
+        yield Sample((points[:4].to(torch.int64),))
+        yield Sample((points[1].float(),))
+        yield Sample((torch.zeros(0, 3),))
