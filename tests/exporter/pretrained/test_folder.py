@@ -1,10 +1,11 @@
-"""Models of transformers from a folder. Without transformers only what goes wrong before it is imported."""
+"""Models of transformers from a folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import transformers
 
 import onnxsmith
 from onnxsmith.problem import OnnxsmithError
@@ -29,7 +30,6 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_configuration_alone_gives_random_weights_and_says_so(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
     transformers.GPT2Config(**TINY).save_pretrained(tmp_path)
     result = onnxsmith.export(str(tmp_path), task="text-generation-with-past", simplify=False)
     assert result.ok
@@ -43,7 +43,6 @@ def test_a_configuration_alone_gives_random_weights_and_says_so(tmp_path: Path) 
 
 @pytest.mark.parametrize("task", ["image-classification", "no-such-task"])
 def test_a_task_that_it_is_not_made_for(tmp_path: Path, task: str) -> None:
-    transformers = pytest.importorskip("transformers")
     transformers.GPT2Config(**TINY).save_pretrained(tmp_path)
     with pytest.raises(OnnxsmithError) as caught:
         onnxsmith.export(str(tmp_path), task=task)
