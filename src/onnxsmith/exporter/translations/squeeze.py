@@ -36,5 +36,5 @@ class Squeeze(Translation):
         for dims in ([0, 1, -1], [], [1, 3], [-3]):
             yield Sample((x, dims), {}, "aten::squeeze.dims")
         yield Sample((torch.tensor(1.0), [0]), {}, "aten::squeeze.dims")
-        yield Sample((torch.randn(2, 1, 3), [0, 1]), {}, "aten::squeeze.dims", {0: {0: "n"}})
-        yield Sample((torch.randn(2, 1, 3), 0), {}, "aten::squeeze.dim", {0: {0: "n"}})
+        yield Sample((torch.randn(2, 1, 3), [1, 2]), {}, "aten::squeeze.dims", {0: {0: "n"}})
+        yield Sample((torch.randn(2, 1, 3), 2), {}, "aten::squeeze.dim", {0: {0: "n"}})
