@@ -1,0 +1,25 @@
+"""`unsqueeze` of complex tensors, which PyTorch's exporter has for real ones only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class ComplexUnsqueeze(Translation):
+    """The new axis stands before that of the parts."""
+
+    targets = ("aten::unsqueeze",)
+
+    def decompose(self, self_: Any, dim: int) -> Any:
+        if not self_.dtype.is_complex:
+            return NotImplemented
+        parts = torch.view_as_real(self_)
+        return torch.view_as_complex(parts.unsqueeze(dim if dim >= 0 else dim - 1))
+
+    def samples(self) -> Iterator[Sample]:
+        yield Sample((torch.randn(2, 3), -1))

@@ -1,0 +1,37 @@
+"""Operators on complex tensors inside a model, whose inputs and outputs are real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import onnxsmith
+from onnxsmith.report.base import Verdict
+
+INSIDE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "pad": lambda z: torch.fft.fft(z, n=11),
+    "unsqueeze": lambda z: z.unsqueeze(-1) * z.unsqueeze(0).unsqueeze(-1),
+    "select": lambda z: z[1] + z.select(-2, 0),
+    "expand": lambda z: z[:1].expand(3, -1) * z,
+    "conj": lambda z: torch.conj_physical(z) * z,
+    "exp": torch.exp,
+    "where": lambda z: torch.where(z.real > 0, z, z * z),
+}
+
+
+class Inside(torch.nn.Module):
+    def __init__(self, inside: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.inside = inside
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(self.inside(torch.fft.fft(x)))
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_complex_numbers_inside_of_a_model(name: str) -> None:
+    torch.manual_seed(0)
+    result = onnxsmith.export(Inside(INSIDE[name]), torch.randn(3, 5), strategy="torch-export")
+    assert result.report.verdict is Verdict.DONE
