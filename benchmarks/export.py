@@ -94,7 +94,7 @@ def run(suite: str, names: Sequence[str], tools: Sequence[str], options: argpars
     known: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in store.read_text().splitlines() if store.exists() else []:
         record = json.loads(line)
-        if record["sources"] == stamp or record["tool"] != "ours":
+        if record["sources"] == stamp or record["tool"] in ("torch", "torchscript"):
             known.setdefault((record["name"], record["tool"]), []).append(record)
     queue: Queue[tuple[str, list[str]]] = Queue()
     for name in names:
