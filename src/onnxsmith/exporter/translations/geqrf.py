@@ -12,8 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Geqrf(Translation):
-    """R and the reflections that lead to it, as LAPACK has them. PyTorch 2.13 itself cannot trace it with sizes that are
-    open."""
+    """R and the reflections that lead to it, as LAPACK has them. PyTorch 2.13 itself cannot trace it with open sizes."""
 
     targets = ("aten::geqrf",)
 
