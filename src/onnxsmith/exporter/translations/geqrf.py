@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Geqrf(Translation):
-    """R and the reflections that lead to it, as LAPACK has them. PyTorch 2.13 itself cannot trace it with open sizes."""
+    """R and the reflections that lead to it, as LAPACK has them. PyTorch 2.13 cannot trace it with open sizes."""
 
     targets = ("aten::geqrf",)
 
