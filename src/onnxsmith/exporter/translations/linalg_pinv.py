@@ -45,17 +45,22 @@ class LinalgPinv(Translation):
     def samples(self) -> Iterator[Sample]:
         for shape in ((3, 3), (5, 2), (2, 3, 6), (0, 3), (0, 2, 2)):
             yield Sample((torch.randn(shape),))
-        flat = torch.randn(5, 2, dtype=torch.float64) @ torch.randn(2, 4, dtype=torch.float64)
-        yield Sample((flat,), {"rtol": torch.tensor(1e-6, dtype=torch.float64)}, around=flattened)
-        kwargs = {"atol": torch.tensor([0.5, 1.0]), "rtol": torch.tensor(0.1)}
-        yield Sample((torch.randn(2, 4, 4).tanh(),), kwargs)
+        yield Sample((torch.randn(5, 4, dtype=torch.float64),), around=flattened)
+        yield Sample((torch.randn(2, 4, 4),), around=bounded)
         yield Sample((torch.randn(2, 4, 4),), {"hermitian": True}, around=symmetrical)
         yield Sample((torch.randn(3, 5, 2),), dynamic={0: {0: "batch"}})
 
 
-def flattened(op: Any, matrix: torch.Tensor, **kwargs: Any) -> Any:
-    """The operator on a matrix of rank 2."""
-    return op(matrix[:, :2] @ (matrix[:2, :] + 2 * torch.eye(2, 4)), **kwargs)
+def flattened(op: Any, matrix: torch.Tensor) -> Any:
+    """The operator on a matrix of rank 2, whose other singular values are rounding."""
+    flat = matrix[:, :2] @ (matrix[:2, :].tanh() + 2 * torch.eye(2, 4))
+    return op(flat, rtol=torch.full((), 1e-6, dtype=matrix.dtype))
+
+
+def bounded(op: Any, matrix: torch.Tensor) -> Any:
+    """The operator with both bounds, an absolute one for each matrix of the batch."""
+    absolute = torch.arange(2, dtype=matrix.dtype) / 4
+    return op(matrix.tanh() + 3 * torch.eye(4), atol=absolute, rtol=torch.full((), 0.125))
 
 
 def symmetrical(op: Any, matrix: torch.Tensor, **kwargs: Any) -> Any:
