@@ -48,5 +48,11 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
 
 
 @functools.cache
+def functions() -> Mapping[Any, Callable[..., Any]]:
+    """What stands in for functions of torch while a module is traced."""
+    return {function: one.decompose for one in translations().values() for function in one.functions}
+
+
+@functools.cache
 def _own() -> Mapping[Any, Callable[..., Any]]:
     return {op: one.decompose for one in translations().values() for target in one.targets for op in overloads(target)}

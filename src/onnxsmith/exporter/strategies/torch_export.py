@@ -14,12 +14,13 @@ from torch.export import Dim, ExportedProgram
 
 from onnxsmith.causes._text import line_in, sentence
 from onnxsmith.causes.base import recognise
+from onnxsmith.exporter.calls import InPlaceOf
 from onnxsmith.exporter.flat import Flat, own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch, watching
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
-from onnxsmith.exporter.translating import translating
+from onnxsmith.exporter.translating import functions, translating
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 from onnxsmith.sources.factory import user_line
@@ -56,9 +57,10 @@ class TorchExport(Strategy):
             watching(names) as watch,
         ):
             try:
-                exported = torch.export.export(
-                    Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
-                )
+                with InPlaceOf(functions() if self.own else {}):
+                    exported = torch.export.export(
+                        Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
+                    )
             except Exception as error:
                 raise _explain_capture(error, program, watch) from error
             try:

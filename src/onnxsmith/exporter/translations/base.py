@@ -35,6 +35,9 @@ class Translation(ABC):
 
     targets: ClassVar[tuple[str, ...]]
     """`aten::cdist` for every overload of an operator, `aten::max.dim` for one."""
+    functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
+    """Functions of torch (`torch.cov`, `torch.Tensor.cov`) whose call tracing does not get through: they are written
+    so before it, with the arguments of the call."""
 
     @abstractmethod
     def decompose(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,24 @@
+"""Calls of torch's functions that tracing itself cannot get through: they are written in others before it sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch.overrides import TorchFunctionMode
+
+
+class InPlaceOf(TorchFunctionMode):
+    """Inside, a function of `table` is what the table has in its place, but where that gives `NotImplemented`."""
+
+    def __init__(self, table: Mapping[Any, Callable[..., Any]]) -> None:
+        super().__init__()
+        self._table = table
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        own = self._table.get(func)
+        if own is not None:
+            found = own(*args, **(kwargs or {}))
+            if found is not NotImplemented:
+                return found
+        return func(*args, **(kwargs or {}))
