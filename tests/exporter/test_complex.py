@@ -9,6 +9,7 @@ import torch
 
 import onnxsmith
 from onnxsmith.report.base import Verdict
+from onnxsmith.report.parts.capture import Capture
 
 INSIDE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "pad": lambda z: torch.fft.fft(z, n=11),
@@ -35,3 +36,17 @@ def test_complex_numbers_inside_of_a_model(name: str) -> None:
     torch.manual_seed(0)
     result = onnxsmith.export(Inside(INSIDE[name]), torch.randn(3, 5), strategy="torch-export")
     assert result.report.verdict is Verdict.DONE
+
+
+class Spectrum(torch.nn.Module):
+    def forward(self, z: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return z * 2 + 1j, z.abs() + x, torch.fft.ifft(z)
+
+
+def test_complex_inputs_and_outputs_are_pairs_of_reals() -> None:
+    args = (torch.randn(3, 4, dtype=torch.complex64), torch.randn(3, 4))
+    result = onnxsmith.export(Spectrum(), args, dynamic={"z": {0: "n"}, "x": {0: "n"}}, strategy="torch-export")
+    assert result.ok
+    part = result.report.part(Capture)
+    assert [port.shape for port in part.inputs] == [("n", 4, 2), ("n", 4)]
+    assert [port.shape for port in part.outputs] == [("n", 4, 2), ("n", 4), ("n", 4, 2)]

@@ -208,3 +208,12 @@ def test_a_feed_says_how_it_came_about() -> None:
     feed = generator(port).feed({"n": 2}, seed=3, spread="unit", chosen={"x": 1})
     assert isinstance(feed, Feed)
     assert (feed.label, feed.sizes) == ("n=2, x:=1, seed 3, unit", {"n": 2})
+
+
+def test_examples_of_the_largest_numbers_are_followed() -> None:
+    port = Port("x", "double", (100,))
+    example = np.array([1.7e308, -1.6e308, 0.0, 1e-310])
+    feed = Generator(Signature((port,), ()), examples={"x": example}).feed({}, seed=0)
+    values = feed.values["x"]
+    assert np.isfinite(values).all()
+    assert np.abs(values).max() > 1e307

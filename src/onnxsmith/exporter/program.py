@@ -57,9 +57,10 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
     found = [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
     names = _asked(found, input_names)
     axes = _spread(axes, [name for name in names if name is not None])
-    inputs = [_port(name, leaf, axes) for name, leaf in zip(names, leaves, strict=True) if name is not None]
+    reals = [_real(leaf) for leaf in leaves]
+    inputs = [_port(name, leaf, axes) for name, leaf in zip(names, reals, strict=True) if name is not None]
     _check_axes(axes, inputs)
-    example = {name: to_array(leaf) for name, leaf in zip(names, leaves, strict=True) if name is not None}
+    example = {name: to_array(leaf) for name, leaf in zip(names, reals, strict=True) if name is not None}
     _check_sizes(inputs, example)
     outputs, results = _outputs(model, leaves, spec, output_names, list(example))
     program = TorchProgram(
@@ -67,11 +68,21 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
         signature=Signature(tuple(inputs), tuple(outputs)),
         leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         names=names,
-        rebuild=lambda values: pytree.tree_unflatten(values, spec),
-        leaves_of=objects.leaves,
+        rebuild=lambda values: pytree.tree_unflatten(list(map(_like, values, leaves)), spec),
+        leaves_of=lambda result: [_real(leaf) for leaf in objects.leaves(result)],
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     return Built(program, example, arguments, results)
+
+
+def _real(leaf: Any) -> Any:
+    """A complex tensor as ONNX has it: real and imaginary part along a last axis of 2. Everything else as it is."""
+    return torch.view_as_real(leaf.resolve_conj()) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else leaf
+
+
+def _like(value: Any, leaf: Any) -> Any:
+    """The value as the module takes it: complex where the example's leaf is."""
+    return torch.view_as_complex(value) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else value
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -217,7 +228,7 @@ def _outputs(
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
     names = list(asked or own)
-    ports = [Port(name, dtype_name(leaf.dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
+    ports = [Port(name, dtype_name(_real(leaf).dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
     return ports, dict(zip(names, own, strict=True))
 
 

@@ -109,7 +109,9 @@ class Generator:
             wide = example.astype(np.float64)
             wide = wide[np.isfinite(wide)]
             if wide.size and wide.min() < wide.max():
-                drawn: Array = np.clip(rng.normal(wide.mean(), wide.std(), shape), wide.min(), wide.max())
+                peak = np.abs(wide).max()  # squares of the largest numbers are none
+                wide = wide / peak
+                drawn: Array = np.clip(rng.normal(wide.mean(), wide.std(), shape), wide.min(), wide.max()) * peak
                 return drawn
         if spread == "normal":
             return np.asarray(rng.standard_normal(shape))
