@@ -82,7 +82,7 @@ def _real(leaf: Any) -> Any:
 
 def _like(value: Any, leaf: Any) -> Any:
     """The value as the module takes it: complex where the example's leaf is."""
-    return torch.view_as_complex(value) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else value
+    return torch.view_as_complex(value.contiguous()) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else value
 
 
 def dtype_name(dtype: torch.dtype) -> str:
