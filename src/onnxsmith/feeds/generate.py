@@ -111,8 +111,10 @@ class Generator:
             if wide.size and wide.min() < wide.max():
                 peak = np.abs(wide).max()  # squares of the largest numbers are none
                 wide = wide / peak
-                drawn: Array = np.clip(rng.normal(wide.mean(), wide.std(), shape), wide.min(), wide.max()) * peak
-                return drawn
+                low, high = wide.min(), wide.max()
+                drawn: Array = np.asarray(rng.normal(wide.mean(), wide.std(), shape))
+                outside = (drawn < low) | (drawn > high)  # drawn again, not cut off: equal numbers have no order
+                return np.asarray(np.where(outside, rng.uniform(low, high, shape), drawn) * peak)
         if spread == "normal":
             return np.asarray(rng.standard_normal(shape))
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)

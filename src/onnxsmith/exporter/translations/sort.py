@@ -12,7 +12,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Sort(Translation):
-    """Values and where they were. Always stable, as PyTorch's own sort on a CPU is."""
+    """Values and where they were. Always stable, which PyTorch's own is only when it is asked: where equal elements
+    were may differ from it in a long row."""
 
     targets = ("aten::sort", "aten::sort.stable")
 
