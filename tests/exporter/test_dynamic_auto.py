@@ -73,3 +73,40 @@ def test_hints_and_gaps() -> None:
     for wrong in ([{0: "a"}, {0: "b"}], {"x": 3}, {"x": {0: 2 * Dim("n")}}):
         with pytest.raises(OnnxsmithError):
             parse(wrong, ["a"])
+
+
+def test_batch_is_the_axis_whose_entries_go_each_by_itself() -> None:
+    assert shapes(nn.GRU(3, 2), torch.rand(4, 2, 3)) == {"input": ("input.0", "batch", 3)}
+    assert shapes(nn.GRU(3, 2, batch_first=True), torch.rand(4, 2, 3)) == {"input": ("batch", "input.1", 3)}
+
+
+class DoublesUntil(nn.Module):
+    """Its loop goes by the sum of everything."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + int(x.sum() * 0)
+        while y.sum() < 100:
+            y = y * 2
+        return y
+
+
+def test_what_no_trace_follows_at_any_size_is_tried_with_fewer_axes_and_told() -> None:
+    from onnxsmith.exporter.openness import Probed
+
+    probed = Probed(((("x", 0),), (("x", 1),), (("y", 0),)), (("x", 0),))
+    assert probed.fewer().symbols == ["batch"]
+    assert probed.fewer().fewer().symbols == []
+    assert probed.without([("x", 0)]).fewer().symbols == ["y.0"]
+    with pytest.raises(OnnxsmithError, match="forward/"):
+        onnxsmith.export(DoublesUntil(), (torch.rand(4, 2),), dynamic="auto", strategy="torch-export")
+
+
+def test_diagnose_takes_the_same_axes_as_export() -> None:
+    from onnxsmith.report.parts.diagnosis import Diagnosis
+
+    net = nn.Linear(4, 2)
+    for dynamic in ("auto", [{0: "batch"}], [(Dim("batch"), None)]):
+        found = onnxsmith.diagnose(net, (torch.rand(3, 4),), dynamic=dynamic)
+        assert [(axis.port, axis.axis, axis.name) for axis in found.report.part(Diagnosis).axes] == [
+            ("input", 0, "batch")
+        ]

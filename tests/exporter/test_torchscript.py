@@ -138,3 +138,35 @@ def test_plain_torch_takes_over_from_a_translation_that_is_wrong(monkeypatch: py
     result = onnxsmith.export(nn.ReLU(), (torch.rand(2, 3) - 0.5,))
     assert result.ok
     assert "without translations" in result.report.part(Capture).how
+
+
+class ThreeRows(nn.Module):
+    """Compiling it keeps its loop; it takes one size only."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x
+        while bool(y.sum() < 100.0):
+            y = y + 1
+        if x.shape[1] != 4:
+            raise ValueError("four columns")
+        return y
+
+
+def test_a_trace_of_one_size_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(OnnxsmithError):
+        onnxsmith.export(ThreeRows(), (torch.rand(3, 4),), output=tmp_path / "m.onnx", dynamic={"x": {1: "n"}})
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_verification_no_trace_takes_over(tmp_path: Path) -> None:
+    with pytest.raises(OnnxsmithError, match="not tried without verification"):
+        onnxsmith.export(
+            torch.jit.script(nn.Linear(2, 3)), (torch.rand(4, 2),), output=tmp_path / "m.onnx", verify=False
+        )
+    assert not list(tmp_path.iterdir())
+    assert (
+        onnxsmith.export(
+            torch.jit.script(nn.Linear(2, 3)), (torch.rand(4, 2),), verify=False, strategy="torchscript"
+        ).path
+        is None
+    )

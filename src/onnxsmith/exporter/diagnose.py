@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.exporter.dynamic import Dynamic, parse
+from onnxsmith.exporter.dynamic import Dynamic
 from onnxsmith.exporter.export import _model
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.problem import OnnxsmithError, Problem
@@ -80,15 +80,17 @@ def _case(job: Any) -> Case:
     from onnxsmith.exporter import linting
     from onnxsmith.exporter import program as programs
     from onnxsmith.exporter.observing import observe
+    from onnxsmith.exporter.openness import asked
     from onnxsmith.exporter.probes.base import Case
 
-    axes = parse(job.settings.dynamic)
     built: programs.Built | None = None
     refused: Problem | None = None
     with stage("run eagerly"):
         seen = observe(job.torch_model)
         try:
-            built = programs.build(job.torch_model, axes)
+            built = programs.build(job.torch_model, {})
+            axes = asked(job.settings.dynamic, built)
+            built = programs.build(job.torch_model, axes) if axes else built
         except OnnxsmithError as error:
             refused = error.problem
     with stage("read the source"):
@@ -144,10 +146,4 @@ def _became(frozen: Any) -> str:
 
 
 def _ways(case: Case) -> list[tuple[str, str]]:
-    found = []
-    for way in case.ways:
-        if way.problem is not None:
-            found.append((way.strategy.title, f"{way.problem.what}: {way.problem.why}".removesuffix(": ")))
-        else:
-            found.append((way.strategy.title, "agrees with the module" if way.good else "gives other results"))
-    return found
+    return [(way.strategy.title, "agrees with the module" if way.agrees else way.failure) for way in case.ways]

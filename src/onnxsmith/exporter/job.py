@@ -21,12 +21,12 @@ from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
-from onnxsmith.exporter import dynamic as dynamic_axes
-from onnxsmith.exporter import plugins
+from onnxsmith.exporter import openness, plugins
 from onnxsmith.exporter import program as programs
+from onnxsmith.exporter.dynamic import is_auto
 from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.freezing import FrozenAxisError
-from onnxsmith.exporter.openness import Probed, probe
+from onnxsmith.exporter.openness import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import Feed, Generator
@@ -64,7 +64,7 @@ def evaluating(module: Any) -> Iterator[bool]:
 
 
 @dataclass(frozen=True)
-class _Made:
+class Made:
     """What one strategy came to."""
 
     graph: capturing.Graph
@@ -73,6 +73,23 @@ class _Made:
     dropped: tuple[str, ...]
     verification: Verification
     written: Written
+
+
+@dataclass(frozen=True)
+class Try:
+    """A strategy, and what it came to: what it made, which agrees with the module or does not, or its problem."""
+
+    strategy: Strategy
+    made: Made | None = None
+    error: OnnxsmithError | None = None
+    agrees: bool = False
+
+    @property
+    def failure(self) -> str:
+        """In a line, why it did not come to a graph that agrees."""
+        if self.error is None:
+            return "its graph gives other results than the module"
+        return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
 
 
 @dataclass
@@ -89,10 +106,10 @@ class Job:
         """Does it; `clock` is the running one, for the report."""
         with stage("run eagerly"):
             built = self._built({})
-            if not dynamic_axes.is_auto(self.settings.dynamic):
-                self._axes = dynamic_axes.parse(self.settings.dynamic, list(built.example))
+            if not is_auto(self.settings.dynamic):
+                self._axes = openness.asked(self.settings.dynamic, built)
                 built = self._built(self._axes) if self._axes else built
-        if dynamic_axes.is_auto(self.settings.dynamic):
+        if is_auto(self.settings.dynamic):
             built, made, failures = self._as_open_as_can_be(built, output)
         else:
             made, failures = self._first_that_agrees(built, output)
@@ -106,67 +123,72 @@ class Job:
 
     def _as_open_as_can_be(
         self, fixed: programs.Built, output: str | Path | BinaryIO | None
-    ) -> tuple[programs.Built, _Made, tuple[str, ...]]:
+    ) -> tuple[programs.Built, Made, tuple[str, ...]]:
         """With every axis dynamic that the module moves and a graph can follow; the others are told of."""
         with stage("probe"):
-            probed = probe(fixed)
+            probed = openness.probe(fixed)
         told: list[str] = []
         while True:
             self._axes = probed.axes
             built = self._built(self._axes)
             try:
                 made, failures = self._first_that_agrees(built, output)
-            except FrozenAxisError as error:
-                left = probed.without(error.axes)
-                if left == probed or not error.axes:
+            except OnnxsmithError as error:
+                if not probed.groups or error.problem.id.startswith("save/"):
                     raise
-                told.append(f"{error.problem.what} ({error.problem.where or 'no line known'}): it is left fixed")
+                frozen = error.axes if isinstance(error, FrozenAxisError) else ()
+                left = probed.without(frozen)
+                left = left if left != probed else probed.fewer()
+                told.append(_left_fixed(probed, left, error.problem))
                 probed = left
                 continue
             if not made.verification.equal and self.settings.verify and probed.groups:
-                told.append(f"dynamic {', '.join(map(str, probed.symbols))}: the graph differs, so all axes are fixed")
-                probed = Probed(())
+                left = probed.fewer()
+                told.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
+                probed = left
                 continue
             return built, replace(made, graph=replace(made.graph, notes=(*told, *made.graph.notes))), failures
 
     def _first_that_agrees(
         self, built: programs.Built, output: str | Path | BinaryIO | None
-    ) -> tuple[_Made, tuple[str, ...]]:
+    ) -> tuple[Made, tuple[str, ...]]:
         """What the first strategy made whose graph agrees with the module, and why those before it did not. When none
         agrees, it is what the first one had to say: its graph, which differs, or its problem, which is raised."""
-        failures: list[str] = []
-        first: _Made | OnnxsmithError | None = None
-        problems: list[Problem] = []
+        tries = list(self.tries(built, output))
+        failures = tuple(f"{one.strategy.title}: {one.failure}" for one in tries)
+        last, first = tries[-1], tries[0]
+        if last.agrees:
+            assert last.made is not None
+            return last.made, failures[:-1]
+        if first.made is not None:
+            return first.made, failures[1:]
+        assert first.error is not None
+        said = first.error.problem
+        if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
+            raise first.error
+        raise OnnxsmithError(replace(said, why=f"{said.why} (tried as well: {'; '.join(failures[1:])})"))
+
+    def tries(self, built: programs.Built, output: str | Path | BinaryIO | None) -> Iterator[Try]:
+        """Each strategy that is worth it and what it came to, up to the first whose graph agrees with the module."""
+        before: list[Problem] = []
         for strategy in capturing.strategies(self.settings.strategy):
-            if self.settings.strategy is None and not strategy.is_worth_it(problems):
+            if self.settings.strategy is None and not strategy.is_worth_it(before):
                 continue
             try:
+                if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):
+                    raise _needs_verification(strategy)
                 made = self.make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise
-                first = first or error
-                problems.append(error.problem)
-                failures.append(f"{strategy.title}: {error.problem.what}: {error.problem.why}".removesuffix(": "))
+                before.append(error.problem)
+                yield Try(strategy, error=error)
                 continue
-            unseen = [] if strategy.follows_sizes else _at_one_size(made.verification)
-            if unseen and isinstance(first, OnnxsmithError):
-                failures.append(f"{strategy.title}: {', '.join(unseen)} was seen at one size only, which shows nothing")
-                continue
+            yield Try(strategy, made, agrees=made.verification.equal or not self.settings.verify)
             if made.verification.equal or not self.settings.verify:
-                return made, tuple(failures)
-            first = first or made
-            failures.append(f"{strategy.title}: its graph gives other results than the module")
-        if isinstance(first, _Made):
-            return first, tuple(failures[1:])
-        assert first is not None
-        others = "; ".join(failures[1:])
-        if isinstance(first, FrozenAxisError):
-            raise first
-        said = first.problem
-        raise OnnxsmithError(replace(said, why=f"{said.why} (tried as well: {others})") if others else said)
+                return
 
-    def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> _Made:
+    def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
         """What one strategy comes to; its graph may differ from the module."""
         with stage("capture"):
             graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
@@ -184,25 +206,27 @@ class Job:
                 model, simplification = simplified(graph.model)
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model)
-        verification, written = self._deliver(built, model, output)
-        return _Made(graph, model, simplification, dropped, verification, written)
+        verification, written = self._deliver(strategy, built, model, output)
+        return Made(graph, model, simplification, dropped, verification, written)
 
     def _deliver(
-        self, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
+        self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
     ) -> tuple[Verification, Written]:
         if output is None:
             check(plugins.runnable(model), where="the exported model")
-            return self._verify(built, model), Written({}, "no output was asked for")
+            return self._verify(strategy, built, model), Written({}, "no output was asked for")
         if isinstance(output, str | Path):
             with staged(output) as target:
-                return self._write(built, model, target)
+                return self._write(strategy, built, model, target)
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, staged(Path(folder) / "model.onnx") as target:
-            verification, written = self._write(built, model, target)
+            verification, written = self._write(strategy, built, model, target)
             if written.files:
                 written = Written({"the given file": output.write(target.target.read_bytes())})
             return verification, written
 
-    def _write(self, built: programs.Built, model: ir.Model, target: Stage) -> tuple[Verification, Written]:
+    def _write(
+        self, strategy: Strategy, built: programs.Built, model: ir.Model, target: Stage
+    ) -> tuple[Verification, Written]:
         """Writes aside, verifies that very file (before its weights are left out, where they are; with the functions of
         plugins, which only some runtime has), then commits."""
         bare = plugins.bare(model) if plugins.has_plugins(model) else model
@@ -210,7 +234,7 @@ class Job:
             with stage("save"):
                 target.write(bare, external_data=self.settings.external_data)
                 check(load(target.path), where="the exported model")
-        verification = self._verify(built, target.path if self.settings.weights and bare is model else model)
+        verification = self._verify(strategy, built, target.path if self.settings.weights and bare is model else model)
         if self.settings.verify and not verification.equal:
             return verification, Written({}, "the exported model differs from the torch module")
         with stage("save"):
@@ -224,7 +248,7 @@ class Job:
                 files = replace(files, files={**files.files, **files_written(reference.commit()).files})
         return verification, files
 
-    def _verify(self, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+    def _verify(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):
             candidate = plugins.runnable(candidate)
         if not self.settings.verify:
@@ -241,7 +265,10 @@ class Job:
         with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
             reference = Side("PyTorch, eager, on the CPU", a)
             exported = Side(f"the exported model on {name} ({b.provider})", _with_dropped(b, program.signature))
-            return verify(reference, exported, plan, roundings(inferred), arbiter)
+            found = verify(reference, exported, plan, roundings(inferred), arbiter)
+        if self.settings.strategy is None and not strategy.follows_sizes:
+            _check_moved(found, program.signature)
+        return found
 
     def _record(self, model: ir.Model) -> None:
         """What was asked for goes into the file, so that it can be asked for again."""
@@ -255,7 +282,7 @@ class Job:
         model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
         model.metadata_props["onnxsmith.version"] = __version__
 
-    def _captured(self, made: _Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
+    def _captured(self, made: Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
         graph, model = made.graph, made.model
         interface = signature(model)
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
@@ -283,7 +310,7 @@ class Job:
             tried=failures,
         )
 
-    def _result(self, parts: tuple[Part, ...], made: _Made) -> Result:
+    def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
         verification, written = made.verification, made.written
         report = Report(
             command="export",
@@ -297,8 +324,34 @@ class Job:
         return Result(report, model if report.verdict is Verdict.DONE else None, path)
 
 
-def _at_one_size(verification: Verification) -> list[str]:
-    return [symbol for symbol, seen in (verification.sizes or {}).items() if len(seen) < 2]
+def _check_moved(verification: Verification, given: Signature) -> None:
+    """Refuses a trace of one size that was not held to the module at another."""
+    still = [symbol for symbol, seen in (verification.sizes or {}).items() if len(seen) < 2]
+    if not still:
+        return
+    said = Problem(
+        "export/frozen-axis",
+        f"the trace was checked at one size of {', '.join(still)} only",
+        why="such a trace has what it saw at the example's sizes; only a run at others shows that it follows",
+        fix="leave that axis out of --dynamic, or give an example that lets it move; or accept it with --strategy",
+    )
+    named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
+    raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])
+
+
+def _needs_verification(strategy: Strategy) -> OnnxsmithError:
+    return problem(
+        "export/unverified-trace",
+        f"{strategy.title} is not tried without verification",
+        why="it fixes what it sees in the example, and only the check at other values and sizes shows where",
+        fix="leave out --no-verify, or ask for it with --strategy",
+    )
+
+
+def _left_fixed(probed: Probed, left: Probed, found: Problem) -> str:
+    """What is told of the axes that are not dynamic any more."""
+    lost = ", ".join(symbol for symbol in probed.symbols if symbol not in left.symbols)
+    return f"{lost} left fixed: {found.what}" + (f" ({found.where})" if found.where else "")
 
 
 def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:

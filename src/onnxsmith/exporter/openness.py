@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from onnxsmith.exporter.dynamic import Dynamic, is_auto, parse
 from onnxsmith.exporter.program import Axes, Built
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import OnnxsmithError
@@ -21,31 +22,48 @@ _STEPS = (1, 2, 4, 8, 16, 32)
 
 @dataclass(frozen=True)
 class Probed:
-    """Axes that move, in groups that move together; the others are fixed by the module."""
+    """Axes that move, in groups that move together; the others are fixed by the module. `batch` is the group along
+    which the module treats each entry by itself, if there is one such."""
 
     groups: tuple[tuple[Axis, ...], ...]
+    batch: tuple[Axis, ...] = ()
 
     @property
     def axes(self) -> Axes:
-        """As `--dynamic` would name them: `batch` when a group is the first axis of every input in it."""
+        """As `--dynamic` would name them: `batch`, or after the first axis of each group (`x.1`)."""
         found: dict[str, dict[int, str]] = {}
-        for group in self.groups:
+        for group, symbol in zip(self.groups, self.symbols, strict=True):
             for name, axis in group:
-                found.setdefault(name, {})[axis] = self._symbol(group)
+                found.setdefault(name, {})[axis] = symbol
         return found
 
     @property
     def symbols(self) -> list[str]:
         """The name of each group."""
-        return [self._symbol(group) for group in self.groups]
-
-    def _symbol(self, group: Sequence[Axis]) -> str:
-        first = [g for g in self.groups if all(axis == 0 for _, axis in g)]
-        return "batch" if first == [group] else f"{group[0][0]}.{group[0][1]}"
+        return ["batch" if group == self.batch else f"{group[0][0]}.{group[0][1]}" for group in self.groups]
 
     def without(self, axes: Sequence[Axis]) -> Probed:
         """Without the groups that hold one of `axes`."""
-        return Probed(tuple(group for group in self.groups if not set(group) & set(axes)))
+        return self._only(group for group in self.groups if not set(group) & set(axes))
+
+    def fewer(self) -> Probed:
+        """For a module that no graph follows, nobody knows for which axis: the batch alone, or the first axes, or
+        none."""
+        batch = [group for group in self.groups if group == self.batch]
+        first = batch or [group for group in self.groups if all(axis == 0 for _, axis in group)]
+        return self._only(first if len(first) < len(self.groups) else ())
+
+    def _only(self, groups: Iterable[tuple[Axis, ...]]) -> Probed:
+        return Probed(tuple(groups), self.batch)
+
+
+def asked(dynamic: Dynamic, built: Built) -> Axes:
+    """The axes that were asked for, for the inputs of `built`, whose axes are all fixed; `auto` asks the module.
+
+    Raises:
+        OnnxsmithError: `export/dynamic-syntax`.
+    """
+    return probe(built).axes if is_auto(dynamic) else parse(dynamic, list(built.example))
 
 
 def probe(built: Built) -> Probed:
@@ -68,7 +86,33 @@ def probe(built: Built) -> Probed:
                 stuck.setdefault(example[axis[0]].shape[axis[1]], []).append(axis)
         for axes in stuck.values():
             groups += _together(session, example, axes)
-    return Probed(tuple(groups))
+        batches = [group for group in groups if _is_batch(session, example, group)]
+    first = [group for group in batches if all(axis == 0 for _, axis in group)]
+    return Probed(tuple(groups), next(iter([*first, *batches]), ()))
+
+
+def _is_batch(session: Session, example: Mapping[str, Any], group: Sequence[Axis]) -> bool:
+    """Whether every output follows when the entries of `group` come in the opposite order, as it is for a batch; along
+    time it is not."""
+    feed = longer(example, group, 1)
+    turned = {**feed, **{name: np.flip(feed[name], axis).copy() for name, axis in group}}
+    try:
+        plain, other = session.run(feed), session.run(turned)
+    except OnnxsmithError:
+        return False
+    count = feed[group[0][0]].shape[group[0][1]]
+    return all(isinstance(array, np.ndarray) and _follows(array, other[name], count) for name, array in plain.items())
+
+
+def _follows(plain: np.ndarray[Any, Any], turned: Any, count: int) -> bool:
+    return any(size == count and _alike(np.flip(plain, axis), turned) for axis, size in enumerate(plain.shape))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Up to what another order of additions makes of float32; nothing hangs on it but a name."""
+    if a.shape != b.shape or not np.issubdtype(a.dtype, np.floating):
+        return bool(np.array_equal(a, b))
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True))
 
 
 def _together(session: Session, example: Mapping[str, Any], axes: list[Axis]) -> Iterator[tuple[Axis, ...]]:

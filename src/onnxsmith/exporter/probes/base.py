@@ -9,30 +9,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from onnxsmith.exporter import capture, probing
-from onnxsmith.exporter.job import Job
+from onnxsmith.exporter.job import Job, Try
 from onnxsmith.exporter.linting import Suspicion
 from onnxsmith.exporter.observing import Seen
 from onnxsmith.exporter.program import Built
-from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.parts.diagnosis import Finding
-from onnxsmith.report.parts.verification import Verification
 from onnxsmith.sources.factory import TorchModel
-
-
-@dataclass(frozen=True)
-class Way:
-    """What one strategy came to: a verified graph, a graph that differs, or a problem."""
-
-    strategy: Strategy
-    graph: capture.Graph | None = None
-    verification: Verification | None = None
-    problem: Problem | None = None
-
-    @property
-    def good(self) -> bool:
-        """Whether its graph agrees with the module."""
-        return self.verification is not None and self.verification.equal
 
 
 @dataclass
@@ -75,34 +58,22 @@ class Case:
         return probing.trace(self.built.program, self.example, open_)
 
     @cached_property
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[Try]:
         """What each strategy came to, until one is good."""
-        ways: list[Way] = []
-        if self.built is None:
-            return ways
-        for strategy in capture.strategies(None):
-            try:
-                made = self.job.make(strategy, self.built, None)
-            except OnnxsmithError as error:
-                ways.append(Way(strategy, problem=error.problem))
-                continue
-            ways.append(Way(strategy, made.graph, made.verification))
-            if ways[-1].good:
-                break
-        return ways
+        return list(self.job.tries(self.built, None)) if self.built is not None else []
 
     @property
     def good(self) -> bool:
         """Whether some way leads to a graph that agrees with the module."""
-        return any(way.good for way in self.ways)
+        return any(way.agrees for way in self.ways)
 
     @property
     def open(self) -> bool:
         """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it."""
         return any(
-            way.good
-            and way.verification is not None
-            and all(len((way.verification.sizes or {}).get(name, ())) > 1 for name in self.symbols)
+            way.agrees
+            and way.made is not None
+            and all(len((way.made.verification.sizes or {}).get(name, ())) > 1 for name in self.symbols)
             for way in self.ways
         )
 

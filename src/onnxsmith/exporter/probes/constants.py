@@ -23,9 +23,9 @@ class Constants(Probe):
         if case.built is None:
             return
         for way in case.ways:
-            if way.graph is None:
+            if way.made is None:
                 continue
-            for name in _unreached(way.graph.model):
+            for name in _unreached(way.made.graph.model):
                 if self._matters(case, name):
                     yield self._finding(case, name)
             return

@@ -26,7 +26,7 @@ class Ways(Probe):
             return
         stops = [one for one in case.found if one.weight is not Weight.NOTE]
         for way in case.ways[:1]:
-            found = [way.problem] if way.problem else list(problems(way.verification)) if way.verification else []
+            found = [way.error.problem] if way.error else list(problems(way.made.verification)) if way.made else []
             for problem in found:
                 told = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
                 if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or told:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
@@ -162,7 +164,8 @@ def _explain_translation(error: Exception) -> OnnxsmithError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model."""
+    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
+    trace stops, it prints the part of the graph that it has."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "torch")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -170,7 +173,8 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            with contextlib.redirect_stderr(io.StringIO()):
+                yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
