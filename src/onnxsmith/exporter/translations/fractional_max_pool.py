@@ -21,6 +21,7 @@ class FractionalMaxPool(Translation):
         axes = random_samples.shape[-1]
         kernel, counts = (list(v) * axes if len(v) == 1 else list(v) for v in (kernel_size, output_size))
         batched = x if x.dim() == axes + 2 else x.unsqueeze(0)
+        random_samples = random_samples if x.dim() == axes + 2 else random_samples[:1]  # PyTorch takes the first
         sizes = batched.shape[2:]
         batch = list(batched.shape[:2])
         read = batched
@@ -53,6 +54,9 @@ class FractionalMaxPool(Translation):
                 yield Sample((torch.randn(2, 3, *(8, 9, 7)[:axes]), *call), {}, target)
             yield Sample(
                 (torch.randn(3, *(8, 9, 7)[:axes]), [2] * axes, [3] * axes, torch.rand(1, 3, axes)), {}, target
+            )
+            yield Sample(
+                (torch.randn(3, *(8, 9, 7)[:axes]), [2] * axes, [3] * axes, torch.rand(2, 3, axes)), {}, target
             )
             call = ([2] * axes, [3] * axes, torch.rand(2, 3, axes))
             dynamic = {0: {0: "n"}, 1: {0: "n"}}
