@@ -57,7 +57,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         OnnxsmithError: the strategy's problem; `export/frozen-axis` when an axis that was
             asked to be dynamic is a constant in the graph; `export/opset` when the opset cannot be had.
     """
-    roomy, grown = _grow(program, example)
+    roomy, how_grown = grown(program, example)
     captured = strategy.capture(program, roomy, asked_opset)
     model = captured.model
     _check_ports(model, program.signature)
@@ -79,21 +79,21 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         how=captured.how,
         opset_how=how,
         sizes=sizes(program.signature, roomy),
-        notes=(*grown, *_limits(bounds), *captured.notes),
+        notes=(*how_grown, *_limits(bounds), *captured.notes),
         fixed=captured.fixed,
     )
 
 
-def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
+def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
     """An example whose dynamic axes are at least 2 long: torch takes sizes 0 and 1 for constants of the model."""
     now = sizes(program.signature, example)
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
         return dict(example), ()
-    grown = {port.name: _repeat(example[port.name], port, {**now, **small}) for port in program.signature.inputs}
+    made = {port.name: _repeat(example[port.name], port, {**now, **small}) for port in program.signature.inputs}
     with TorchEager().prepare(program) as session:
         try:
-            session.run(grown)
+            session.run(made)
         except OnnxsmithError as error:
             raise problem(
                 "export/frozen-axis",
@@ -103,7 +103,7 @@ def _grow(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
                 fix="leave that axis out of --dynamic, or give an example of a size that the model takes, 2 or more",
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
-    return grown, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
+    return made, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
 
 
 def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:

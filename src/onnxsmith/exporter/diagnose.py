@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.dynamic import Dynamic
-from onnxsmith.exporter.export import _model
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report, Verdict
@@ -15,6 +14,7 @@ from onnxsmith.report.parts.diagnosis import Axis, Diagnosis, Finding, Weight
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.sources import factory
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.probes.base import Case
@@ -50,7 +50,7 @@ def diagnose(
 
     with Clock() as clock:
         with stage("load"):
-            target, torch_model = _model(model, args, kwargs)
+            target, torch_model = factory.resolve(model, args, kwargs)
             torch_model = with_inputs(torch_model, inputs)
         with evaluating(torch_model.module) as was_training:
             memory = Memory(torch_model.module)

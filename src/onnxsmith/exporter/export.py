@@ -76,7 +76,7 @@ def export(
     with Clock() as clock:
         with stage("load"):
             if task is None:
-                target, torch_model = _model(model, args, kwargs)
+                target, torch_model = factory.resolve(model, args, kwargs)
             else:
                 target, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
@@ -101,21 +101,3 @@ def _pretrained(
         torch_model = replace(torch_model, args=tuple(args), kwargs=dict(kwargs or {}))
         dynamic = {name: axes for name, axes in dynamic.items() if name in (kwargs or {})}
     return str(model), torch_model, chosen if chosen.dynamic else replace(chosen, dynamic=dynamic)
-
-
-def _model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, factory.TorchModel]:
-    if isinstance(model, str):
-        loaded = factory.load(model)
-        if args or kwargs:
-            loaded = factory.TorchModel(loaded.module, tuple(args), dict(kwargs or {}))
-        return model, loaded
-    if not factory.is_module(model) or isinstance(model, type):
-        raise problem(
-            "export/target-factory",
-            f"{type(model).__module__}.{type(model).__qualname__} is not a torch module",
-            fix="pass a torch.nn.Module, or a target such as 'file.py:factory'",
-        )
-    if not isinstance(args, tuple | list):
-        args = (args,)
-    given = bool(args or kwargs)
-    return type(model).__qualname__, factory.TorchModel(model, tuple(args), dict(kwargs or {}), given)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.sources.factory import is_installed
+from onnxsmith.sources.factory import user_frame
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
 _CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
@@ -57,15 +57,7 @@ class Watch:
         replaced = _REPLACED.search(message)
         if replaced and replaced[1] in self._axes:
             tensor, axis = self._axes[replaced[1]]
-            self.frozen.append(Frozen(self.ports[tensor], axis, int(replaced[2]), _users(frame)))
-
-
-def _users(frame: FrameType | None) -> str:
-    while frame is not None:
-        if not is_installed(frame.f_code.co_filename):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
+            self.frozen.append(Frozen(self.ports[tensor], axis, int(replaced[2]), user_frame(frame)))
 
 
 class _Handler(logging.Handler):

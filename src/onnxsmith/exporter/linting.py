@@ -13,7 +13,7 @@ from onnxsmith.exporter.lint._patch import patches
 from onnxsmith.exporter.lint._reading import Call, IsUsers, Reader, nodes
 from onnxsmith.exporter.lint.base import Check, Code, Remark
 from onnxsmith.report.parts.diagnosis import Finding
-from onnxsmith.sources.factory import is_installed
+from onnxsmith.sources.factory import is_installed, place
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def read(
         remarks = list(_look(code))
         for suspicion in _suspicions(remarks, code):
             found.setdefault((suspicion.finding.problem.id, suspicion.finding.problem.where), suspicion)
-    return sorted(found.values(), key=lambda one: _place(one.finding.problem.where))
+    return sorted(found.values(), key=lambda one: place(one.finding.problem.where))
 
 
 def _look(code: Code) -> Iterator[Remark]:
@@ -78,8 +78,3 @@ def _suspicions(remarks: Sequence[Remark], code: Code) -> Iterable[Suspicion]:
         yield Suspicion(
             finding, remark.freezes, remark.anywhere, (statement.lineno, statement.end_lineno or statement.lineno)
         )
-
-
-def _place(where: str) -> tuple[str, int]:
-    file, _, line = where.rpartition(":")
-    return file, int(line)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxsmith.exporter.lint._reading import Call
 from onnxsmith.runtimes.torch_eager import Memory
-from onnxsmith.sources.factory import TorchModel, is_installed, user_line
+from onnxsmith.sources.factory import TorchModel, user_frame, user_line
 
 
 @dataclass
@@ -39,7 +38,7 @@ class _Dice(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.Tag.nondeterministic_seeded in func.tags and not _idle(func, args, kwargs or {}):
-            self._seen.drawn.append((str(func).removesuffix(".default"), _line(sys._getframe(1))))
+            self._seen.drawn.append((str(func).removesuffix(".default"), user_frame(sys._getframe(1))))
         return func(*args, **(kwargs or {}))
 
 
@@ -49,14 +48,6 @@ def _idle(func: Any, args: Any, kwargs: Any) -> bool:
     if "attention" in name:
         return not float(kwargs.get("dropout_p", 0.0) or 0.0)
     return "dropout" in name and args[-1] in (False, None)
-
-
-def _line(frame: FrameType | None) -> str:
-    while frame is not None:
-        if not is_installed(frame.f_code.co_filename):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
 
 
 def observe(model: TorchModel) -> Seen:

@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import torch
-from torch.export import Dim, ExportedProgram, _draft_export
+from torch.export import ExportedProgram, _draft_export
 from torch.export._draft_export import FailureType
 
 from onnxsmith.causes.base import recognise
-from onnxsmith.exporter.flat import Flat
-from onnxsmith.exporter.freezing import Frozen, Watch, watching
+from onnxsmith.exporter.freezing import Frozen, Watch
 from onnxsmith.exporter.memo import memoised
-from onnxsmith.exporter.strategies.torch_export import _quiet
+from onnxsmith.exporter.tracing import Tracing, quiet, tracing
 from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import Problem
-from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
-from onnxsmith.sources.factory import is_installed, user_line
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.sources.factory import is_installed, place, user_line
 
 
 @dataclass
@@ -43,24 +41,16 @@ class Traced:
 
 def trace(program: TorchProgram, example: Mapping[str, Any], open_: frozenset[str]) -> Traced:
     """torch.export with the axes of these names dynamic; where values of tensors stop it, what else would."""
-    shapes = [_shape(port.shape or (), open_) for port in program.signature.inputs]
-    flat = Flat(program)
-
-    def tensors() -> tuple[torch.Tensor, ...]:
-        return tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
-
     found = Traced()
-    with _quiet(), _silent(), memoised(), watching([port.name for port in program.signature.inputs]) as watch:
+    with _silent(), tracing(program, example, open_=tuple(open_)) as trace:
         try:
-            found.exported = torch.export.export(
-                flat, tensors(), dynamic_shapes={"tensors": tuple(shapes)}, strict=False
-            )
+            found.exported = trace.exported()
         except Exception as error:  # noqa: BLE001 — whatever it raises is the answer
             found.error, found.where = error, user_line(error)
-        found.frozen = tuple(_named(watch, program, open_))
+        found.frozen = tuple(_named(trace.watch, program, open_))
         if found.error is not None and "data-dependent" in str(found.error):
-            _go_on(found, flat, tensors(), shapes)
-    found.suspected = tuple(_named(watch, program, open_))
+            _go_on(found, trace)
+        found.suspected = tuple(_named(trace.watch, program, open_))
     return found
 
 
@@ -80,7 +70,7 @@ def _closed(log: Any, *raised: Any) -> None:
     log.close()
 
 
-def _go_on(found: Traced, flat: Flat, tensors: tuple[torch.Tensor, ...], shapes: Sequence[Any]) -> None:
+def _go_on(found: Traced, trace: Tracing) -> None:
     """torch.export.draft_export goes on with the example's values where a trace stops."""
     with (
         tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
@@ -88,7 +78,7 @@ def _go_on(found: Traced, flat: Flat, tensors: tuple[torch.Tensor, ...], shapes:
         mock.patch.object(_draft_export.CaptureStructuredTrace, "__exit__", _closed),
     ):
         try:
-            drafted = torch.export.draft_export(flat, tensors, dynamic_shapes={"tensors": tuple(shapes)})
+            drafted = trace.drafted()
         except Exception as error:  # noqa: BLE001 — the trace's own error is told
             found.error = found.error or error
             return
@@ -99,7 +89,7 @@ def _go_on(found: Traced, flat: Flat, tensors: tuple[torch.Tensor, ...], shapes:
             where = _line(failure.data["stack"], report.str_to_filename)
             if not where:
                 continue
-            code = linecache.getline(*_split(where)).strip()
+            code = linecache.getline(*place(where)).strip()
             shown = f'Could not guard on data-dependent expression\n  File "f", line 1, in forward\n    {code}'
             known = recognise(shown, where)
             if known is not None:
@@ -112,15 +102,6 @@ def _line(stack: Sequence[Mapping[str, Any]], files: Mapping[int, str]) -> str:
         if not is_installed(file) and Path(file).suffix == ".py":
             return f"{file}:{frame['line']}"
     return ""
-
-
-def _split(where: str) -> tuple[str, int]:
-    file, _, line = where.rpartition(":")
-    return file, int(line)
-
-
-def _shape(shape: Sequence[int | str], open_: frozenset[str]) -> dict[int, Any]:
-    return {axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str) and dim in open_}
 
 
 def _named(watch: Watch, program: TorchProgram, open_: frozenset[str]) -> Iterator[Frozen]:
@@ -139,6 +120,6 @@ def decomposed(exported: ExportedProgram) -> Iterator[tuple[ExportedProgram, Any
     """The program in the operators that torch.onnx translates, and its registry of translations."""
     from torch.onnx._internal.exporter import _fx_passes, _registration
 
-    with _quiet(), memoised(), translating():
+    with quiet(), memoised(), translating():
         registry = _registration.ONNXRegistry.from_torchlib()
         yield _fx_passes.decompose_with_registry(exported, registry), registry

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from onnxsmith.problem import OnnxsmithError, problem
@@ -30,6 +30,30 @@ class TorchModel:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     given: bool = True
     notes: tuple[str, ...] = ()
+
+
+def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, TorchModel]:
+    """What a caller in Python gives as a model, with its name: a target, or a module. Examples of the caller take the
+    place of those that a factory gives.
+
+    Raises:
+        OnnxsmithError: those of `load`; `export/target-factory` for what is neither a target nor a module.
+    """
+    if isinstance(model, str):
+        loaded = load(model)
+        if args or kwargs:
+            loaded = TorchModel(loaded.module, tuple(args), dict(kwargs or {}))
+        return model, loaded
+    if not is_module(model) or isinstance(model, type):
+        raise problem(
+            "export/target-factory",
+            f"{type(model).__module__}.{type(model).__qualname__} is not a torch module",
+            fix="pass a torch.nn.Module, or a target such as 'file.py:factory'",
+        )
+    if not isinstance(args, tuple | list):
+        args = (args,)
+    given = bool(args or kwargs)
+    return type(model).__qualname__, TorchModel(model, tuple(args), dict(kwargs or {}), given)
 
 
 def is_target(text: str) -> bool:
@@ -153,6 +177,21 @@ def user_lines(error: BaseException) -> list[str]:
     """Every frame in the user's own code, the innermost last."""
     frames = traceback.extract_tb(error.__traceback__)
     return [f"{frame.filename}:{frame.lineno}" for frame in frames if not is_installed(frame.filename)]
+
+
+def user_frame(frame: FrameType | None) -> str:
+    """`file:line` of the innermost frame in the user's own code, from this frame of a running call outwards."""
+    while frame is not None:
+        if not is_installed(frame.f_code.co_filename):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def place(where: str) -> tuple[str, int]:
+    """The file and the line of `file:line`; 0 where there is no line."""
+    file, _, line = where.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
 
 
 def is_installed(filename: str) -> bool:

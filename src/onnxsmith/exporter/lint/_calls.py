@@ -38,47 +38,9 @@ VIEWS = frozenset(
 _SEVERAL = frozenset(
     ["split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit", "unsafe_chunk"]
 )
-_PLAIN = frozenset(
-    [
-        "dim",
-        "ndimension",
-        "is_floating_point",
-        "is_complex",
-        "stride",
-        "element_size",
-        "get_device",
-        "is_contiguous",
-        "type",
-        "storage_offset",
-        "data_ptr",
-        "is_cuda",
-        "has_names",
-    ]
-)
-_PLAIN_ATTRIBUTES = frozenset(
-    ["ndim", "dtype", "device", "requires_grad", "is_cuda", "layout", "names", "is_sparse", "grad_fn"]
-)
-_PLAIN_TORCH = frozenset(
-    [
-        "is_tensor",
-        "is_floating_point",
-        "is_complex",
-        "is_grad_enabled",
-        "device",
-        "finfo",
-        "iinfo",
-        "Size",
-        "numel",
-        "is_tracing",
-        "is_scripting",
-        "get_default_dtype",
-        "is_compiling",
-        "is_exporting",
-        "is_autocast_enabled",
-        "get_autocast_dtype",
-        "no_grad",
-    ]
-)
+_PLAIN = frozenset(["dim", "ndimension", "stride", "element_size", "get_device", "type", "storage_offset", "data_ptr"])
+_PLAIN_ATTRIBUTES = frozenset(["ndim", "dtype", "device", "requires_grad", "layout", "names", "grad_fn"])
+_PLAIN_TORCH = frozenset(["device", "finfo", "iinfo", "Size", "numel", "no_grad"])
 _CONVERT = {int, float, bool, complex}
 
 
@@ -108,7 +70,7 @@ def of_method(base: Value, name: str, args: list[Value]) -> Value:
             return Value(Kind.SIZE if args else Kind.SHAPE)
         if name == "numel":
             return Value(Kind.SIZE)
-        if name in _PLAIN or name.startswith("is_"):
+        if name in _PLAIN or name.startswith(("is_", "has_")):
             return OTHER
         if name in _SEVERAL:
             return Value(Kind.MANY, base.inputs)

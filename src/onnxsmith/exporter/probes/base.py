@@ -38,7 +38,7 @@ class Case:
         """The example, its dynamic axes at least 2 long where the module takes that."""
         assert self.built is not None
         try:
-            return dict(capture._grow(self.built.program, self.built.example)[0])
+            return dict(capture.grown(self.built.program, self.built.example)[0])
         except OnnxsmithError:
             return dict(self.built.example)
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
-from torch.export import Dim, ExportedProgram
+from torch.export import ExportedProgram
 
 from onnxsmith.causes._text import line_in, sentence
 from onnxsmith.causes.base import recognise
-from onnxsmith.exporter.calls import InPlaceOf
-from onnxsmith.exporter.flat import Flat, own_name, restore_names
-from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch, watching
-from onnxsmith.exporter.memo import memoised
-from onnxsmith.exporter.rewriting import rewriting
+from onnxsmith.exporter.flat import own_name, restore_names
+from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
-from onnxsmith.exporter.translating import functions, translating
+from onnxsmith.exporter.tracing import tracing
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.sources.factory import user_line
 
 _OLDEST, _NEWEST = 18, 23
@@ -49,45 +41,28 @@ class TorchExport(Strategy):
                 why="it is compiled already; its Python source, which torch.export follows, is gone",
                 fix="pass the module as it was before torch.jit.script or torch.jit.trace",
             )
-        tensors = tuple(to_tensor(example[port.name]) for port in program.signature.inputs)
-        names = [port.name for port in program.signature.inputs]
-        with (
-            _quiet(),
-            memoised(),
-            translating(own=self.own) as uses,
-            rewriting(program.module) as rewritten,
-            watching(names) as watch,
-        ):
+        with tracing(program, example, own=self.own) as trace:
             try:
-                with InPlaceOf(functions() if self.own else {}):
-                    exported = torch.export.export(
-                        Flat(program), tensors, dynamic_shapes={"tensors": _dynamic_shapes(program)}, strict=False
-                    )
+                exported = trace.exported()
             except Exception as error:
-                raise _explain_capture(error, program, watch) from error
+                raise _explain_capture(error, program, trace.watch) from error
             try:
                 translated = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False)
+                assert translated is not None
+                trace.uses.attach(translated.model, _emitted(opset))
             except Exception as error:
                 raise _explain_translation(error) from error
-            assert translated is not None
-            uses.attach(translated.model, _emitted(opset))
         assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
         restore_names(translated.model, program)
-        return Captured(translated.model, how, bounds, (*rewritten, *_mutations(translated.exported_program, program)))
+        return Captured(
+            translated.model, how, bounds, (*trace.notes, *_mutations(translated.exported_program, program))
+        )
 
 
 def _emitted(opset: int | None) -> int | None:
     return None if opset is None else min(max(opset, _OLDEST), _NEWEST)
-
-
-def _dynamic_shapes(program: TorchProgram) -> tuple[dict[int, Any], ...]:
-    """For every tensor the axes that are dynamic."""
-    return tuple(
-        {axis: Dim.DYNAMIC for axis, dim in enumerate(port.shape or ()) if isinstance(dim, str)}
-        for port in program.signature.inputs
-    )
 
 
 def _bounds(value: Any) -> tuple[int, int | None]:
@@ -160,21 +135,3 @@ def _explain_translation(error: Exception) -> OnnxsmithError:
         why=sentence(str(cause)),
         fix="write the operation with others that have one, or give a translation with a newer torch",
     )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
-    trace stops, it prints the part of the graph that it has."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "torch")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.redirect_stderr(io.StringIO()):
-                yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

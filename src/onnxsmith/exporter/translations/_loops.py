@@ -52,16 +52,21 @@ def loop(
     """`carried` after `carried = body(*carried, *fixed)` for as long as `goes_on(*carried, *fixed)`."""
 
     def own(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(_own(one) for one in body(*given))
+        return tuple(own_copy(one) for one in body(*given))
 
     run: Any = while_loop_op
-    found: Sequence[torch.Tensor] = run(goes_on, own, tuple(_own(one) for one in carried), tuple(fixed))
+    found: Sequence[torch.Tensor] = run(goes_on, own, tuple(own_copy(one) for one in carried), tuple(fixed))
     return list(found)
 
 
 def any_of(mask: torch.Tensor) -> torch.Tensor:
     """Whether any element is true; of no elements, none is (ONNX Runtime's ReduceMax of nothing is whatever)."""
     return mask.to(torch.int64).sum() > 0
+
+
+def own_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy in the one layout that ONNX has: what a loop carries may not share memory, nor change its strides."""
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def column(matrix: torch.Tensor, index: Index) -> torch.Tensor:
@@ -74,8 +79,3 @@ def column(matrix: torch.Tensor, index: Index) -> torch.Tensor:
 def row(matrix: torch.Tensor, index: Index) -> torch.Tensor:
     """A row, as a vector."""
     return column(matrix.mT, index)
-
-
-def _own(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with a layout of its own: what a loop carries may not share memory, nor change its strides."""
-    return tensor.clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,102 @@
+"""The one way in which torch.export traces a module, whoever asks: an export, and a diagnosis of why there is none."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+
+from onnxsmith.exporter.calls import InPlaceOf
+from onnxsmith.exporter.flat import Flat
+from onnxsmith.exporter.freezing import Watch, watching
+from onnxsmith.exporter.memo import memoised
+from onnxsmith.exporter.plugins import Uses
+from onnxsmith.exporter.rewriting import rewriting
+from onnxsmith.exporter.translating import functions, translating
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """A module that is ready to be traced, for as long as `tracing` holds.
+
+    `watch` sees which axes become constants, `uses` the calls of operators that the user registered; `notes` are of the
+    rewrites that the module needed.
+    """
+
+    watch: Watch
+    uses: Uses
+    notes: tuple[str, ...]
+    _flat: Flat
+    _example: tuple[Any, ...]
+    _axes: tuple[Mapping[int, Any], ...]
+    _in_place: Mapping[Any, Callable[..., Any]]
+
+    def exported(self) -> ExportedProgram:
+        """The program. Raises what torch.export raises."""
+        return self._by(torch.export.export, strict=False)
+
+    def drafted(self) -> ExportedProgram:
+        """The program that goes on with the example's values where a trace stops; its `_report` says where."""
+        return self._by(torch.export.draft_export)
+
+    def _by(self, export: Callable[..., ExportedProgram], **options: Any) -> ExportedProgram:
+        tensors = tuple(to_tensor(array) for array in self._example)  # anew: a module may write to them
+        with InPlaceOf(self._in_place):
+            return export(self._flat, tensors, dynamic_shapes={"tensors": self._axes}, **options)
+
+
+@contextmanager
+def tracing(
+    program: TorchProgram, example: Mapping[str, Any], *, own: bool = True, open_: Sequence[str] | None = None
+) -> Iterator[Tracing]:
+    """Inside, the program can be traced on the example, with the axes of the names in `open_` dynamic (all of them by
+    default), and what was traced can be translated: with the translations of this package, unless `own` is False, and
+    with the user's."""
+    ports = program.signature.inputs
+    with ExitStack() as stack:
+        stack.enter_context(quiet())
+        stack.enter_context(memoised())
+        uses = stack.enter_context(translating(own=own))
+        notes = stack.enter_context(rewriting(program.module))
+        watch = stack.enter_context(watching([port.name for port in ports]))
+        yield Tracing(
+            watch=watch,
+            uses=uses,
+            notes=notes,
+            _flat=Flat(program),
+            _example=tuple(example[port.name] for port in ports),
+            _axes=tuple(_dynamic(port.shape or (), open_) for port in ports),
+            _in_place=functions() if own else {},
+        )
+
+
+def _dynamic(shape: Sequence[int | str], open_: Sequence[str] | None) -> dict[int, Any]:
+    return {
+        axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str) and (open_ is None or dim in open_)
+    }
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
+    trace stops, it prints the part of the graph that it has."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "torch")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with redirect_stderr(io.StringIO()):
+                yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
