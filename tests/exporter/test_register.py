@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 import torch
 from torch import nn
 
 import onnxsmith
 from onnxsmith.exporter.custom import DELIVERIES, forget, registered
+from onnxsmith.exporter.plugins import Uses
+from onnxsmith.model.save import Stage
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
@@ -213,3 +217,92 @@ def test_an_attribute_that_follows_a_size_is_refused() -> None:
     onnxsmith.register(Doubled, lambda x, times: x * 2 * times, deliver="function")
     with pytest.raises(OnnxsmithError, match="register/dynamic-attribute"):
         export(Sized(), torch.rand(2, 3), dynamic={"x": [0]})
+
+
+LIBRARY = torch.library.Library("onnxsmith_tests", "FRAGMENT")
+LIBRARY.define("between(Tensor x, float[] axes, *, Tensor low, Tensor high) -> Tensor")
+
+
+def clamped(x: torch.Tensor, axes: list[float], *, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    return torch.minimum(torch.maximum(x, low), high)
+
+
+LIBRARY.impl("between", clamped, "CPU")
+
+
+class Between(nn.Module):
+    def forward(self, x: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> Any:
+        return torch.ops.onnxsmith_tests.between(x, [], high=high, low=low)
+
+
+def bounds() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.linspace(-1, 1, 5), torch.tensor(-0.5), torch.tensor(0.25)
+
+
+@pytest.mark.parametrize("deliver", ["function", "plugin"])
+def test_keywords_in_another_order_and_an_empty_list(deliver: str, tmp_path: Path) -> None:
+    onnxsmith.register("onnxsmith_tests::between", clamped, deliver=deliver)
+    result = export(Between(), *bounds(), output=tmp_path / "m.onnx")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    [node] = onnx.load(tmp_path / "m.onnx").graph.node
+    assert list(node.input) == ["x", "low", "high"]
+    if deliver == "plugin":
+        assert [(one.name, one.type, list(one.floats)) for one in node.attribute] == [
+            ("axes", onnx.AttributeProto.FLOATS, [])
+        ]
+
+
+def test_a_call_gives_node_and_function_the_same_order() -> None:
+    onnxsmith.register("onnxsmith_tests::between", clamped, deliver="function")
+    uses = Uses()
+    x, low, high = bounds()
+    uses.translated(registered()[0])(high=high, low=low, axes=[], x=x)
+    [use] = uses.seen
+    assert [leaf for leaf in use.leaves if isinstance(leaf, torch.Tensor)] == [x, low, high]
+
+
+def test_functions_are_counted_by_their_name() -> None:
+    class Both(nn.Module):
+        def forward(self, x: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> Any:
+            between = torch.ops.onnxsmith_tests.between
+            once = between(x, [], low=low, high=high)
+            return Doubled.apply(once, 3), Doubled.apply(x, 4)  # type: ignore[no-untyped-call]
+
+    onnxsmith.register(Doubled, lambda x, times: x * 2 * times, deliver="function")
+    onnxsmith.register("onnxsmith_tests::between", clamped, deliver="function")
+    result = export(Both(), *bounds(), verify=False)
+    assert sorted(name for _, name, _ in result.model.functions) == ["Doubled", "Doubled_2", "between"]
+
+
+def plugin_notes(result: Any) -> str:
+    return "".join(note for note in result.report.part(Capture).notes if "plugin" in note)
+
+
+def test_the_note_says_where_the_reference_is(tmp_path: Path) -> None:
+    onnxsmith.register("onnxsmith_tests::between", clamped, deliver="plugin")
+    to_path = export(Between(), *bounds(), output=tmp_path / "m.onnx")
+    assert plugin_notes(to_path).endswith(
+        f"; {tmp_path / 'm.reference.onnx'} is the model with its translation as a function, which was verified"
+    )
+    file = io.BytesIO()
+    to_file = export(Between(), *bounds(), output=file)
+    assert plugin_notes(to_file).endswith("; what was verified is the model with its translation as a function")
+    assert file.getvalue() == (tmp_path / "m.onnx").read_bytes()
+    unverified = export(Between(), *bounds(), verify=False)
+    assert plugin_notes(unverified).endswith("a runtime without a kernel for it does not run this file")
+
+
+def test_the_reference_file_is_what_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was spoilt on its way to the disk is found, and neither file is written."""
+    onnxsmith.register("onnxsmith_tests::between", clamped, deliver="plugin")
+    write = Stage.write
+
+    def spoilt(stage: Stage, model: ir.Model, *, external_data: bool | None = None) -> None:
+        for node in [node for function in model.functions.values() for node in function]:
+            node.op_type = {"Min": "Max", "Max": "Min"}.get(node.op_type, node.op_type)
+        write(stage, model, external_data=external_data)
+
+    monkeypatch.setattr(Stage, "write", spoilt)
+    result = export(Between(), *bounds(), output=tmp_path / "m.onnx")
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert not list(tmp_path.iterdir())

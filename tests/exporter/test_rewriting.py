@@ -76,9 +76,9 @@ def test_a_projection_has_the_steps_of_the_example() -> None:
 
 
 class Packed(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, inner: nn.Module) -> None:
         super().__init__()
-        self.inner = nn.GRU(3, 4, batch_first=True)
+        self.inner = inner
 
     def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
@@ -88,7 +88,15 @@ class Packed(nn.Module):
 
 def test_packed_sequences() -> None:
     args = (torch.rand(3, 5, 3), torch.tensor([2, 5, 3]))
-    assert onnxsmith.export(Packed(), args, dynamic="x:0=b,1=t;lengths:0=b", strategy="torch-export").ok
+    module = Packed(nn.GRU(3, 4, batch_first=True))
+    assert onnxsmith.export(module, args, dynamic="x:0=b,1=t;lengths:0=b", strategy="torch-export").ok
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+def test_packed_sequences_and_a_projection() -> None:
+    args = (torch.rand(3, 5, 3), torch.tensor([2, 5, 3]))
+    module = Packed(nn.LSTM(3, 4, num_layers=2, proj_size=2, bidirectional=True, batch_first=True))
+    assert onnxsmith.export(module, args, dynamic="x:0=b;lengths:0=b", strategy="torch-export").ok
 
 
 def test_a_mask_of_a_transformer_is_not_looked_into() -> None:

@@ -20,7 +20,7 @@ import pytest
 from onnxsmith.model import save as room
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.load import load
-from onnxsmith.model.save import save, staged
+from onnxsmith.model.save import commit, save, staged
 from onnxsmith.model.text import from_text
 from tests.conftest import Refused
 
@@ -194,6 +194,45 @@ def test_two_writers_do_not_take_each_others_data_file(tmp_path: Path, refused: 
             slow.commit()
     assert numbers(tmp_path / "m.onnx") == {NEW}
     assert names(tmp_path) == ["m.onnx", "m.onnx.data"]
+
+
+def write_both(folder: Path, number: float) -> None:
+    with staged(folder / "a.onnx") as one, staged(folder / "b.onnx") as other:
+        for stage in (one, other):
+            stage.write(filled(number), external_data=True)
+        assert commit(one, other)[0] == folder / "a.onnx"
+
+
+@pytest.mark.parametrize("old", [[], ["a.onnx"], ["a.onnx", "b.onnx"]])
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_two_models_go_into_place_together_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, old: list[str], at: int
+) -> None:
+    for name in old:
+        save(filled(OLD), tmp_path / name, external_data=True)
+    before = names(tmp_path)
+    moves = 0
+
+    def failing(move: Callable[[Path, Path], Path]) -> Callable[[Path, Path], Path]:
+        def moved(self: Path, target: Path) -> Path:
+            nonlocal moves
+            moves += 1
+            if moves == at:
+                raise PermissionError(errno.EACCES, "refused", str(target))
+            return move(self, target)
+
+        return moved
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", failing(Path.rename))
+        patch.setattr(Path, "replace", failing(Path.replace))
+        with refused("save/failed"):
+            write_both(tmp_path, NEW)
+    assert names(tmp_path) == before
+    assert all(numbers(tmp_path / name) == {OLD} for name in old)
+    write_both(tmp_path, NEW)
+    assert all(numbers(tmp_path / name) == {NEW} for name in ("a.onnx", "b.onnx"))
+    assert len(names(tmp_path)) == 4
 
 
 # Over the model that the weights are read from

@@ -111,6 +111,7 @@ def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature
                 argument.name,
                 kinds.KEYWORD_ONLY if argument.kwarg_only else kinds.POSITIONAL_OR_KEYWORD,
                 default=argument.default_value if argument.has_default_value() else kinds.empty,
+                annotation=str(argument.type),
             )
             for argument in found[0]._schema.arguments
         ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,7 +33,7 @@ from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import opset, ports, shapes
 from onnxsmith.model.check import check
 from onnxsmith.model.load import load
-from onnxsmith.model.save import Stage, staged
+from onnxsmith.model.save import Stage, commit, staged
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
@@ -216,37 +216,44 @@ class Job:
             check(plugins.runnable(model), where="the exported model")
             return self._verify(strategy, built, model), Written({}, "no output was asked for")
         if isinstance(output, str | Path):
-            with staged(output) as target:
-                return self._write(strategy, built, model, target)
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, staged(Path(folder) / "model.onnx") as target:
-            verification, written = self._write(strategy, built, model, target)
+            return self._write(strategy, built, model, output)
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+            file = Path(folder) / "model.onnx"
+            verification, written = self._write(strategy, built, model, file)
             if written.files:
-                written = Written({"the given file": output.write(target.target.read_bytes())})
+                written = Written({"the given file": output.write(file.read_bytes())})
             return verification, written
 
     def _write(
-        self, strategy: Strategy, built: programs.Built, model: ir.Model, target: Stage
+        self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path
     ) -> tuple[Verification, Written]:
-        """Writes aside, verifies that very file (before its weights are left out, where they are; with the functions of
-        plugins, which only some runtime has), then commits."""
-        bare = plugins.bare(model) if plugins.has_plugins(model) else model
-        if self.settings.weights:
-            with stage("save"):
-                target.write(bare, external_data=self.settings.external_data)
-                check(load(target.path), where="the exported model")
-        verification = self._verify(strategy, built, target.path if self.settings.weights and bare is model else model)
-        if self.settings.verify and not verification.equal:
-            return verification, Written({}, "the exported model differs from the torch module")
-        with stage("save"):
+        """Writes aside, verifies that very file (before its weights are left out, where they are), then commits. With
+        plugins it is the file beside it that is verified, which has their functions and goes into place with it."""
+        bare = plugins.bare(model)
+        with ExitStack() as stack:
+            target = verified = stack.enter_context(staged(output))
+            files = {target: bare}
+            if bare is not model:
+                verified = stack.enter_context(staged(plugins.reference(target.target)))
+                files[verified] = plugins.runnable(model)
+            if self.settings.weights:
+                self._stage(files, external_data=self.settings.external_data)
+            verification = self._verify(strategy, built, verified.path if self.settings.weights else files[verified])
+            if self.settings.verify and not verification.equal:
+                return verification, Written({}, "the exported model differs from the torch module")
             if not self.settings.weights:
-                target.write(ports.without_weights(bare, set(built.program.module.state_dict())), external_data=False)
-                check(load(target.path), where="the model without weights")
-            files = files_written(target.commit())
-        if bare is not model:
-            with stage("save"), staged(target.target.with_suffix(".reference.onnx")) as reference:
-                reference.write(plugins.runnable(model), external_data=self.settings.external_data)
-                files = replace(files, files={**files.files, **files_written(reference.commit()).files})
-        return verification, files
+                weights = set(built.program.module.state_dict())
+                left = {target: ports.without_weights(one, weights) for target, one in files.items()}
+                self._stage(left, external_data=False)
+            with stage("save"):
+                return verification, files_written(commit(*files))
+
+    def _stage(self, files: Mapping[Stage, ir.Model], *, external_data: bool | None) -> None:
+        where = "the exported model" if self.settings.weights else "the model without weights"
+        with stage("save"):
+            for target, model in files.items():
+                target.write(model, external_data=external_data)
+                check(load(target.path), where=where)
 
     def _verify(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):
@@ -289,7 +296,7 @@ class Job:
         notes = [*self.torch_model.notes, *graph.notes]
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
-        notes += [*random_nodes(model), *plugins.notes(model)]
+        notes += [*random_nodes(model), *plugins.notes(model, made.written.files, verified=made.verification.equal)]
         if not self.settings.weights:
             notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
         leaves = zip(built.program.names, built.program.leaves, strict=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -22,6 +24,7 @@ from onnxsmith.model.copying import cloned
 from onnxsmith.problem import problem
 
 _USE = "onnxsmith.use"
+_REFERENCE = ".reference.onnx"
 PLUGIN = "onnxsmith.plugin"
 """Metadata of a node that is delivered without its function: as what, and with which inputs and attributes."""
 
@@ -33,6 +36,7 @@ class _Use:
     registration: Registration
     leaves: tuple[Any, ...]
     rebuild: Callable[[Sequence[Any]], tuple[Any, Any]]
+    attributes: Mapping[str, Any]
 
     @property
     def key(self) -> str:
@@ -69,13 +73,17 @@ class Uses:
     def _node(self, registration: Registration, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = registration.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        results, spec = pytree.tree_flatten(registration.decompose(*args, **kwargs))
-        leaves, given = pytree.tree_flatten((args, kwargs))
-        self.seen.append(_Use(registration, tuple(leaves), lambda values: pytree.tree_unflatten(values, given)))
+        # in the operator's order, as the node has its inputs, and not in that of the call
+        leaves, given = pytree.tree_flatten((bound.args, bound.kwargs))
+        results, spec = pytree.tree_flatten(registration.decompose(*bound.args, **bound.kwargs))
+        attributes = _attributes(registration, bound)
+        self.seen.append(
+            _Use(registration, tuple(leaves), lambda values: pytree.tree_unflatten(values, given), attributes)
+        )
         outputs = torch.onnx.ops.symbolic_multi_out(
             f"{registration.domain}::{registration.name}",
             _tensors(bound),
-            _attributes(registration, bound),
+            {},  # they are with the use: torch takes no empty lists
             dtypes=[result.dtype for result in results],
             shapes=[list(result.shape) for result in results],
             version=1,
@@ -85,39 +93,53 @@ class Uses:
 
     def attach(self, model: ir.Model, opset: int | None) -> None:
         """Adds the functions that the nodes call; calls that differ in attributes or sizes get their own."""
-        made: dict[str, tuple[str, str, str]] = {}
+        made: dict[str, str] = {}
+        taken = {(one.registration.domain, one.registration.name) for one in self.seen if _is_plugin(one)}
         for node in walk.all_nodes(model):
             index = node.metadata_props.pop(_USE, None)
             if index is None:
                 continue
             use = self.seen[int(index)]
             if use.key not in made:
-                function = _function(use, _name(use.registration, len(made)), opset)
-                made[use.key] = function.identifier()
+                made[use.key] = _free_name(use, taken)
+                taken.add((use.registration.domain, made[use.key]))
+                function = _function(use, made[use.key], opset)
                 model.functions[function.identifier()] = function
                 for domain, version in function.opset_imports.items():
                     model.opset_imports.setdefault(domain, version)
-            _call(node, made[use.key][1], as_plugin=use.registration.deliver == "plugin")
+            _call(node, made[use.key], use)
 
 
-def _name(registration: Registration, number: int) -> str:
+def _is_plugin(use: _Use) -> bool:
+    return use.registration.deliver == "plugin"
+
+
+def _free_name(use: _Use, taken: Container[tuple[str, str]]) -> str:
     """A function's name; a plugin's is not that of its nodes, which are no calls of it."""
-    own = f"{registration.name}_reference" if registration.deliver == "plugin" else registration.name
-    return f"{own}_{number + 1}" if number else own
+    own = f"{use.registration.name}_reference" if _is_plugin(use) else use.registration.name
+    names = itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2)))
+    return next(name for name in names if (use.registration.domain, name) not in taken)
 
 
-def _call(node: ir.Node, function: str, *, as_plugin: bool) -> None:
+def _call(node: ir.Node, function: str, use: _Use) -> None:
     """Makes a node the call of a function that takes the tensors that are there, and has the attributes in it."""
-    if as_plugin:
+    if _is_plugin(use):
         given = [value is not None for value in node.inputs]
-        attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-        node.metadata_props[PLUGIN] = json.dumps({"name": node.op_type, "inputs": given, "attributes": attributes})
+        kinds = {name: _kind(use, name) for name, value in use.attributes.items() if value == []}
+        plugin = {"name": node.op_type, "inputs": given, "attributes": use.attributes, "empty": kinds}
+        node.metadata_props[PLUGIN] = json.dumps(plugin)
     there = [value for value in node.inputs if value is not None]
     node.resize_inputs(len(there))
     for index, value in enumerate(there):
         node.replace_input_with(index, value)
     node.op_type = function
     node.attributes.clear()
+
+
+def _kind(use: _Use, argument: str) -> str:
+    """The type of an attribute that is an empty list, as the operator declares it; of integers where it does not."""
+    declared = str(use.registration.signature.parameters[argument].annotation)
+    return "FLOATS" if "float" in declared else "STRINGS" if "str" in declared else "INTS"
 
 
 def _described(leaf: Any) -> Any:
@@ -141,6 +163,7 @@ def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
 
 
 def _attributes(registration: Registration, bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Whatever is no tensor: a number, a text, or a list of them."""
     found: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         leaves = pytree.tree_leaves(value)
@@ -153,11 +176,13 @@ def _attributes(registration: Registration, bound: inspect.BoundArguments) -> di
             )
         if value is None or any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             continue
+        if not leaves and "Tensor" in str(registration.signature.parameters[name].annotation):
+            continue  # a list of inputs that are not there
         plain = [int(leaf) if isinstance(leaf, bool) else leaf for leaf in leaves]
         if not all(isinstance(leaf, int | float | str) for leaf in plain):
             plain = [str(leaf) for leaf in plain]  # a dtype, a device
         found[name] = plain if isinstance(value, list | tuple) else plain[0]
-    return {name: value for name, value in found.items() if value != []}
+    return found
 
 
 class _Body(torch.nn.Module):
@@ -211,8 +236,14 @@ def has_plugins(model: ir.Model) -> bool:
     return any(PLUGIN in node.metadata_props for node in walk.all_nodes(model))
 
 
+def reference(target: Path) -> Path:
+    """Where the model with plugins as functions goes, when the one with their nodes goes to `target`."""
+    return target.with_suffix(_REFERENCE)
+
+
 def bare(model: ir.Model) -> ir.Model:
-    """The model as it is delivered to runtimes that have the plugins: a node for each, and no functions of theirs."""
+    """The model as it is delivered to runtimes that have the plugins: a node for each, and no functions of theirs. The
+    model itself where it has none."""
     if not has_plugins(model):
         return model
     copy = cloned(model)
@@ -227,7 +258,9 @@ def bare(model: ir.Model) -> ir.Model:
             node.replace_input_with(index, next(there) if given else None)
         copy.functions.pop(node.op_identifier(), None)
         node.op_type = plugin["name"]
-        node.attributes.update((a.name, a) for a in ir.convenience.convert_attributes(plugin["attributes"]))
+        for name, value in plugin["attributes"].items():
+            kind = ir.AttributeType[plugin["empty"][name]] if name in plugin["empty"] else None
+            node.attributes[name] = ir.convenience.convert_attribute(name, value, kind)
     return copy
 
 
@@ -241,11 +274,15 @@ def runnable(model: ir.Model) -> ir.Model:
     return copy
 
 
-def notes(model: ir.Model) -> Iterator[str]:
-    """What has to be said of each kind of plugin node."""
+def notes(model: ir.Model, files: Iterable[str], *, verified: bool) -> Iterator[str]:
+    """What has to be said of each kind of plugin node; `files` are those that were written, the model's own first."""
+    *_, beside = ["", *(file for file in list(files)[1:] if file.endswith(_REFERENCE))]
+    with_function = "the model with its translation as a function"
+    more = ""
+    if beside:
+        more = f"; {beside} is {with_function}{', which was verified' if verified else ''}"
+    elif verified:
+        more = f"; what was verified is {with_function}"
     said = (node.metadata_props.get(PLUGIN) for node in walk.all_nodes(model))
     for name in sorted({json.loads(text)["name"] for text in said if text}):
-        yield (
-            f"{name} is a plugin: a runtime without a kernel for it does not run this file; it was verified by its "
-            "translation, which the .reference.onnx file beside it holds as a function"
-        )
+        yield f"{name} is a plugin: a runtime without a kernel for it does not run this file{more}"

@@ -46,6 +46,8 @@ class Stage:
         self._linked = linked
         self._data = _free_data_name(target)
         self._written = False
+        self._has_data = False
+        self._stale: list[Path] = []
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
         """Writes `model` to `path`. It is not changed.
@@ -67,7 +69,7 @@ class Stage:
                 fix="give the path that the link leads to",
             )
         with _disk_problems(self.target):
-            whole = _moved_out(model, self.folder / self._data) if outside else in_memory(model)
+            whole = _moved_out(model, self._staged_data) if outside else in_memory(model)
             self.path.write_bytes(_serialise(whole, self.target))
             self._written = True
 
@@ -81,25 +83,73 @@ class Stage:
         The data file moves before the model that refers to it, under a name that no file has: at every moment the
         target is the whole old model or the whole new one. The old model's own data file goes last.
         """
+        return commit(self)
+
+    def _prepare(self) -> None:
         assert self._written, "nothing was written"
-        with _disk_problems(self.target):
-            stale = _data_of(self.target)
-            data, placed = self.folder / self._data, self.target.parent / self._data
-            has_data = data.exists()
-            for file in (self.path, data) if has_data else (self.path,):
-                _flush(file)
-            try:
-                if has_data:
-                    if placed.exists():
-                        raise FileExistsError(errno.EEXIST, "another writer made a file of that name meanwhile", placed)
-                    data.rename(placed)
-                self.path.replace(self.target)
-            except BaseException:
-                if has_data and self.path.exists() and not data.exists():
-                    placed.unlink(missing_ok=True)
-                raise
-            _remove(stale)
-        return [self.target, placed] if has_data else [self.target]
+        self._stale = _data_of(self.target)
+        self._has_data = self._staged_data.exists()
+        for file in (self.path, self._staged_data) if self._has_data else (self.path,):
+            _flush(file)
+
+    def _place(self, *, keep: bool) -> list[Path]:
+        """Moves the files; with `keep` the old model stays where `_take_back` finds it."""
+        if keep and self.target.exists():
+            _link(self.target, self._before)
+        if self._has_data:
+            if self._placed_data.exists():
+                raise FileExistsError(
+                    errno.EEXIST, "another writer made a file of that name meanwhile", self._placed_data
+                )
+            self._staged_data.rename(self._placed_data)
+        self.path.replace(self.target)
+        return [self.target, self._placed_data] if self._has_data else [self.target]
+
+    def _take_back(self) -> None:
+        """Makes the target what it was before `_place`, however far that came."""
+        if not self.path.exists():
+            if self._before.exists():
+                self._before.replace(self.target)
+            else:
+                self.target.unlink(missing_ok=True)
+        if self._has_data and not self._staged_data.exists():
+            self._placed_data.unlink(missing_ok=True)
+
+    @property
+    def _staged_data(self) -> Path:
+        return self.folder / self._data
+
+    @property
+    def _placed_data(self) -> Path:
+        return self.target.parent / self._data
+
+    @property
+    def _before(self) -> Path:
+        return self.folder / f"{self.target.name}.before"
+
+
+def commit(*stages: Stage) -> list[Path]:
+    """Moves the files of every stage into place, or of none where one cannot be; returns them in that order.
+
+    The last model to move is the last one given, and until it has moved those before it are taken back.
+    """
+    *_, last = stages
+    placed: list[Path] = []
+    for stage in stages:
+        with _disk_problems(stage.target):
+            stage._prepare()
+    try:
+        for stage in stages:
+            with _disk_problems(stage.target):
+                placed += stage._place(keep=stage is not last)
+    except BaseException:
+        if last.path.exists():
+            for stage in stages:
+                stage._take_back()
+        raise
+    for stage in stages:
+        _remove(stage._stale)
+    return placed
 
 
 @contextmanager
@@ -207,6 +257,14 @@ def _data_of(target: Path) -> list[Path]:
     own = re.compile(re.escape(target.name) + r"(\.\d+)?\.data")
     locations = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
     return [target.parent / name for name in sorted(locations) if own.fullmatch(name)]
+
+
+def _link(file: Path, to: Path) -> None:
+    """A second name for the file, or a copy where the disk has no such thing."""
+    try:
+        to.hardlink_to(file)
+    except OSError:
+        shutil.copy2(file, to)
 
 
 def _flush(file: Path) -> None:

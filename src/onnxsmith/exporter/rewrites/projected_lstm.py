@@ -6,13 +6,17 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 
 from onnxsmith.exporter.rewrites.base import Rewrite, instead
 
 
 class ProjectedLstm(Rewrite):
     """nn.LSTM with `proj_size`, written out for the number of steps that the example has. That axis cannot be
-    dynamic."""
+    dynamic.
+
+    A packed sequence arrives as `packed_sequences.py` makes it: padded, with the lengths beside it.
+    """
 
     title = "an LSTM with a projection is written out step by step, for as many steps as the example has"
 
@@ -23,43 +27,61 @@ class ProjectedLstm(Rewrite):
         return bool(found)
 
 
-def _forward(self: Any, input: torch.Tensor, hx: Any = None) -> Any:  # noqa: A002
-    if not isinstance(input, torch.Tensor):
-        raise NotImplementedError("a packed sequence in an LSTM with a projection")
+def _forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
+    packed, lengths = input, None
+    if isinstance(packed, PackedSequence):
+        input, lengths = packed.data, packed.batch_sizes  # noqa: A001
     batched = input.dim() == 3
+    first = self.batch_first and lengths is None and batched
     x = input if batched else input.unsqueeze(1)
-    x = x.transpose(0, 1) if self.batch_first and batched else x
-    count = self.num_layers * (2 if self.bidirectional else 1)
-    sizes = (self.proj_size, self.hidden_size)
-    begin = [x.new_zeros(count, x.shape[1], size) for size in sizes]
-    if hx is not None:
-        begin = [state if batched else state.unsqueeze(1) for state in hx]
+    x = x.transpose(0, 1) if first else x
+    begin = _states(self, x, hx, packed)
     ends: list[tuple[torch.Tensor, torch.Tensor]] = []
     for layer in range(self.num_layers):
         outs = []
         for side in ["", "_reverse"][: 2 if self.bidirectional else 1]:
-            out, *end = _direction(self, f"l{layer}{side}", x, begin[0][len(ends)], begin[1][len(ends)])
+            states = [state[len(ends)] for state in begin]
+            out, hidden, cell = _direction(self, f"l{layer}{side}", x, states, lengths)
             outs.append(out)
-            ends.append((end[0], end[1]))
+            ends.append((hidden, cell))
         x = torch.cat(outs, -1)
-    hidden, cell = (torch.stack(parts) for parts in zip(*ends, strict=True))
-    x = x.transpose(0, 1) if self.batch_first and batched else x
-    if not batched:
-        x, hidden, cell = x.squeeze(1), hidden.squeeze(1), cell.squeeze(1)
-    return x, (hidden, cell)
+    last = [torch.stack(parts) for parts in zip(*ends, strict=True)]
+    if lengths is not None:
+        if packed.unsorted_indices is not None:
+            last = [state.index_select(1, packed.unsorted_indices) for state in last]
+        return PackedSequence(x, lengths, packed.sorted_indices, packed.unsorted_indices), tuple(last)
+    x = x.transpose(0, 1) if first else x
+    return (x, tuple(last)) if batched else (x.squeeze(1), tuple(state.squeeze(1) for state in last))
 
 
-def _direction(self: Any, name: str, x: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor) -> Any:
-    """One direction of one layer: `x` is [steps, batch, features]; gives the outputs and the last two states."""
+def _states(self: Any, x: torch.Tensor, hx: Any, packed: Any) -> list[torch.Tensor]:
+    """The first hidden and cell state of every layer and direction, [directions, batch, features]."""
+    if hx is None:
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        return [x.new_zeros(count, x.shape[1], size) for size in (self.proj_size, self.hidden_size)]
+    given = [state if state.dim() == 3 else state.unsqueeze(1) for state in hx]
+    if isinstance(packed, PackedSequence) and packed.sorted_indices is not None:
+        given = [state.index_select(1, packed.sorted_indices) for state in given]
+    return given
+
+
+def _direction(self: Any, name: str, x: torch.Tensor, states: list[torch.Tensor], lengths: torch.Tensor | None) -> Any:
+    """One direction of one layer: `x` is [steps, batch, features]; gives the outputs and the last two states. With
+    `lengths`, [batch], a step beyond a sequence's end leaves its states as they are, from whichever side it comes."""
     weights = [getattr(self, f"weight_{what}_{name}") for what in ("ih", "hh", "hr")]
     biases = [getattr(self, f"bias_{what}_{name}") if self.bias else None for what in ("ih", "hh")]
-    steps = list(x.unbind(0))
+    hidden, cell = states
+    steps = list(enumerate(x.unbind(0)))
     outs = []
-    for step in reversed(steps) if name.endswith("_reverse") else steps:
+    for index, step in reversed(steps) if name.endswith("_reverse") else steps:
         gates = torch.nn.functional.linear(step, weights[0], biases[0])
         gates = gates + torch.nn.functional.linear(hidden, weights[1], biases[1])
         enter, forget, new, out = gates.chunk(4, -1)
-        cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
-        hidden = torch.nn.functional.linear(out.sigmoid() * cell.tanh(), weights[2])
+        next_cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
+        next_hidden = torch.nn.functional.linear(out.sigmoid() * next_cell.tanh(), weights[2])
+        if lengths is not None:
+            inside = (lengths > index)[:, None]
+            next_cell, next_hidden = torch.where(inside, next_cell, cell), torch.where(inside, next_hidden, hidden)
+        hidden, cell = next_hidden, next_cell
         outs.append(hidden)
     return torch.stack(outs[::-1] if name.endswith("_reverse") else outs), hidden, cell
