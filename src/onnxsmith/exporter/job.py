@@ -1,52 +1,32 @@
-"""One export from module to file: capture, simplify, write aside, verify that very file, move it into place."""
+"""One export: which ways are tried, with which axes dynamic, and what is reported."""
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import onnx_ir as ir
-
-from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.arbiter import Arbiter
-from onnxsmith.comparison.explore import Plan
-from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import openness, plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.dynamic import is_auto
 from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.freezing import FrozenAxisError
+from onnxsmith.exporter.making import Made, Maker
 from onnxsmith.exporter.openness import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
-from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.model import opset, ports, shapes
-from onnxsmith.model.check import check
-from onnxsmith.model.load import load
-from onnxsmith.model.save import Stage, commit, staged
-from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.model import opset
+from onnxsmith.model.signature import Port, signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
-from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
-from onnxsmith.report.parts.verification import Verification, nothing_verified
-from onnxsmith.report.parts.written import Written
-from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
-from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.torch_eager import TorchEager, in_double
-from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.sources import factory
 
 
@@ -61,18 +41,6 @@ def evaluating(module: Any) -> Iterator[bool]:
     finally:
         for part, mode in modes:
             part.training = mode
-
-
-@dataclass(frozen=True)
-class Made:
-    """What one strategy came to."""
-
-    graph: capturing.Graph
-    model: ir.Model
-    simplification: Simplification | None
-    dropped: tuple[str, ...]
-    verification: Verification
-    written: Written
 
 
 @dataclass(frozen=True)
@@ -100,15 +68,14 @@ class Job:
     torch_model: factory.TorchModel
     settings: Settings
     was_training: bool
-    _axes: programs.Axes = field(default_factory=dict)
 
     def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         """Does it; `clock` is the running one, for the report."""
         with stage("run eagerly"):
             built = self._built({})
             if not is_auto(self.settings.dynamic):
-                self._axes = openness.asked(self.settings.dynamic, built)
-                built = self._built(self._axes) if self._axes else built
+                axes = openness.asked(self.settings.dynamic, built)
+                built = self._built(axes) if axes else built
         if is_auto(self.settings.dynamic):
             built, made, failures = self._as_open_as_can_be(built, output)
         else:
@@ -129,8 +96,7 @@ class Job:
             probed = openness.probe(fixed)
         told: list[str] = []
         while True:
-            self._axes = probed.axes
-            built = self._built(self._axes)
+            built = self._built(probed.axes)
             try:
                 made, failures = self._first_that_agrees(built, output)
             except OnnxsmithError as error:
@@ -177,7 +143,7 @@ class Job:
             try:
                 if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):
                     raise _needs_verification(strategy)
-                made = self.make(strategy, built, output)
+                made = Maker(self.target, self.settings).make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise
@@ -187,107 +153,6 @@ class Job:
             yield Try(strategy, made, agrees=made.verification.equal or not self.settings.verify)
             if made.verification.equal or not self.settings.verify:
                 return
-
-    def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
-        """What one strategy comes to; its graph may differ from the module."""
-        with stage("capture"):
-            graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
-            if graph.fixed and self.settings.strategy is None:
-                raise problem(
-                    "export/fixed-by-the-example",
-                    "the trace takes a Python value from a tensor as the example has it",
-                    where=graph.fixed[0],
-                    why="another input may take another branch there, and the graph would not follow it",
-                    fix="use torch.where or torch.cond there; or accept it with --strategy torchscript",
-                )
-        model, simplification = graph.model, None
-        if self.settings.simplify and self.settings.weights:
-            with stage("simplify"):
-                model, simplification = simplified(graph.model)
-        dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
-        self._record(model)
-        verification, written = self._deliver(strategy, built, model, output)
-        return Made(graph, model, simplification, dropped, verification, written)
-
-    def _deliver(
-        self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
-    ) -> tuple[Verification, Written]:
-        if output is None:
-            check(plugins.runnable(model), where="the exported model")
-            return self._verify(strategy, built, model), Written({}, "no output was asked for")
-        if isinstance(output, str | Path):
-            return self._write(strategy, built, model, output)
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-            file = Path(folder) / "model.onnx"
-            verification, written = self._write(strategy, built, model, file)
-            if written.files:
-                written = Written({"the given file": output.write(file.read_bytes())})
-            return verification, written
-
-    def _write(
-        self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path
-    ) -> tuple[Verification, Written]:
-        """Writes aside, verifies that very file (before its weights are left out, where they are), then commits. With
-        plugins it is the file beside it that is verified, which has their functions and goes into place with it."""
-        bare = plugins.bare(model)
-        with ExitStack() as stack:
-            target = verified = stack.enter_context(staged(output))
-            files = {target: bare}
-            if bare is not model:
-                verified = stack.enter_context(staged(plugins.reference(target.target)))
-                files[verified] = plugins.runnable(model)
-            if self.settings.weights:
-                self._stage(files, external_data=self.settings.external_data)
-            verification = self._verify(strategy, built, verified.path if self.settings.weights else files[verified])
-            if self.settings.verify and not verification.equal:
-                return verification, Written({}, "the exported model differs from the torch module")
-            if not self.settings.weights:
-                weights = set(built.program.module.state_dict())
-                left = {target: ports.without_weights(one, weights) for target, one in files.items()}
-                self._stage(left, external_data=False)
-            with stage("save"):
-                return verification, files_written(commit(*files))
-
-    def _stage(self, files: Mapping[Stage, ir.Model], *, external_data: bool | None) -> None:
-        where = "the exported model" if self.settings.weights else "the model without weights"
-        with stage("save"):
-            for target, model in files.items():
-                target.write(model, external_data=external_data)
-                check(load(target.path), where=where)
-
-    def _verify(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
-        if isinstance(candidate, ir.Model):
-            candidate = plugins.runnable(candidate)
-        if not self.settings.verify:
-            return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
-        name = self.settings.runtime or runtimes.default()
-        program = capturing.with_shapes(built.program, load(candidate))
-        with stage("shapes"):
-            inferred, _ = shapes.inferred(load(candidate))
-            generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
-            sizes = capturing.sizes(program.signature, built.example)
-            example = Feed("the example", sizes, dict(built.example))
-            plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True, empty=True)
-            arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
-        with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
-            reference = Side("PyTorch, eager, on the CPU", a)
-            exported = Side(f"the exported model on {name} ({b.provider})", _with_dropped(b, program.signature))
-            found = verify(reference, exported, plan, roundings(inferred), arbiter)
-        if self.settings.strategy is None and not strategy.follows_sizes:
-            _check_moved(found, program.signature)
-        return found
-
-    def _record(self, model: ir.Model) -> None:
-        """What was asked for goes into the file, so that it can be asked for again."""
-        asked = {
-            "target": self.target,
-            "dynamic": self._axes,
-            "opset": self.settings.opset,
-            "input_names": list(self.settings.input_names),
-            "output_names": list(self.settings.output_names),
-        }
-        model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
-        model.metadata_props["onnxsmith.version"] = __version__
 
     def _captured(self, made: Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
         graph, model = made.graph, made.model
@@ -331,21 +196,6 @@ class Job:
         return Result(report, model if report.verdict is Verdict.DONE else None, path)
 
 
-def _check_moved(verification: Verification, given: Signature) -> None:
-    """Refuses a trace of one size that was not held to the module at another."""
-    still = [symbol for symbol, seen in (verification.sizes or {}).items() if len(seen) < 2]
-    if not still:
-        return
-    said = Problem(
-        "export/frozen-axis",
-        f"the trace was checked at one size of {', '.join(still)} only",
-        why="such a trace has what it saw at the example's sizes; only a run at others shows that it follows",
-        fix="leave that axis out of --dynamic, or give an example that lets it move; or accept it with --strategy",
-    )
-    named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
-    raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])
-
-
 def _needs_verification(strategy: Strategy) -> OnnxsmithError:
     return problem(
         "export/unverified-trace",
@@ -359,13 +209,6 @@ def _left_fixed(probed: Probed, left: Probed, found: Problem) -> str:
     """What is told of the axes that are not dynamic any more."""
     lost = ", ".join(symbol for symbol in probed.symbols if symbol not in left.symbols)
     return f"{lost} left fixed: {found.what}" + (f" ({found.where})" if found.where else "")
-
-
-def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:
-    """The session with the inputs of the torch module, of which the graph may have dropped some."""
-    own = {port.name: port for port in session.signature.inputs}
-    inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
-    return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})
 
 
 def _port_map(port: Port, argument: str, used: bool) -> PortMap:

@@ -29,12 +29,14 @@ Axes = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True)
 class Built:
-    """A program, its example inputs by name, and which argument (or result) of forward each input and output is."""
+    """A program, its example inputs by name, and which argument (or result) of forward each input and output is. `axes`
+    are the dynamic ones, as they were asked for."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
     arguments: Mapping[str, str]
     results: Mapping[str, str]
+    axes: Axes
 
 
 def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), output_names: Sequence[str] = ()) -> Built:
@@ -56,7 +58,7 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
     leaves = [leaf for _, leaf in paths]
     found = [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
     names = _asked(found, input_names)
-    axes = _spread(axes, [name for name in names if name is not None])
+    asked, axes = axes, _spread(axes, [name for name in names if name is not None])
     reals = [_real(leaf) for leaf in leaves]
     inputs = [_port(name, leaf, axes) for name, leaf in zip(names, reals, strict=True) if name is not None]
     _check_axes(axes, inputs)
@@ -72,7 +74,7 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
         leaves_of=lambda result: [_real(leaf) for leaf in objects.leaves(result)],
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
-    return Built(program, example, arguments, results)
+    return Built(program, example, arguments, results, asked)
 
 
 def _real(leaf: Any) -> Any:

@@ -1,0 +1,185 @@
+"""What one strategy comes to, from module to file: capture, simplify, write aside, verify that very file, move it into
+place."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import onnx_ir as ir
+
+from onnxsmith._version import __version__
+from onnxsmith.clock import stage
+from onnxsmith.comparison.arbiter import Arbiter
+from onnxsmith.comparison.explore import Plan
+from onnxsmith.comparison.rounding import roundings
+from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.comparison.view import View
+from onnxsmith.exporter import capture as capturing
+from onnxsmith.exporter import plugins
+from onnxsmith.exporter import program as programs
+from onnxsmith.exporter.freezing import FrozenAxisError
+from onnxsmith.exporter.settings import Settings
+from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.model import ports, shapes
+from onnxsmith.model.check import check
+from onnxsmith.model.load import load
+from onnxsmith.model.save import Stage, commit, staged
+from onnxsmith.model.signature import Signature
+from onnxsmith.problem import Problem, problem
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.report.parts.verification import Verification, nothing_verified
+from onnxsmith.report.parts.written import Written
+from onnxsmith.report.parts.written import written as files_written
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.torch_eager import TorchEager, in_double
+from onnxsmith.simplifier.rounds import simplified
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one strategy came to."""
+
+    graph: capturing.Graph
+    model: ir.Model
+    simplification: Simplification | None
+    dropped: tuple[str, ...]
+    verification: Verification
+    written: Written
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the file of one export in the way of a strategy."""
+
+    target: str
+    settings: Settings
+
+    def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
+        """What one strategy comes to; its graph may differ from the module."""
+        with stage("capture"):
+            graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
+            if graph.fixed and self.settings.strategy is None:
+                raise problem(
+                    "export/fixed-by-the-example",
+                    "the trace takes a Python value from a tensor as the example has it",
+                    where=graph.fixed[0],
+                    why="another input may take another branch there, and the graph would not follow it",
+                    fix="use torch.where or torch.cond there; or accept it with --strategy torchscript",
+                )
+        model, simplification = graph.model, None
+        if self.settings.simplify and self.settings.weights:
+            with stage("simplify"):
+                model, simplification = simplified(graph.model)
+        dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
+        self._record(model, built)
+        verification, written = self._deliver(strategy, built, model, output)
+        return Made(graph, model, simplification, dropped, verification, written)
+
+    def _deliver(
+        self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
+    ) -> tuple[Verification, Written]:
+        if output is None:
+            check(plugins.runnable(model), where="the exported model")
+            return self._verify(strategy, built, model), Written({}, "no output was asked for")
+        if isinstance(output, str | Path):
+            return self._write(strategy, built, model, output)
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+            file = Path(folder) / "model.onnx"
+            verification, written = self._write(strategy, built, model, file)
+            if written.files:
+                written = Written({"the given file": output.write(file.read_bytes())})
+            return verification, written
+
+    def _write(
+        self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path
+    ) -> tuple[Verification, Written]:
+        """Writes aside, verifies that very file (before its weights are left out, where they are), then commits. With
+        plugins it is the file beside it that is verified, which has their functions and goes into place with it."""
+        bare = plugins.bare(model)
+        with ExitStack() as stack:
+            target = verified = stack.enter_context(staged(output))
+            files = {target: bare}
+            if bare is not model:
+                verified = stack.enter_context(staged(plugins.reference(target.target)))
+                files[verified] = plugins.runnable(model)
+            if self.settings.weights:
+                self._stage(files, external_data=self.settings.external_data)
+            verification = self._verify(strategy, built, verified.path if self.settings.weights else files[verified])
+            if self.settings.verify and not verification.equal:
+                return verification, Written({}, "the exported model differs from the torch module")
+            if not self.settings.weights:
+                weights = set(built.program.module.state_dict())
+                left = {target: ports.without_weights(one, weights) for target, one in files.items()}
+                self._stage(left, external_data=False)
+            with stage("save"):
+                return verification, files_written(commit(*files))
+
+    def _stage(self, files: Mapping[Stage, ir.Model], *, external_data: bool | None) -> None:
+        where = "the exported model" if self.settings.weights else "the model without weights"
+        with stage("save"):
+            for target, model in files.items():
+                target.write(model, external_data=external_data)
+                check(load(target.path), where=where)
+
+    def _verify(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+        if isinstance(candidate, ir.Model):
+            candidate = plugins.runnable(candidate)
+        if not self.settings.verify:
+            return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
+        name = self.settings.runtime or runtimes.default()
+        program = capturing.with_shapes(built.program, load(candidate))
+        with stage("shapes"):
+            inferred, _ = shapes.inferred(load(candidate))
+            generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
+            sizes = capturing.sizes(program.signature, built.example)
+            example = Feed("the example", sizes, dict(built.example))
+            plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True, empty=True)
+            arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
+        with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
+            reference = Side("PyTorch, eager, on the CPU", a)
+            exported = Side(f"the exported model on {name} ({b.provider})", _with_dropped(b, program.signature))
+            found = verify(reference, exported, plan, roundings(inferred), arbiter)
+        if self.settings.strategy is None and not strategy.follows_sizes:
+            _check_moved(found, program.signature)
+        return found
+
+    def _record(self, model: ir.Model, built: programs.Built) -> None:
+        """What was asked for goes into the file, so that it can be asked for again."""
+        asked = {
+            "target": self.target,
+            "dynamic": built.axes,
+            "opset": self.settings.opset,
+            "input_names": list(self.settings.input_names),
+            "output_names": list(self.settings.output_names),
+        }
+        model.metadata_props["onnxsmith.export"] = json.dumps({k: v for k, v in asked.items() if v})
+        model.metadata_props["onnxsmith.version"] = __version__
+
+
+def _check_moved(verification: Verification, given: Signature) -> None:
+    """Refuses a trace of one size that was not held to the module at another."""
+    still = [symbol for symbol, seen in (verification.sizes or {}).items() if len(seen) < 2]
+    if not still:
+        return
+    said = Problem(
+        "export/frozen-axis",
+        f"the trace was checked at one size of {', '.join(still)} only",
+        why="such a trace has what it saw at the example's sizes; only a run at others shows that it follows",
+        fix="leave that axis out of --dynamic, or give an example that lets it move; or accept it with --strategy",
+    )
+    named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
+    raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])
+
+
+def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:
+    """The session with the inputs of the torch module, of which the graph may have dropped some."""
+    own = {port.name: port for port in session.signature.inputs}
+    inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
+    return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})
