@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+from onnxsmith.exporter.flat import Flat
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.sources.factory import user_frame
 
@@ -24,16 +25,19 @@ _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
 
 class FrozenAxisError(OnnxsmithError):
-    """A problem with `axes` (input, axis) that were to be dynamic and cannot be in this way of capturing."""
+    """A problem with `axes` (input, axis) that were to be dynamic and cannot be in this way of capturing. `lines`
+    (`file:line`) are where they were fixed, as far as it is known."""
 
-    def __init__(self, found: Problem, axes: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, found: Problem, axes: Sequence[tuple[str, int]], lines: Sequence[str] = ()) -> None:
         super().__init__(found)
         self.axes = tuple(axes)
+        self.lines = tuple(lines)
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """An axis of an input that became the constant `value` at `line` (`file:line`, empty outside the user's code)."""
+    """An axis of an input that became the constant `value` at `line` (`file:line`, of the user or of the package that
+    the model comes from)."""
 
     port: str
     axis: int
@@ -57,7 +61,9 @@ class Watch:
         replaced = _REPLACED.search(message)
         if replaced and replaced[1] in self._axes:
             tensor, axis = self._axes[replaced[1]]
-            self.frozen.append(Frozen(self.ports[tensor], axis, int(replaced[2]), user_frame(frame)))
+            self.frozen.append(
+                Frozen(self.ports[tensor], axis, int(replaced[2]), user_frame(frame, Flat.forward.__code__))
+            )
 
 
 class _Handler(logging.Handler):

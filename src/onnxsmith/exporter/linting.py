@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from onnxsmith import rooms
-from onnxsmith.exporter.lint._patch import patches
+from onnxsmith.exporter.lint._patch import Patch, patches
 from onnxsmith.exporter.lint._reading import Call, IsUsers, Reader, nodes
 from onnxsmith.exporter.lint.base import Check, Code, Remark
 from onnxsmith.report.parts.diagnosis import Finding
@@ -46,6 +46,14 @@ def read(
         for suspicion in _suspicions(remarks, code):
             found.setdefault((suspicion.finding.problem.id, suspicion.finding.problem.where), suspicion)
     return sorted(found.values(), key=lambda one: place(one.finding.problem.where))
+
+
+def patched(module: object, calls: Mapping[int, Call], is_users: IsUsers) -> Iterator[tuple[Code, Remark, Patch]]:
+    """What the checks can write otherwise, in every function that was reached."""
+    for code in Reader(module, calls, {}, is_users).read():  # type: ignore[arg-type]
+        remarks = list(_look(code))
+        found = patches(remarks, code)
+        yield from ((code, remark, found[id(remark)]) for remark in remarks if id(remark) in found)
 
 
 def _look(code: Code) -> Iterator[Remark]:

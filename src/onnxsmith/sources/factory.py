@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from onnxsmith.problem import OnnxsmithError, problem
@@ -179,13 +179,25 @@ def user_lines(error: BaseException) -> list[str]:
     return [f"{frame.filename}:{frame.lineno}" for frame in frames if not is_installed(frame.filename)]
 
 
-def user_frame(frame: FrameType | None) -> str:
-    """`file:line` of the innermost frame in the user's own code, from this frame of a running call outwards."""
-    while frame is not None:
-        if not is_installed(frame.f_code.co_filename):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+def model_line(error: BaseException) -> str:
+    """`user_line`, or that of the package which the model comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inner = next((f for f in reversed(frames) if is_models(f.filename)), None)
+    return user_line(error) or (f"{inner.filename}:{inner.lineno}" if inner is not None else "")
+
+
+def user_frame(frame: FrameType | None, until: CodeType | None = None) -> str:
+    """`file:line` of the innermost frame in the user's own code, from this frame of a running call outwards; otherwise
+    in the package that the model comes from. What calls the function of the code `until` is not looked at."""
+    package = ""
+    while frame is not None and frame.f_code is not until:
+        file = frame.f_code.co_filename
+        if not is_installed(file):
+            return f"{file}:{frame.f_lineno}"
+        if not package and is_models(file):
+            package = f"{file}:{frame.f_lineno}"
         frame = frame.f_back
-    return ""
+    return package
 
 
 def place(where: str) -> tuple[str, int]:
@@ -194,15 +206,30 @@ def place(where: str) -> tuple[str, int]:
     return file, int(line) if line.isdigit() else 0
 
 
+_TOOLS = re.compile(r"(site|dist)-packages/(torch|functorch|torchgen|onnx\w*|numpy|sympy|networkx|mpmath)/")
+"""Packages that models are computed and traced with."""
+
+
+def is_models(filename: str) -> bool:
+    """Whether a source file may be a model's: the user's, or of a package that models come from."""
+    path = filename.replace("\\", "/")
+    packaged = "site-packages/" in path or "dist-packages/" in path
+    return not is_installed(filename) or (packaged and _TOOLS.search(path) is None and not _is_own(path))
+
+
 def is_installed(filename: str) -> bool:
     """Whether a source file belongs to an installed package, to Python, or to this package: not to the user."""
     path = filename.replace("\\", "/")
-    here = str(Path(__file__).parent.parent).replace("\\", "/")
     return (
         "site-packages" in path
-        or path.startswith((here, "<frozen", "<string>"))
+        or _is_own(path)
+        or path.startswith(("<frozen", "<string>"))
         or f"/lib/python{sys.version_info[0]}." in path
     )
+
+
+def _is_own(path: str) -> bool:
+    return path.startswith(str(Path(__file__).parent.parent).replace("\\", "/"))
 
 
 def _attribute(module: ModuleType, name: str, target: str) -> Callable[[], Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from onnxsmith.exporter.lint._merge import changed, condition
 from onnxsmith.exporter.lint._values import Kind, Value
@@ -42,34 +43,52 @@ def counted_loop(loop: ast.For, torch: str, env: Env) -> list[ast.stmt] | None:
 
 def over_axis(loop: ast.For, torch: str, env: Env, function: ast.FunctionDef) -> Swaps | None:
     """A loop over the rows of tensors. Lists that it appends to become tensors, and torch.stack and torch.cat of them
-    go; None when it is more than that and assignments."""
+    go; a tensor whose rows it writes gets them all at once. None when it is more than that and assignments."""
     rows = _rows(loop)
     if rows is None or loop.orelse:
         return None
-    body, sources, names = rows
-    appended = {}
+    appended: dict[str, ast.expr] = {}
+    written: list[ast.stmt] = []
     kept: list[ast.stmt] = []
-    for statement in body:
+    for place, statement in enumerate(rows.body, 1):
         match statement:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
-                if name in appended:
+                new = value
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=tensor)) as target], value=value):
+                if rows.count is None or not _only_described(tensor, loop, target):
                     return None
-                appended[name] = value
+                axis = _axis(target.slice, rows.turn)
+                if axis is None:
+                    return None
+                name, new = f"{tensor}_rows", value
+                written.append(_all_at_once(tensor, name, axis, rows.count))
             case _:
                 kept.append(statement)
+                continue
+        if name in appended:
+            return None
+        if _bound(rows.body[place:]) & {node.id for node in ast.walk(new) if isinstance(node, ast.Name)}:
+            kept.append(ast.Assign([ast.Name(f"{name}_now")], new))  # what it is made of is something else later
+            new = ast.Name(f"{name}_now")
+        appended[name] = new
+    if rows.is_used([*kept, *appended.values()]):
+        return None
     carried = _assigned(kept, env) if kept else []
-    if carried is None or not (carried or appended):
+    if carried is None or not (carried or appended) or _left_over(carried, loop, function):
+        return None
+    if set(carried) & set(rows.tensors):
         return None
     swaps = _without_stacks(appended, function, loop, torch)
     if swaps is None:
         return None
+    names, sources = rows.names, rows.sources
     given: ast.expr = _tuple([ast.Name(name) for name in names]) if len(names) > 1 else ast.Name(names[0])
     xs = _tuple(sources) if len(sources) > 1 else sources[0]
     results = [*appended.values()]
     if not carried:
         turn = _function("turn", names, [*kept, ast.Return(_tuple(results) if len(results) > 1 else results[0])])
         call = ast.Call(_torch(torch, "vmap", ast.Name("turn")), sources, [])
-        swaps[loop] = [turn, ast.Assign([_names(list(appended))], call)]
+        swaps[loop] = [turn, ast.Assign([_names(list(appended))], call), *written]
         return swaps
     unpack = [ast.Assign([given], ast.Name("rows"))] if len(names) > 1 else []
     states = _tuple([ast.Name(name) for name in carried])
@@ -81,29 +100,127 @@ def over_axis(loop: ast.For, torch: str, env: Env, function: ast.FunctionDef) ->
     starts = _tuple([_start(name, env, torch, kept, dict(zip(names, sources, strict=True))) for name in carried])
     scan = ast.Attribute(ast.Attribute(ast.Name(torch), "_higher_order_ops"), "scan")
     left = _tuple([ast.Name(name) for name in appended] or [ast.Name("_")])
-    swaps[loop] = [turn, ast.Assign([_tuple([states, left])], ast.Call(scan, [ast.Name("turn"), starts, xs], []))]
+    call = ast.Call(scan, [ast.Name("turn"), starts, xs], [])
+    swaps[loop] = [turn, ast.Assign([_tuple([states, left])], call), *written]
     return swaps
 
 
-def _rows(loop: ast.For) -> tuple[list[ast.stmt], list[ast.expr], list[str]] | None:
-    """The body with its rows as names, the tensors that they are rows of, and those names."""
+@dataclass(frozen=True)
+class _Rows:
+    """The body of a loop with `names` in the place of rows of `tensors`, which are `sources` with the rows first.
+    `count` is how many turns there are, where `turn` counts them."""
+
+    body: list[ast.stmt]
+    names: list[str]
+    tensors: list[str]
+    sources: list[ast.expr]
+    turn: str = ""
+    count: ast.expr | None = None
+
+    def is_used(self, parts: Iterable[ast.AST]) -> bool:
+        """Whether the number of the turn is used for anything but rows."""
+        return any(isinstance(n, ast.Name) and n.id == self.turn for one in parts for n in ast.walk(one))
+
+
+def _rows(loop: ast.For) -> _Rows | None:
     match loop:
         case ast.For(target=ast.Name(id=name), iter=ast.Name() | ast.Attribute() as source):
-            return loop.body, [source], [name]
-        case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=[_])):
-            sources: dict[str, ast.expr] = {}
+            return _Rows(loop.body, [name], [ast.unparse(source)], [source])
+        case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=[count])):
+            found: dict[tuple[str, int], ast.Name] = {}
 
             def row(node: ast.AST) -> ast.AST | None:
                 match node:
-                    case ast.Subscript(value=ast.Name(id=tensor) as of, slice=ast.Name(id=index)) if index == turn:
-                        sources[tensor] = of
-                        return ast.Name(f"{tensor}_row")
+                    case ast.Subscript(value=ast.Name(id=tensor) as of, slice=at, ctx=ast.Load()):
+                        axis = _axis(at, turn)
+                        if axis is None:
+                            return None
+                        found[tensor, axis] = of
+                        own = ast.Name(_row_name(tensor, axis, found))
+                        left = [
+                            part for part in (at.elts if isinstance(at, ast.Tuple) else []) if not _is_turn(part, turn)
+                        ]
+                        return own if all(map(_is_whole, left)) else ast.Subscript(own, ast.Tuple(left))
                 return None
 
             body = [changed(statement, row) for statement in loop.body]
-            uses = any(isinstance(n, ast.Name) and n.id == turn for one in body for n in ast.walk(one))
-            return None if uses or not sources else (body, list(sources.values()), [f"{name}_row" for name in sources])
+            names = [_row_name(tensor, axis, found) for tensor, axis in found]
+            tensors = [tensor for tensor, _ in found]
+            sources = [_rows_first(of, axis, count) for (_, axis), of in found.items()]
+            return _Rows(body, names, tensors, sources, turn, count) if found else None
     return None
+
+
+def _axis(at: ast.expr, turn: str) -> int | None:
+    """Which axis `x[i]`, `x[:, i]` or `x[:, i, 2:]` takes the row of."""
+    parts = at.elts if isinstance(at, ast.Tuple) else [at]
+    places = [place for place, part in enumerate(parts) if _is_turn(part, turn)]
+    if len(places) != 1 or not all(map(_is_whole, parts[: places[0]])):
+        return None
+    rest = parts[places[0] + 1 :]
+    return None if any(isinstance(n, ast.Name) and n.id == turn for part in rest for n in ast.walk(part)) else places[0]
+
+
+def _is_turn(part: ast.expr, turn: str) -> bool:
+    return isinstance(part, ast.Name) and part.id == turn
+
+
+def _is_whole(part: ast.expr) -> bool:
+    return isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None
+
+
+def _row_name(tensor: str, axis: int, found: Mapping[tuple[str, int], ast.Name]) -> str:
+    first = next(number for name, number in found if name == tensor)
+    return f"{tensor}_row" if first == axis else f"{tensor}_row_{axis}"
+
+
+def _rows_first(tensor: ast.Name, axis: int, count: ast.expr) -> ast.expr:
+    """The tensor with that axis first, and as many rows as there are turns."""
+    own = [f"{tensor.id}.shape[{axis}]", f"{tensor.id}.size({axis})", *([f"len({tensor.id})"] if axis == 0 else [])]
+    first: ast.expr = tensor
+    if axis:
+        first = ast.Call(ast.Attribute(tensor, "movedim"), [ast.Constant(axis), ast.Constant(0)], [])
+    return first if ast.unparse(count) in own else ast.Subscript(first, ast.Slice(None, count, None))
+
+
+def _all_at_once(tensor: str, rows: str, axis: int, count: ast.expr) -> ast.stmt:
+    """`tensor[:, i] = …` of all turns."""
+    moved: ast.expr = ast.Name(rows)
+    if axis:
+        moved = ast.Call(ast.Attribute(moved, "movedim"), [ast.Constant(0), ast.Constant(axis)], [])
+    cast = ast.Call(ast.Attribute(moved, "to"), [ast.Attribute(ast.Name(tensor), "dtype")], [])
+    given = [cast, ast.Constant(axis), ast.Constant(0), count]
+    return ast.Assign([ast.Name(tensor)], ast.Call(ast.Attribute(ast.Name(tensor), "slice_scatter"), given, []))
+
+
+def _only_described(tensor: str, loop: ast.For, target: ast.Subscript) -> bool:
+    """Whether the loop takes nothing of the tensor that it writes rows of but its dtype, shape and device."""
+    described = {
+        id(node.value)
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Attribute) and node.attr in ("dtype", "shape", "device")
+    }
+    names = [node for node in ast.walk(loop) if isinstance(node, ast.Name) and node.id == tensor]
+    return all(node is target.value or id(node) in described for node in names)
+
+
+def _bound(parts: Iterable[ast.AST]) -> set[str]:
+    """The names that they bind."""
+    nodes = (node for one in parts for node in ast.walk(one) if isinstance(node, ast.Name))
+    return {node.id for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)}
+
+
+def _left_over(carried: Sequence[str], loop: ast.For, function: ast.FunctionDef) -> bool:
+    """Whether something that a turn binds for itself is read after the loop."""
+    own = _bound([loop])
+    inside = {id(node) for node in ast.walk(loop)}
+    after = [n for n in ast.walk(function) if isinstance(n, ast.Name) and id(n) not in inside]
+    for name in own - set(carried):
+        places = [(n.lineno, isinstance(n.ctx, ast.Store)) for n in after if n.id == name and n.lineno > loop.lineno]
+        bound = min((line for line, is_bound in places if is_bound), default=None)
+        if any(not is_bound and (bound is None or line < bound) for line, is_bound in places):
+            return True
+    return False
 
 
 def _without_stacks(
@@ -118,7 +235,10 @@ def _without_stacks(
                 if name not in appended:
                     continue
                 given = rest[0] if rest else next((k.value for k in node.keywords if k.arg in ("dim", "axis")), None)
-                axis = given.value if isinstance(given, ast.Constant) else 0 if given is None else None
+                try:
+                    axis = 0 if given is None else ast.literal_eval(given)
+                except ValueError:
+                    return None
                 if not isinstance(axis, int):
                     return None
                 swaps[node] = _stacked(name, how, axis)
@@ -133,6 +253,7 @@ def _without_stacks(
 
 def _stacked(name: str, how: str, axis: int) -> ast.expr:
     whole: ast.expr = ast.Name(name)
+    axis = axis - 1 if how == "cat" and axis < 0 else axis
     if axis:
         whole = ast.Call(ast.Attribute(whole, "movedim"), [ast.Constant(0), ast.Constant(axis)], [])
     if how == "cat":

@@ -103,7 +103,7 @@ class Reader:
             self._running.pop()
         parents = {child: above for above in ast.walk(node) for child in ast.iter_child_nodes(above)}
         arguments = {name: dict(self.sizes.get(name, {})) for name, v in given.items() if is_root and v.direct}
-        self._codes.append(Code(code.co_filename, flow, parents, arguments, is_root))
+        self._codes.append(Code(own, code.co_filename, flow, parents, arguments, is_root))
         return result
 
     def _called(self, live: Any, args: list[Value], named: dict[str, Value]) -> Value | None:

@@ -6,6 +6,7 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import ClassVar
 
 from onnxsmith.exporter.lint._flow import Flow
@@ -20,8 +21,8 @@ class Remark:
     """What a check has to say about `node`.
 
     `swaps` is old node → what to write in its place, statements for a statement; what is written for one node may hold
-    others. `freezes` says that it matters only where an axis is dynamic and becomes a constant at that line, or, with
-    `anywhere`, at any.
+    others. `same` says that this computes the same, for every input that the old code takes. `freezes` says that it
+    matters only where an axis is dynamic and becomes a constant at that line, or, with `anywhere`, at any.
     """
 
     problem: Problem
@@ -29,18 +30,20 @@ class Remark:
     weight: Weight = Weight.STOPS
     swaps: Mapping[ast.AST, New] = field(default_factory=dict)
     rung: str = "recompose"
+    same: bool = True
     freezes: bool = False
     anywhere: bool = False
 
 
 @dataclass(frozen=True)
 class Code:
-    """One function of the user's, read: its source `file`, the `flow` through it, and who holds what in it.
+    """One function of the user's, read: itself, its source `file`, the `flow` through it, and who holds what in it.
 
     `parents` leads from a node to the one that holds it. `arguments` are the tensor arguments of forward where this is
     the module's own forward, with their sizes on the dynamic axes: {"x": {0: 4}}; `is_root` says so.
     """
 
+    function: FunctionType
     file: str
     flow: Flow
     parents: Mapping[ast.AST, ast.AST]

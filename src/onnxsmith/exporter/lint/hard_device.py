@@ -45,6 +45,7 @@ class HardDevice(Check):
             ),
             node,
             swaps={node: new},
+            same=False,
         )
 
     def _is_device(self, node: ast.expr, code: Code) -> bool:

@@ -49,6 +49,7 @@ class LiteralSize(Check):
             ),
             node,
             swaps={node: size},
+            same=False,
             freezes=True,
             anywhere=True,
         )

@@ -89,4 +89,5 @@ class RandomCall(Check):
             node,
             weight=Weight.WRONG,
             swaps=swaps,
+            same=False,
         )

@@ -40,6 +40,7 @@ class StateWritten(Check):
             node,
             weight=Weight.WRONG,
             swaps=_lift.state(code, attribute),
+            same=False,
         )
 
     def _attribute(self, node: ast.AST, code: Code) -> str | None:

@@ -41,6 +41,9 @@ class Strategy(ABC):
     """Whether a dynamic axis is traced with an open size. Otherwise the check at other sizes alone shows that the graph
     follows it, and one that was checked at a single size counts as fixed."""
 
+    as_it_is: ClassVar[bool] = True
+    """Whether it captures the module as its source stands."""
+
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
         """Whether to try it after the strategies before it ended with these problems; a graph that differs is none."""
         return True

@@ -17,7 +17,7 @@ from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing import tracing
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.sources.factory import user_line
+from onnxsmith.sources.factory import model_line, user_line
 
 _OLDEST, _NEWEST = 18, 23
 """Opsets that the exporter of torch emits by itself; others are reached by conversion."""
@@ -87,7 +87,7 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
     text = str(error)
     if watch.frozen:
         return _frozen(watch.frozen, program)
-    where = user_line(error) or line_in(text)
+    where = user_line(error) or line_in(text) or model_line(error)
     known = recognise(text, where)
     if known is not None:
         return OnnxsmithError(known)
@@ -113,7 +113,8 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
         fix=f"leave {first.port}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
         "x.shape[i] without int()",
     )
-    return FrozenAxisError(said, [(one.port, one.axis) for one in found])
+    axes, lines = [(one.port, one.axis) for one in found], [one.line for one in found]
+    return FrozenAxisError(said, axes, lines)
 
 
 def _explain_translation(error: Exception) -> OnnxsmithError:
