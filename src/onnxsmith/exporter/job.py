@@ -20,9 +20,9 @@ from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
+from onnxsmith.exporter import baked, plugins
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import dynamic as dynamic_axes
-from onnxsmith.exporter import plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.freezing import FrozenAxisError
@@ -98,7 +98,8 @@ class Job:
             made, failures = self._first_that_agrees(built, output)
         part = self._captured(made, built, failures)
         parts = (part, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
-        return self._result(tuple(p for p in parts if p is not None), made)
+        lost = baked.constant_inputs(built, made.model, next(iter(made.graph.fixed), ""))
+        return self._result(tuple(p for p in parts if p is not None), made, lost)
 
     def _built(self, axes: programs.Axes) -> programs.Built:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
@@ -262,7 +263,7 @@ class Job:
         notes = [*self.torch_model.notes, *graph.notes]
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
-        notes += [*random_nodes(model), *plugins.notes(model)]
+        notes += [*random_nodes(model), *plugins.notes(model), *baked.notes(built.program)]
         if not self.settings.weights:
             notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
@@ -283,14 +284,16 @@ class Job:
             tried=failures,
         )
 
-    def _result(self, parts: tuple[Part, ...], made: _Made) -> Result:
+    def _result(self, parts: tuple[Part, ...], made: _Made, lost: tuple[Problem, ...]) -> Result:
         verification, written = made.verification, made.written
+        differs = problems(verification, asked=self.settings.verify)
         report = Report(
             command="export",
             verdict=verdict(verification, asked=self.settings.verify),
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {ending(verification)}",
             parts=parts,
-            problems=problems(verification, asked=self.settings.verify),
+            problems=(*lost, *differs) if differs else (),
+            notes=() if differs else tuple(one.what for one in lost),
         )
         path = Path(next(iter(written.files))) if written.files else None
         model = plugins.bare(made.model)
