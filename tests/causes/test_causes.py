@@ -18,6 +18,7 @@ MESSAGES = {
     "If there is an internal error, debug the error and submit a PR to PyTorch.": "export/translation-failed",
     "TypeError: missing a required argument: 'options'": "export/missing-argument",
     "lifted_tensor_4": "export/object-input",
+    "We found a fake tensor in the exported program constant's list […]: lifted_tensor_0": "forward/data-attribute",
     "LinearPackedParamsBase does not have a field with name '__obj_flatten__'": "export/quantized-module",
     "adapt: Assertion `false` failed: No Previous Version of LayerNormalization exists": "export/opset",
     "NOT_IMPLEMENTED : Could not find an implementation for Gemm(13) node with name 'n'": "runtime/no-kernel",

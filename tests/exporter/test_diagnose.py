@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,11 +13,20 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.report.parts.diagnosis import Diagnosis, Finding
+from onnxsmith.exporter.custom import forget, registered
+from onnxsmith.report.parts.diagnosis import Diagnosis, Finding, Weight
 
 PLANTED = sorted((Path(__file__).parent / "planted").glob("*.py"))
 SAMPLE = ("branch_return", "device_cuda", "loop_rows", "several", "view_int")
 """Those that every run of the tests takes; all of them take minutes."""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """What a test registers holds for the test."""
+    yield
+    for one in registered():
+        forget(one.target)
 
 
 def imported(path: Path) -> ModuleType:
@@ -85,6 +95,71 @@ def test_a_module_that_comes_through_has_nothing_found() -> None:
     assert result.report.problems == ()
     assert result.report.part(Diagnosis).axes[0].together == "stays open"
     assert onnxsmith.Report.from_json(result.report.to_json()) == result.report
+
+
+class Draws(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x)
+
+
+def test_random_numbers_are_a_note() -> None:
+    result = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),))
+    (finding,) = result.report.part(Diagnosis).findings
+    assert (finding.problem.id, finding.weight) == ("forward/random", Weight.NOTE)
+    assert result.ok
+
+
+class Cache:
+    def __init__(self, keys: torch.Tensor) -> None:
+        self.keys = keys
+
+
+class Attends(torch.nn.Module):
+    def forward(self, x: torch.Tensor, cache: Cache) -> torch.Tensor:
+        return x @ cache.keys
+
+
+def test_an_object_that_is_taken_apart_is_no_finding() -> None:
+    result = onnxsmith.diagnose(Attends(), (torch.rand(3, 4), Cache(torch.rand(4, 4))), dynamic="x:0=batch")
+    assert result.report.problems == ()
+
+
+class Follows(torch.nn.Module):
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale.data.sum()
+
+
+def test_an_input_that_the_delivered_graph_follows_is_no_constant() -> None:
+    result = onnxsmith.diagnose(Follows(), (torch.rand(3, 4), torch.rand(4)))
+    assert {one.id for one in result.report.problems} == {"forward/data-attribute"}
+    assert result.ok
+
+
+class Stuck(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(4, 5)
+        self.register_buffer("start", torch.zeros(1, 3, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.lstm(x, (self.start, self.start))[0]
+        return result
+
+
+def test_an_axis_that_the_module_does_not_move_is_told() -> None:
+    result = onnxsmith.diagnose(Stuck(), (torch.rand(7, 3, 4),), dynamic="x:0=time,1=batch")
+    (problem,) = result.report.problems
+    assert (problem.id, problem.what) == ("export/frozen-axis", "axis 1 of input 'x' (batch) was seen at size 3 only")
+
+
+def test_a_registration_goes_behind_the_last_line() -> None:
+    path = Path(__file__).parent / "planted" / "missing_operator.py"
+    report = onnxsmith.diagnose(*imported(path).build()).report
+    first = report.part(Diagnosis).findings[0]
+    assert first.rung == "register"
+    assert first.code.startswith('import onnxsmith\n\n\n@onnxsmith.register("planted::damped")\ndef ')
+    count = len(path.read_text().splitlines())
+    assert f"behind line {count} of {path}, the last:" in "".join(str(one) for one in report.part(Diagnosis).blocks())
 
 
 class Twice(torch.nn.Module):

@@ -18,7 +18,7 @@ class LiftedTensor(Cause):
             return None
         return Problem(
             "export/object-input",
-            "an argument of forward is an object that torch cannot take apart, a cache of keys and values for example",
+            "an argument of forward is an object that cannot be taken apart",
             why="only tensors, numbers, None, and lists, tuples and dictionaries of them can go into a graph; tensors "
             "inside another object become constants of the graph, called lifted_tensor_…, or cannot be traced",
             fix="wrap the module: let forward take the tensors of the object one by one, and build the object inside",

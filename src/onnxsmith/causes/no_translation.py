@@ -30,6 +30,6 @@ class NoTranslation(Cause):
         return Problem(
             "export/no-translation",
             f"no ONNX translation for {', '.join(operators)}",
-            fix="write the operation with others that have one; or let it be one node of a domain of yours, by "
-            "torch.onnx.ops.symbolic",
+            fix="say what it computes in PyTorch's operators, with @onnxsmith.register; or write the operation with "
+            "others that have one",
         )

@@ -95,17 +95,16 @@ class Explorer:
     def runs(self) -> Iterator[Run]:
         given = [run for feed in self._plan.given if (run := self._strictly(feed))]
         yield from given
-        if given:
-            self._check_repeatable(given[0])
-        if not self._plan.generate:
-            return
-        base = self._base()
+        base = self._base() if self._plan.generate else None
+        repeated = base or next(iter(given), None)
+        if repeated is not None:
+            self._check_repeatable(repeated)
         if base is None:
-            if given:
+            if self._plan.generate and not given:
+                raise self._nothing_taken()
+            if self._plan.generate:
                 self._notes.append("only the given inputs were compared: no generated ones were taken by the reference")
-                return
-            raise self._nothing_taken()
-        self._check_repeatable(base)
+            return
         yield base
         yield from self._other_values(base)
         yield from self._other_choices(base)

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.exporter import baked, openness, plugins
 from onnxsmith.exporter import capture as capturing
-from onnxsmith.exporter import openness, plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.dynamic import is_auto
 from onnxsmith.exporter.findings import random_nodes
@@ -162,6 +162,7 @@ class Job:
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
         notes += [*random_nodes(model), *plugins.notes(model, made.written.files, verified=made.verification.equal)]
+        notes += baked.notes(built.program)
         if not self.settings.weights:
             notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
@@ -184,12 +185,14 @@ class Job:
 
     def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
         verification, written = made.verification, made.written
+        differs = problems(verification, asked=self.settings.verify)
         report = Report(
             command="export",
             verdict=verdict(verification, asked=self.settings.verify),
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {ending(verification)}",
             parts=parts,
-            problems=problems(verification, asked=self.settings.verify),
+            problems=(*made.lost, *differs) if differs else (),
+            notes=() if differs else tuple(one.what for one in made.lost),
         )
         path = Path(next(iter(written.files))) if written.files else None
         model = plugins.bare(made.model)

@@ -21,7 +21,7 @@ from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
 from onnxsmith.exporter import capture as capturing
-from onnxsmith.exporter import plugins
+from onnxsmith.exporter import baked, plugins
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.settings import Settings
@@ -32,7 +32,7 @@ from onnxsmith.model.check import check
 from onnxsmith.model.load import load
 from onnxsmith.model.save import Stage, commit, staged
 from onnxsmith.model.signature import Signature
-from onnxsmith.problem import Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
@@ -44,7 +44,7 @@ from onnxsmith.simplifier.rounds import simplified
 
 @dataclass(frozen=True)
 class Made:
-    """What one strategy came to."""
+    """What one strategy came to. `lost` are inputs that became constants, as problems."""
 
     graph: capturing.Graph
     model: ir.Model
@@ -52,6 +52,7 @@ class Made:
     dropped: tuple[str, ...]
     verification: Verification
     written: Written
+    lost: tuple[Problem, ...]
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,9 @@ class Maker:
                     why="another input may take another branch there, and the graph would not follow it",
                     fix="use torch.where or torch.cond there; or accept it with --strategy torchscript",
                 )
+        lost = baked.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
+        if lost and self.settings.verify and self.settings.strategy is None:
+            raise OnnxsmithError(lost[0])
         model, simplification = graph.model, None
         if self.settings.simplify and self.settings.weights:
             with stage("simplify"):
@@ -80,7 +84,7 @@ class Maker:
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         verification, written = self._deliver(strategy, built, model, output)
-        return Made(graph, model, simplification, dropped, verification, written)
+        return Made(graph, model, simplification, dropped, verification, written, lost)
 
     def _deliver(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram, _draft_export
 from torch.export._draft_export import FailureType
 
 from onnxsmith.causes.base import recognise
+from onnxsmith.exporter import missing
 from onnxsmith.exporter.freezing import Frozen, Watch
 from onnxsmith.exporter.memo import memoised
+from onnxsmith.exporter.missing import Missing
 from onnxsmith.exporter.tracing import Tracing, quiet, tracing
 from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import Problem
@@ -82,7 +85,8 @@ def _go_on(found: Traced, trace: Tracing) -> None:
         except Exception as error:  # noqa: BLE001 — the trace's own error is told
             found.error = found.error or error
             return
-    found.exported = drafted
+    if not any(isinstance(constant, FakeTensor) for constant in drafted.constants.values()):
+        found.exported = drafted  # else a draft that has lost a tensor: what reads it ends the process
     report: Any = drafted._report  # type: ignore[attr-defined]
     for failure in report.failures:
         if failure.failure_type is FailureType.DATA_DEPENDENT_ERROR:
@@ -115,11 +119,7 @@ def _named(watch: Watch, program: TorchProgram, open_: frozenset[str]) -> Iterat
         yield one
 
 
-@contextmanager
-def decomposed(exported: ExportedProgram) -> Iterator[tuple[ExportedProgram, Any]]:
-    """The program in the operators that torch.onnx translates, and its registry of translations."""
-    from torch.onnx._internal.exporter import _fx_passes, _registration
-
+def untranslated(exported: ExportedProgram) -> list[Missing]:
+    """What of the program has no ONNX form."""
     with quiet(), memoised(), translating():
-        registry = _registration.ONNXRegistry.from_torchlib()
-        yield _fx_passes.decompose_with_registry(exported, registry), registry
+        return missing.untranslated(exported)

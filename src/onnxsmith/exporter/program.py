@@ -20,7 +20,7 @@ from onnxsmith.exporter import objects
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.model.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.problem import problem
-from onnxsmith.runtimes.torch_eager import TorchProgram, to_array
+from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
 from onnxsmith.sources.factory import TorchModel, user_line
 
 Axes = Mapping[str, Mapping[int, str]]
@@ -196,7 +196,8 @@ def _outputs(
 ) -> tuple[list[Port], dict[str, str]]:
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
-    buffers = [(buffer, buffer.clone()) for buffer in model.module.buffers()]
+    lazy = any(isinstance(part, torch.nn.modules.lazy.LazyModuleMixin) for part in model.module.modules())
+    memory = None if lazy else Memory(model.module)  # a lazy module becomes what it is in its first call
     try:
         with torch.no_grad():
             result = model.module(*args, **kwargs)
@@ -209,8 +210,8 @@ def _outputs(
             fix="call model(*args, **kwargs) in python by itself and mend what it says",
         ) from error
     finally:
-        for buffer, saved in buffers:
-            buffer.data.copy_(saved)
+        if memory is not None:
+            memory.restore()  # what it would keep for later calls is no other run's, and no constant of a trace
     paths = [(path, leaf) for path, leaf in objects.flatten(result)[0] if leaf is not None]
     if not paths:
         raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")

@@ -20,7 +20,7 @@ from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.translating import functions, translating
-from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def tracing(
     with the user's."""
     ports = program.signature.inputs
     with ExitStack() as stack:
+        stack.callback(Memory(program.module).restore)
         stack.enter_context(quiet())
         stack.enter_context(memoised())
         uses = stack.enter_context(translating(own=own))

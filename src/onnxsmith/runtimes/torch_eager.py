@@ -120,7 +120,8 @@ class Memory:
     """What a module remembers between calls: its buffers and attributes, its submodules' too.
 
     A stateful forward writes over its state, binds a new tensor to it, or counts in a plain attribute; `restore` undoes
-    all three, so that each run starts from the same state. What it changes inside a list or a dictionary stays changed.
+    all three, so that each run starts from the same state. What it puts into a list or a dictionary that an attribute
+    holds is taken out again; what it changes deeper inside stays changed.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -128,7 +129,11 @@ class Memory:
 
         inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
         self._attributes = [(vars(m), dict(vars(m)), dict(m._buffers)) for m in inner]
-        held = [value for m in inner for value in vars(m).values() if isinstance(value, torch.Tensor)]
+        torchs = vars(torch.nn.Module()).keys()
+        own = [value for m in inner for name, value in vars(m).items() if name not in torchs]
+        held = [value for value in own if isinstance(value, torch.Tensor)]
+        self._dictionaries = [(value, dict(value)) for value in own if type(value) is dict]
+        self._lists = [(value, list(value)) for value in own if type(value) is list]
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in (*module.buffers(), *held)]
 
     def restore(self) -> None:
@@ -140,6 +145,11 @@ class Memory:
             attributes.update(saved)
             attributes["_buffers"].clear()
             attributes["_buffers"].update(buffers)
+        for dictionary, items in self._dictionaries:
+            dictionary.clear()
+            dictionary.update(items)
+        for sequence, values in self._lists:
+            sequence[:] = values
         with torch.no_grad():
             for tensor, copy in self._tensors:
                 if tensor.shape == copy.shape:

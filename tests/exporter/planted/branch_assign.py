@@ -11,7 +11,7 @@ OPSET = None
 
 
 class Faulty(nn.Module):
-    def forward(self, x):
+    def forward(self, x, **options):
         scale = x.abs().max()
         if scale.item() > 0.5:  # <- here
             y = x / scale

@@ -15,7 +15,7 @@ class Faulty(nn.Module):
         super().__init__()
         self.fc = nn.Linear(4, 4)
 
-    def forward(self, x):
+    def forward(self, x, **options):
         out = []
         for i in range(x.shape[0]):  # <- here
             out.append(self.fc(x[i]) * x[i].sum())  # noqa: PERF401 — as users write it

@@ -1,4 +1,4 @@
-"""A cache as an argument."""
+"""A cache as an argument, of a class that keeps its tensors in slots."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ OPSET = None
 
 
 class Cache:
+    __slots__ = ("keys",)
+
     def __init__(self, keys):
         self.keys = keys
 

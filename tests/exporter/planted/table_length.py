@@ -16,7 +16,8 @@ class Faulty(nn.Module):
         self.table = nn.Parameter(torch.rand(6, 4))
 
     def forward(self, x):
-        return torch.relu(x + self.table)  # <- here
+        y = x + self.table  # <- here
+        return torch.cat([x, y], -1)
 
 
 def build():

@@ -38,3 +38,24 @@ class Axes(Probe):
                 "recompose",
                 said=f"{name} was inferred to be a constant ({one.value})",
             )
+        if any(one.weight is Weight.WRONG for one in told):
+            return
+        for port, axes in dims.items():
+            for axis, dim in enumerate(axes):
+                if dim in case.stuck:
+                    yield self._stuck(case, port, axis, str(dim))
+
+    def _stuck(self, case: Case, port: str, axis: int, name: str) -> Finding:
+        size = case.example[port].shape[axis]  # type: ignore[attr-defined]
+        return Finding(
+            Problem(
+                "export/frozen-axis",
+                f"axis {axis} of input {port!r} ({name}) was seen at size {size} only",
+                where=type(case.model.module).__qualname__,
+                why="the module itself takes no other size that was tried, so nothing shows that the graph follows it",
+                fix=f"look for the number {size} in forward and in the shapes of parameters, or leave {port}:{axis} "
+                "out of --dynamic",
+            ),
+            Weight.NOTE,
+            "recompose",
+        )

@@ -78,6 +78,15 @@ class Case:
             for way in self.ways
         )
 
+    @property
+    def stuck(self) -> tuple[str, ...]:
+        """The names of dynamic axes that a graph keeps open and the module does not: it takes one size of them only."""
+        for way in self.ways:
+            if way.agrees and way.strategy.follows_sizes and way.made is not None:
+                sizes = way.made.verification.sizes or {}
+                return tuple(name for name in self.symbols if len(sizes.get(name, ())) < 2)
+        return ()
+
 
 class Probe(ABC):
     """One question; stateless."""

@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-from torch.utils import _pytree as pytree
-
+from onnxsmith.exporter import baked
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Objects(Probe):
-    """torch cannot take them apart, so their tensors become constants of the graph."""
+    """Those that cannot be taken apart: neither known to torch nor a plain holder of attributes (`../objects.py`)."""
 
     rank = 30
 
     def look(self, case: Case) -> Iterator[Finding]:
-        given = {**{f"argument {n}": value for n, value in enumerate(case.model.args)}, **case.model.kwargs}
-        for name, value in given.items():
-            for leaf in pytree.tree_leaves(value):
-                inside = _tensors(leaf)
-                if inside:
-                    yield self._finding(name, leaf, inside, case)
+        if case.built is None:
+            return
+        for leaf, held in baked.closed_objects(case.built.program):
+            yield self._finding(leaf, held, case)
 
-    def _finding(self, name: str, leaf: Any, inside: list[str], case: Case) -> Finding:
+    def _finding(self, leaf: Any, held: list[str], case: Case) -> Finding:
         kind = type(leaf).__name__
-        names = [part.rpartition(".")[2] for part in inside]
-        made = "\n".join(f"        held.{part} = {short}" for part, short in zip(inside, names, strict=True))
+        parameters = list(inspect.signature(case.model.module.forward).parameters)
+        given = {**dict(zip(parameters, case.model.args, strict=False)), **case.model.kwargs}
+        named = next((name for name, value in given.items() if value is leaf), "")
+        others = [name for name in given if name != named]
+        made = "\n".join(f"        held.{name} = {name}" for name in held)
+        passed = ", ".join("held" if name == named else name for name in given)
         code = (
             f"class Flat(torch.nn.Module):\n"
             f"    def __init__(self, net):\n"
             f"        super().__init__()\n"
             f"        self.net = net\n\n"
-            f"    def forward(self, x, {', '.join(names)}):\n"
+            f"    def forward(self, {', '.join([*others, *held])}):\n"
             f"        held = {kind}.__new__({kind})\n"
             f"{made}\n"
-            f"        return self.net(x, held)"
+            f"        return self.net({passed})"
         )
         return Finding(
             Problem(
                 "export/object-input",
-                f"{name} of forward is a {kind}, an object that torch cannot take apart",
+                f"{named or 'an argument'} of forward is a {kind}, an object that cannot be taken apart",
                 where=type(case.model.module).__qualname__,
-                why=f"its tensors ({', '.join(inside)}) become constants of the graph, or the trace fails",
+                why=f"its tensors ({', '.join(held)}) become constants of the graph, which torch calls lifted_tensor_…",
                 fix="wrap the module: let forward take the tensors one by one, and build the object inside",
             ),
-            Weight.STOPS,
+            Weight.WRONG,
             "recompose",
-            code=code,
+            code=code if named else "",
         )
-
-
-def _tensors(leaf: Any) -> list[str]:
-    if isinstance(leaf, torch.Tensor | str | int | float | bool | None) or not hasattr(leaf, "__dict__"):
-        return []
-    return [name for name, value in vars(leaf).items() if isinstance(value, torch.Tensor)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxsmith.exporter.lint.random_call import HELD
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.diagnosis import Finding, Weight
@@ -24,9 +25,9 @@ class Randomness(Probe):
                         "forward/random",
                         f"forward draws random numbers: {operator}",
                         where=where,
-                        why="a graph draws others than torch does, and some runtimes none; it cannot be held to it",
-                        fix="hand the numbers in as an argument of forward",
+                        why=HELD,
+                        fix="hand the numbers in as an argument of forward, where they are to be the same",
                     ),
-                    Weight.WRONG,
+                    Weight.NOTE,
                     "recompose",
                 )

@@ -11,7 +11,8 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Source(Probe):
-    """A suspicion of a fixed axis counts where the trace fixed one there. What would stop a trace is a note where the
+    """A suspicion of a fixed axis counts where the trace fixed one there, or where the module itself takes no other
+    size. What would stop a trace is a note where the
     module comes through all the same."""
 
     rank = 10
@@ -31,6 +32,8 @@ class Source(Probe):
                     continue
             if finding.weight is Weight.STOPS and (case.open if suspicion.freezes else case.good):
                 finding = replace(finding, weight=Weight.NOTE)
+            elif finding.weight is Weight.STOPS and suspicion.freezes and case.stuck:
+                finding = replace(finding, weight=Weight.WRONG)
             yield finding
 
     def _froze(self, suspicion: Suspicion, case: Case) -> bool:
@@ -38,7 +41,7 @@ class Source(Probe):
             return False
         frozen = case.traced.suspected
         if suspicion.anywhere:
-            return bool(frozen)
+            return bool(frozen or case.stuck)
         first, last = suspicion.span
         file = suspicion.finding.problem.where.rpartition(":")[0]
         lines = [one.line.rpartition(":") for one in frozen]

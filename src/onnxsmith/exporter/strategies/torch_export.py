@@ -13,6 +13,7 @@ from onnxsmith.causes._text import line_in, sentence
 from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.flat import own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch
+from onnxsmith.exporter.missing import problem_of, shapeless, untranslated
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing import tracing
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -51,7 +52,7 @@ class TorchExport(Strategy):
                 assert translated is not None
                 trace.uses.attach(translated.model, _emitted(opset))
             except Exception as error:
-                raise _explain_translation(error) from error
+                raise _explain_translation(error, exported) from error
         assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
@@ -88,6 +89,9 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
     if watch.frozen:
         return _frozen(watch.frozen, program)
     where = user_line(error) or line_in(text) or model_line(error)
+    lacking = shapeless(error, where)
+    if lacking:
+        return OnnxsmithError(problem_of(lacking))
     known = recognise(text, where)
     if known is not None:
         return OnnxsmithError(known)
@@ -117,7 +121,7 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
     return FrozenAxisError(said, axes, lines)
 
 
-def _explain_translation(error: Exception) -> OnnxsmithError:
+def _explain_translation(error: Exception, exported: ExportedProgram) -> OnnxsmithError:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -125,6 +129,9 @@ def _explain_translation(error: Exception) -> OnnxsmithError:
         return cause
     text = f"{error} {cause}"
     known = recognise(text)
+    if known is not None and known.id == "export/no-translation":
+        found = untranslated(exported)
+        return OnnxsmithError(problem_of(found) if found else known)
     if known is not None:
         return OnnxsmithError(
             replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause)))

@@ -25,7 +25,8 @@ class Weight(StrEnum):
 class Finding:
     """One problem. `said` is what torch says of it, `source` the user's line as it stands, `rung` the cheapest step
     that helps: opset, recompose, register, edit. `code` goes in the place of the lines `first` to `last` of the file
-    that `problem.where` names; it is empty where no code could be written."""
+    that `problem.where` names, or behind `last` where `first` is the line after it; it is empty where no code could be
+    written."""
 
     problem: Problem
     weight: Weight
@@ -79,11 +80,16 @@ class Diagnosis(Part):
             file = finding.problem.where.rpartition(":")[0]
             if finding.code and (file, finding.first) not in shown:
                 shown.add((file, finding.first))
-                lines = (
-                    f"line {finding.first}"
-                    if finding.first == finding.last
-                    else f"lines {finding.first} to {finding.last}"
-                )
-                place = f"in the place of {lines} of {file}" if finding.first else "for example"
-                yield Text(f"{place}:")
+                yield Text(f"{_place(finding, file)}:")
                 yield Text(finding.code, verbatim=True)
+
+
+def _place(finding: Finding, file: str) -> str:
+    """Where the code goes."""
+    if not finding.first:
+        return "for example"
+    if finding.first > finding.last:
+        return f"behind line {finding.last} of {file}, the last"
+    one = finding.first == finding.last
+    lines = f"line {finding.first}" if one else f"lines {finding.first} to {finding.last}"
+    return f"in the place of {lines} of {file}"

@@ -1,0 +1,129 @@
+"""Operators that have no ONNX form: which, where in the user's code, and what a user can write about them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._library.custom_ops import _maybe_get_opdef
+from torch.export import ExportedProgram
+
+from onnxsmith.causes._text import line_in
+from onnxsmith.problem import Problem
+from onnxsmith.sources.factory import place
+
+_SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>|([\w.]+::[\w.]+): attempted to run")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An operator as `onnxsmith.register` takes it (`lib::op`), the user's line, and what torch says of it."""
+
+    target: str
+    where: str
+    said: str
+
+    @property
+    def problem(self) -> Problem:
+        """It as a user reads it."""
+        return problem_of([self])
+
+
+def problem_of(found: list[Missing]) -> Problem:
+    """All of them as one problem, at the line of the first."""
+    targets = list(dict.fromkeys(one.target for one in found))
+    return Problem(
+        "export/no-translation",
+        f"no ONNX translation for {', '.join(targets)}",
+        where=found[0].where,
+        why=f"{found[0].said}; a pull request to PyTorch, which torch advises, is not needed for that",
+        fix=f"say what it computes in PyTorch's operators, with @onnxsmith.register({targets[0]!r}), or write others "
+        "there; `onnxsmith diagnose` prints the code",
+    )
+
+
+def untranslated(exported: ExportedProgram) -> list[Missing]:
+    """Every operator of the program that has no translation, once a line. Inside of `translating`."""
+    from torch.onnx._internal.exporter import _dispatching, _fx_passes, _registration
+
+    registry = _registration.ONNXRegistry.from_torchlib()
+    program = _fx_passes.decompose_with_registry(exported, registry)
+    found: dict[tuple[str, str], Missing] = {}
+    for node in program.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        function, message = _dispatching.dispatch(node, registry)
+        target = str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+        if function is None and "_assert" not in target:
+            where = line_in(str(node.meta.get("stack_trace", "")))
+            said = f"no ONNX function was found for it: {message}"
+            found.setdefault((target, where), Missing(target, where, said))
+    return list(found.values())
+
+
+def shapeless(error: BaseException | None, where: str) -> list[Missing]:
+    """The operator that stopped a trace because it does not say the shapes of its results, if that was it."""
+    known = _SHAPELESS.search(str(error or ""))
+    if known is None:
+        return []
+    return [Missing((known[1] or known[2]).removesuffix(".default"), where, "it says not even the shapes it gives")]
+
+
+def registrations(targets: list[str], file: str) -> str:
+    """Code that registers what the operators are. What is written in Python in `file` is copied from there; of another
+    operator only the first lines can be written."""
+    return "\n\n\n".join(["import onnxsmith", *dict.fromkeys(_registration(target, file) for target in targets)])
+
+
+def _registration(target: str, file: str) -> str:
+    name = re.sub(r"\W", "_", target.partition("::")[2])
+    decorator = f'@onnxsmith.register("{target}")'
+    written = _source(target, file)
+    if written is not None:
+        written.name, written.decorator_list = f"{name}_in_onnx", []
+        return f"{decorator}\n{ast.unparse(written)}"
+    arguments = ", ".join(_arguments(target))
+    advice = "compute it with PyTorch's operators; onnxsmith.onnx_op puts a node of ONNX there"
+    return f'{decorator}\ndef {name}_in_onnx({arguments}):\n    raise NotImplementedError("{advice}")'
+
+
+def _source(target: str, file: str) -> ast.FunctionDef | None:
+    """The Python function that an operator of torch.library was made of, where it stands in this file."""
+    made = _maybe_get_opdef(target)
+    function: Any = getattr(made, "_init_fn", None)
+    if function is None or inspect.getsourcefile(function) != file:
+        return None
+    try:
+        parsed = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, SyntaxError):
+        return None
+    return parsed if isinstance(parsed, ast.FunctionDef) else None
+
+
+def _arguments(target: str) -> Iterator[str]:
+    space, _, rest = target.partition("::")
+    name, _, overload = rest.partition(".")
+    op = getattr(getattr(getattr(torch.ops, space), name), overload or "default")
+    keywords = False
+    for argument in op._schema.arguments:
+        if argument.kwarg_only and not keywords:
+            keywords = True
+            yield "*"
+        yield argument.name
+
+
+def end_of(where: str) -> tuple[int, int]:
+    """The place behind the last line of a file of `file:line`: `first` and `last` of a finding; zeros for none."""
+    file, _ = place(where)
+    try:
+        with open(file, encoding="utf-8") as lines:  # noqa: PTH123 — the name may be empty
+            count = len(lines.read().splitlines())
+    except OSError:
+        return 0, 0
+    return count + 1, count
