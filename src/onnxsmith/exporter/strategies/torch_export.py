@@ -21,6 +21,7 @@ from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.translating import functions, translating
+from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 from onnxsmith.sources.factory import user_line
@@ -51,6 +52,7 @@ class TorchExport(Strategy):
         names = [port.name for port in program.signature.inputs]
         with (
             _quiet(),
+            no_collection(),
             memoised(),
             translating(own=self.own) as uses,
             rewriting(program.module) as rewritten,
