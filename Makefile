@@ -44,6 +44,7 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/simplify.py --gaps
 	$(BENCH)/python benchmarks/scaling.py
 	$(BENCH)/python benchmarks/export.py
+	$(BENCH)/python benchmarks/interactive.py
 	$(BENCH)/python benchmarks/diagnosis.py
 
 clean: ## remove what the other targets made, the virtual environment included

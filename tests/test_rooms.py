@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from types import ModuleType
 
@@ -54,7 +54,7 @@ def plug(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], None]:
         plugged[name] = value
         entries.append(Loaded(name, f"some.package:{name}", "a_room_for_tests"))
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: entries)
+    monkeypatch.setattr(rooms, "_entry_points", lambda room: entries)
     return add
 
 
@@ -134,3 +134,13 @@ def test_an_entry_point_that_is_no_member_is_refused(
     plug("lamp", value)
     with refused("room/no-member"):
         rooms.classes(room, base_of(room))
+
+
+def test_what_is_installed_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda: asked.append(None) or EntryPoints())
+    monkeypatch.setattr(sys, "path", [*sys.path, "another"])
+    assert not rooms._entry_points("one.room")
+    assert not rooms._entry_points("another.room")
+    assert len(asked) == 1
+    rooms._installed.cache_clear()

@@ -39,8 +39,10 @@ def torchscript(call: Call, path: Path) -> None:
 def ours(call: Call, path: Path, **options: Any) -> None:
     """`onnxsmith.export`, as a user would call it."""
     import onnxsmith
+    from onnxsmith.exporter.program import input_names
+    from onnxsmith.sources.factory import TorchModel
 
-    names = _names(call)
+    names = input_names(TorchModel(call.module, call.args, dict(call.kwargs)))
     dynamic = {names[index]: dict(found) for index, found in call.dynamic.items()}
     result = onnxsmith.export(
         call.module, call.args, dict(call.kwargs), output=path, dynamic=dynamic, opset=call.opset, **options
@@ -52,16 +54,6 @@ def ours(call: Call, path: Path, **options: Any) -> None:
 def capture(call: Call, path: Path) -> None:
     """The first strategy alone, unverified and not simplified: quick, to see what the translations come to."""
     ours(call, path, strategy="torch-export", simplify=False, verify=False)
-
-
-def _names(call: Call) -> list[str]:
-    import onnxsmith.exporter.program as programs
-    from onnxsmith.exporter import objects
-    from onnxsmith.sources.factory import TorchModel
-
-    model = TorchModel(call.module, call.args, dict(call.kwargs))
-    paths, _ = objects.flatten((call.args, dict(call.kwargs)))
-    return [programs._name(path, model) for path, leaf in paths if isinstance(leaf, torch.Tensor)]
 
 
 class _Bound(torch.nn.Module):

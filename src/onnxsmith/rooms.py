@@ -8,12 +8,14 @@ id are an error, not a matter of luck.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from onnxsmith.problem import problem
 
@@ -29,10 +31,8 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
         OnnxsmithError: `room/clash` when two members share an id; `room/no-member` when a module of the room, or an
             entry point, does not define exactly one.
     """
-    from importlib.metadata import entry_points
-
     found = {id_: _only_class(module, base) for id_, module in _own_modules(room)}
-    for entry in entry_points(group=room):
+    for entry in _entry_points(room):
         where = f"entry point {entry.name} = {entry.value}"
         if entry.name in found:
             raise problem(
@@ -66,6 +66,18 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
 def members(room: str, base: type[T]) -> dict[str, T]:
     """The members of `room`, by id: each of its `classes`, made without arguments."""
     return {id_: kind() for id_, kind in classes(room, base).items()}
+
+
+def _entry_points(room: str) -> Any:
+    return _installed(tuple(sys.path)).select(group=room)
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> Any:
+    """The entry points of every distribution on the path, which are read once: that takes as long as a small export."""
+    from importlib.metadata import entry_points
+
+    return entry_points()
 
 
 def _own_modules(room: str) -> Iterator[tuple[str, ModuleType]]:

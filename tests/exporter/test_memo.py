@@ -75,3 +75,24 @@ def test_operators_that_come_later_are_found() -> None:
         program = torch.onnx.export(Twice().eval(), (torch.ones(2),), dynamo=True, verbose=False)
     assert program is not None
     assert [node.op_type for node in program.model.graph] == ["Add"]
+
+
+def test_kernels_are_told_as_torch_tells_them() -> None:
+    op = torch.ops.aten.relu.default
+    key = torch._C.DispatchKey.AutogradXLA
+    with memo.memoised():
+        try:
+            op.py_impl(key)(lambda x: x)
+            assert key in op.py_kernels
+            with pytest.raises(RuntimeError, match="override"):
+                op.py_impl(key)(lambda x: x)
+        finally:
+            op.py_kernels.pop(key, None)
+
+
+def test_what_is_composite_is_asked_for_once() -> None:
+    with memo.memoised():
+        _exported()
+        before = memo._composite_operators()
+        _exported()
+        assert memo._composite_operators() is before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,68 +24,23 @@ from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
 
 
-def sampled(x: torch.Tensor, y: torch.Tensor, at_x: torch.Tensor) -> torch.Tensor:
-    """Bilinear samples of x[N, C, H, W] at rows y and columns at_x, each [N, K, OH, OW]; zero outside."""
-    height, width = x.shape[2], x.shape[3]
-    top, left = y.floor(), at_x.floor()
-    total = torch.zeros(())
-    for dy in (0, 1):
-        for dx in (0, 1):
-            row, column = top + dy, left + dx
-            weight = (1 - (y - row).abs()) * (1 - (at_x - column).abs())
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            index = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).long().flatten(1)
-            values = x.flatten(2).gather(2, index.unsqueeze(1).expand(-1, x.shape[1], -1))
-            total = total + values.unflatten(2, y.shape[1:]) * (weight * inside).unsqueeze(1)
-    return total
+def example() -> Any:
+    path = Path(__file__).parents[2] / "examples" / "custom_operator" / "model.py"
+    spec = importlib.util.spec_from_file_location("custom_operator_example", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def deformable(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    offset: torch.Tensor,
-    mask: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    stride: int,
-    padding: int,
-) -> torch.Tensor:
-    """Deformable convolution, one offset group (Dai et al. 2017; with a mask, Zhu et al. 2018)."""
-    rows, columns = weight.shape[2], weight.shape[3]
-    out_h, out_w = offset.shape[2], offset.shape[3]
-    at = offset.unflatten(1, (rows * columns, 2))
-    kernel_y = torch.arange(rows).repeat_interleave(columns).view(1, -1, 1, 1)
-    kernel_x = torch.arange(columns).repeat(rows).view(1, -1, 1, 1)
-    y = at[:, :, 0] + kernel_y + torch.arange(out_h).view(1, 1, -1, 1) * stride - padding
-    at_x = at[:, :, 1] + kernel_x + torch.arange(out_w).view(1, 1, 1, -1) * stride - padding
-    values = sampled(x, y, at_x)
-    if mask is not None:
-        values = values * mask.unsqueeze(1)
-    result = torch.einsum("nckhw,ock->nohw", values, weight.flatten(2))
-    return result if bias is None else result + bias.view(1, -1, 1, 1)
-
-
-@torch.library.custom_op("onnxsmith_tests::deformable", mutates_args=())
-def deformable_op(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    offset: torch.Tensor,
-    mask: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    stride: int = 1,
-    padding: int = 0,
-) -> torch.Tensor:
-    return deformable(x.numpy(force=True) is not None and x, weight, offset, mask, bias, stride, padding)
-
-
-def as_deform_conv(x: Any, weight: Any, offset: Any, mask: Any, bias: Any, stride: int, padding: int) -> Any:
-    shape = [x.shape[0], weight.shape[0], offset.shape[2], offset.shape[3]]
-    inputs = (x, weight, offset, bias if bias is not None else torch.zeros(weight.shape[0]), mask)
-    return onnxsmith.onnx_op(
-        "DeformConv", *inputs, shape=shape, version=19, strides=[stride] * 2, pads=[padding] * 4, offset_group=1
-    )
+EXAMPLE = example()
+DEFORMABLE = "example::deformable"
 
 
 class Deformable(nn.Module):
+    """The operator of the example with a mask and without."""
+
     def __init__(self, *, with_bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(4, 3, 3, 3))
@@ -93,7 +49,7 @@ class Deformable(nn.Module):
         self.mask = nn.Conv2d(3, 9, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        op = torch.ops.onnxsmith_tests.deformable
+        op = torch.ops.example.deformable
         once: torch.Tensor = op(x, self.weight, self.offset(x), self.mask(x).sigmoid(), self.bias, 1, 1)
         return once + op(x, self.weight, self.offset(x) * 0.5, None, self.bias, 1, 1)
 
@@ -114,9 +70,9 @@ def export(module: nn.Module, *args: Any, **options: Any) -> Any:
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_deformable_convolution(deliver: str, with_bias: bool, tmp_path: Path) -> None:
     if deliver == "standard":
-        onnxsmith.register("onnxsmith_tests::deformable", as_deform_conv)
+        onnxsmith.register(DEFORMABLE, EXAMPLE.as_deform_conv)
     else:
-        onnxsmith.register("onnxsmith_tests::deformable", deformable, deliver=deliver, domain="vision")
+        onnxsmith.register(DEFORMABLE, EXAMPLE.deformable, deliver=deliver, domain="vision")
     file = tmp_path / "m.onnx"
     dynamic = {"x": {0: "batch", 2: "height", 3: "width"}}
     result = export(Deformable(with_bias=with_bias), torch.rand(2, 3, 6, 7), dynamic=dynamic, output=file)
@@ -145,10 +101,11 @@ def test_deformable_convolution(deliver: str, with_bias: bool, tmp_path: Path) -
 
 def test_a_wrong_translation_is_found() -> None:
     onnxsmith.register(
-        "onnxsmith_tests::deformable", lambda x, weight, offset, mask, bias, stride, padding: 2 * deformable(
-            x, weight, offset, mask, bias, stride, padding
-        )
-    )  # fmt: skip
+        DEFORMABLE,
+        lambda x, weight, offset, mask, bias, stride, padding: (
+            2 * EXAMPLE.deformable(x, weight, offset, mask, bias, stride, padding)
+        ),
+    )
     assert export(Deformable(), torch.rand(2, 3, 6, 7)).report.verdict is Verdict.DIFFERENT
 
 
@@ -190,9 +147,9 @@ def test_an_operator_of_pytorch_itself_is_bound() -> None:
 @pytest.mark.parametrize(
     ("target", "translation", "options", "id_"),
     [
-        ("onnxsmith_tests::deformable", lambda x, weight: x, {}, "register/signature"),
+        (DEFORMABLE, lambda x, weight: x, {}, "register/signature"),
         (
-            "onnxsmith_tests::deformable",
+            DEFORMABLE,
             lambda weight, x, offset, mask, bias, stride, padding: x,
             {},
             "register/signature",

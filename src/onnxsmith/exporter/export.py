@@ -39,27 +39,26 @@ def export(
 ) -> Result:
     """Exports a torch module to ONNX and checks the result against eager PyTorch.
 
-    `model` is a module, or a target (`file.py:factory`, `package.module:factory`); `args` and `kwargs` are example
-    inputs of `forward`, nested as it takes them; `inputs` are examples as the command line takes them. `dynamic` names
-    the axes that stay dynamic: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list with
-    `torch.export.Dim`s as torch takes it, or `"auto"`: every axis that the module takes at other sizes and the graph
-    can follow. With `output` (a path, or a binary file
-    to write to) the model is written, if it agrees.
+    `model` is a module, or a target (`file.py:factory`, `package.module:factory`). `args` and `kwargs` are example
+    inputs of `forward`, nested as it takes them; `inputs` are examples as the command line takes them. A module in
+    training mode is exported in evaluation mode and put back.
 
-    `opset` is honoured or refused; None leaves it to the exporter. `drop_unused` removes inputs that nothing reads.
-    Without `weights` the parameters become inputs without a value; the check is made before. Without `verify` the
-    report says that nothing was verified. `external_data` keeps the weights in a second file; None decides by their
-    size. A module in training mode is exported in evaluation mode and put back.
+    With `output`, a path or a binary file to write to, the model is written if it agrees. `external_data` keeps the
+    weights in a second file; None decides by their size. Without `weights` the parameters become inputs without a
+    value; the check is made before. `drop_unused` removes inputs that nothing reads. Without `verify` the report says
+    that nothing was verified.
+
+    `dynamic` names the axes that stay dynamic: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list with
+    `torch.export.Dim`s as torch takes it, or `"auto"`: every axis that the module takes at other sizes and the graph
+    can follow. `opset` is honoured or refused; None leaves it to the exporter.
 
     Ways to capture are tried one after the other until one gives a graph that agrees with the module; the report says
     which were left and why. `strategy` names the only one to try: `torch-export`, or `torchscript`, which fixes what
     Python takes from the value of a tensor and is otherwise refused for that.
 
-    With `task`, `model` is a local folder that a model of the transformers library was saved to, or a
-    `config.json` alone:
-    `text-generation-with-past`, `image-classification`, … or `auto`. Example inputs, names and dynamic axes
-    follow from the
-    task; `dynamic` takes the place of those axes.
+    With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder that a
+    model of the transformers library was saved to, or a `config.json` alone. Example inputs, names and dynamic axes
+    follow from the task; `dynamic` takes the place of those axes.
 
     Raises:
         OnnxsmithError: `export/…` for what cannot be captured in any way, which is the first way's problem; `verify/…`

@@ -20,8 +20,8 @@ from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.comparison.view import View
-from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import baked, plugins
+from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.settings import Settings

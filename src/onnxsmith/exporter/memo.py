@@ -1,22 +1,24 @@
 """What torch's exporter works out anew in every export, worked out once in a process.
 
 A small export spends most of its time on things that do not depend on the model: parsing the source of some five
-hundred translations, and asking the dispatcher for every composite operator. Both are remembered here; operators that
-were registered in between are found. The names are torch's private ones; one that is gone is left alone, and a test
-notices.
+hundred translations, asking the dispatcher for every composite operator, and saying ten thousand times over what
+becomes of one. The first two are remembered here, the last is done with less ado; operators that were registered in
+between are found. The names are torch's private ones; one that is gone is left alone, and a test notices.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 import torch
 from torch._export import utils as _scans
-from torch.onnx._internal.exporter import _registration
+from torch.export import decomp_utils as _defaults
+from torch.export import exported_program as _programs
+from torch.onnx._internal.exporter import _decomp, _registration
 
 _COMPOSITE = "CompositeImplicitAutograd"
 _materialised: set[str] = set()
@@ -49,9 +51,9 @@ def _registry(opset_version: int | None = None) -> Any:
     return registry
 
 
-def _materialise() -> None:
+def _materialise(names: Iterable[str]) -> None:
     """Has every composite operator stand in `torch.ops`, as torch's own function does; those that do, stay."""
-    for name in torch._C._dispatch_get_registrations_for_dispatch_key(_COMPOSITE):
+    for name in names:
         if name in _materialised:
             continue
         space, _, rest = name.partition("::")
@@ -60,8 +62,78 @@ def _materialise() -> None:
         _materialised.add(name)
 
 
+_collected = _scans._collect_all_valid_cia_ops
+_composites: dict[Any, set[Any]] = {}
+
+
+def _composite_operators() -> set[Any]:
+    """The composite operators that a graph may keep, asked for again when an operator has come or gone since."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key(_COMPOSITE)
+    _materialise(names)
+    sizes = tuple((space, len(getattr(getattr(torch.ops, space), "_dir", ()))) for space in torch.ops._dir)
+    known = (frozenset(names), sizes)
+    if known not in _composites:
+        _composites.clear()
+        with mock.patch.object(_scans, "_materialize_cpp_cia_ops", return_value=None):
+            _composites[known] = _collected()
+    return _composites[known]
+
+
+def _is_composite(op: Any) -> bool:
+    """Whether it is one of those; torch asks this of single ones right after it has asked for all."""
+    return any(op in found for found in _composites.values())
+
+
+_friendly = _decomp.create_onnx_friendly_decomposition_table
+_tables: dict[Any, tuple[Any, dict[Any, Any]]] = {}
+
+
+def _table(onnx_registered_ops: set[Any]) -> dict[Any, Any]:
+    """What operators without a translation are made of; worked out again where an operator has come or gone since."""
+    found = _composite_operators()
+    key = (frozenset(onnx_registered_ops), len(torch._decomp.decomposition_table))
+    if key not in _tables or _tables[key][0] is not found:
+        _tables[key] = found, _friendly(onnx_registered_ops)
+    return dict(_tables[key][1])
+
+
+_py_impl = torch._ops.OperatorBase.py_impl
+
+
+def _implementing(op: torch._ops.OperatorBase, key: Any) -> Callable[[Any], Any]:
+    """`OperatorBase.py_impl` of dispatch keys. torch calls it ten thousand times in an export, and its annotations
+    take most of that time."""
+    if not isinstance(key, torch._C.DispatchKey) or key in op.py_kernels or key == torch._C.DispatchKey.Python:
+        return _py_impl(op, key)
+
+    def inner(function: Any) -> Any:
+        op.py_kernels[key] = function
+        op._dispatch_cache.clear()
+        return function
+
+    return inner
+
+
+_KEYS = ("_AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE", "_BACKEND_KEYS_TO_OVERRIDE")
+
+
+def _of_this_machine(keys: Sequence[Any]) -> Sequence[Any]:
+    """Of dispatch keys, one a kind of device, those of devices that a tensor can be on here."""
+    found = torch.accelerator.current_accelerator()
+    if found is not None and found.type != "cuda":
+        return keys
+    devices = {"CPU", "Meta"} | ({"CUDA"} if found is not None else set())
+    return [key for key in keys if key.name.removeprefix("Autograd") in devices]
+
+
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (_registration.ONNXRegistry, "from_torchlib", staticmethod(_registry)),
-    (_scans, "_materialize_cpp_cia_ops", _materialise),
+    (_decomp, "create_onnx_friendly_decomposition_table", _table),
+    (torch._ops.OperatorBase, "py_impl", _implementing),
+    (_scans, "_collect_all_valid_cia_ops", _composite_operators),
+    (_programs, "_collect_all_valid_cia_ops", _composite_operators),
+    (_programs, "_is_preservable_cia_op", _is_composite),
+    *((_programs, name, _of_this_machine(getattr(_programs, name, ()))) for name in _KEYS),
+    (_defaults, "_collect_all_valid_cia_ops", _composite_operators),
 )
 """Owner, name, and what stands there during an export."""

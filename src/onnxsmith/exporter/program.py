@@ -56,7 +56,7 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
         )
     paths, spec = objects.flatten((tuple(model.args), dict(model.kwargs)))
     leaves = [leaf for _, leaf in paths]
-    found = [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
+    found = _names(paths, model)
     names = _asked(found, input_names)
     asked, axes = axes, _spread(axes, [name for name in names if name is not None])
     reals = [_real(leaf) for leaf in leaves]
@@ -75,6 +75,16 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     return Built(program, example, arguments, results, asked)
+
+
+def input_names(model: TorchModel) -> list[str]:
+    """What its tensors are called as inputs of a graph, in the order of a call: `x`, `state.0.hidden`."""
+    paths, _ = objects.flatten((tuple(model.args), dict(model.kwargs)))
+    return [name for name in _names(paths, model) if name is not None]
+
+
+def _names(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | None]:
+    return [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
 
 
 def _real(leaf: Any) -> Any:

@@ -20,6 +20,7 @@ from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.translating import functions, translating
+from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
 
@@ -64,6 +65,7 @@ def tracing(
     with ExitStack() as stack:
         stack.callback(Memory(program.module).restore)
         stack.enter_context(quiet())
+        stack.enter_context(no_collection())
         stack.enter_context(memoised())
         uses = stack.enter_context(translating(own=own))
         notes = stack.enter_context(rewriting(program.module))

@@ -7,7 +7,7 @@ that the result is held to is never changed, so a rewrite that computes somethin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import MethodType
 from typing import Any, ClassVar
@@ -24,6 +24,16 @@ class Rewrite(ABC):
     @abstractmethod
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         """Makes the change where the module needs it, with its undoing put on the stack. Whether there was need."""
+
+
+def instead_where(
+    fits: Callable[[torch.nn.Module], Any], module: torch.nn.Module, forward: Any, stack: ExitStack
+) -> bool:
+    """Gives another forward to every module that fits, `module` and those in it. Whether there was one."""
+    found = [part for part in module.modules() if fits(part)]
+    for part in found:
+        instead(part, forward, stack)
+    return bool(found)
 
 
 def instead(module: torch.nn.Module, forward: Any, stack: ExitStack) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.rewrites.base import Rewrite, instead
+from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _SAID = ("has_gate", "has_bias", "is_transposed", "has_post_expert_norm")
 """What transformers' experts say of themselves; they keep the weights of all experts in one parameter."""
@@ -20,10 +20,7 @@ class Experts(Rewrite):
     title = "every expert sees every token, and what the router did not choose is multiplied by 0"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        found = [part for part in module.modules() if _fits(part)]
-        for part in found:
-            instead(part, _forward, stack)
-        return bool(found)
+        return instead_where(_fits, module, _forward, stack)
 
 
 def _fits(part: torch.nn.Module) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.rewrites.base import Rewrite, instead
+from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 
 class GaussianLoss(Rewrite):
@@ -17,10 +17,11 @@ class GaussianLoss(Rewrite):
     title = "nn.GaussianNLLLoss is without its check for negative variances"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        found = [part for part in module.modules() if type(part) is torch.nn.GaussianNLLLoss]
-        for part in found:
-            instead(part, _forward, stack)
-        return bool(found)
+        return instead_where(_fits, module, _forward, stack)
+
+
+def _fits(part: torch.nn.Module) -> bool:
+    return type(part) is torch.nn.GaussianNLLLoss
 
 
 def _forward(self: Any, input: torch.Tensor, target: torch.Tensor, var: Any) -> torch.Tensor:  # noqa: A002

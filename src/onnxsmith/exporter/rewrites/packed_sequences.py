@@ -13,8 +13,8 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 class PackedSequences(Rewrite):
     """`pack_padded_sequence` gives the padded tensor, steps first, with the lengths where a packed sequence has
-    the rows
-    of each step; recurrent layers read that (`recurrent.py`), and `pad_packed_sequence` makes it whole again."""
+    the rows of each step; recurrent layers read that (`recurrent.py`), and `pad_packed_sequence` makes it whole
+    again."""
 
     title = "packed sequences are padded ones with their lengths, so that the lengths stay inputs"
 

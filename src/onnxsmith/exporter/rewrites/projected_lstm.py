@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from onnxsmith.exporter.rewrites.base import Rewrite, instead
+from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 
 class ProjectedLstm(Rewrite):
@@ -21,10 +21,11 @@ class ProjectedLstm(Rewrite):
     title = "an LSTM with a projection is written out step by step, for as many steps as the example has"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        found = [part for part in module.modules() if type(part) is torch.nn.LSTM and part.proj_size]
-        for part in found:
-            instead(part, _forward, stack)
-        return bool(found)
+        return instead_where(_fits, module, _forward, stack)
+
+
+def _fits(part: torch.nn.Module) -> bool:
+    return type(part) is torch.nn.LSTM and part.proj_size > 0
 
 
 def _forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002

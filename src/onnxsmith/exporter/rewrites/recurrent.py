@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from onnxsmith.exporter.rewrites.base import Rewrite, instead
+from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """The gates of PyTorch in the order that ONNX has them: input, output, forget, cell; update, reset, hidden."""
@@ -24,10 +24,7 @@ class Recurrent(Rewrite):
     title = "LSTM, GRU and RNN layers are ONNX's operators, so that the length of a sequence stays dynamic"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        found = [part for part in module.modules() if _fits(part)]
-        for part in found:
-            instead(part, _forward, stack)
-        return bool(found)
+        return instead_where(_fits, module, _forward, stack)
 
 
 def _fits(part: torch.nn.Module) -> bool:

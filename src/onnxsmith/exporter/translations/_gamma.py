@@ -8,7 +8,6 @@ from typing import Any
 import mpmath
 import torch
 
-from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations._series import piecewise
 
 
@@ -43,11 +42,31 @@ def digamma(x: torch.Tensor) -> torch.Tensor:
 
 
 def hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """ζ(s, q) = Σ (q + k)^-s, by Euler and Maclaurin (DLMF 25.11.5) from where q + k is beyond 9. Infinite for s = 1
-    and at poles, NaN for s < 1 and where a power of a negative number is not real."""
+    """ζ(s, q) = Σ (q + k)^-s. Infinite for s = 1 and at poles, NaN for s < 1 and where a power of a negative number is
+    not real.
+
+    Of a negative q the terms below zero are, but for their sign, those of ζ(s, a) that ζ(s, 1 - q) has not, where a is
+    how far the first of them is from zero.
+    """
     s, q = torch.broadcast_tensors(s, q)  # type: ignore[no-untyped-call]
-    start = [torch.zeros_like(s), q.clamp(min=-1000), s]
-    found, at, _ = loop(lambda found, at, s: any_of(at <= 9), _next_term, start)
+    negative = q < 0
+    below = torch.where(negative, q.trunc() - q, 1.0)
+    above, to_zero, beyond = _right_hurwitz(s, torch.stack([torch.where(negative, 1 - below, q), below, 1 - q])).unbind(
+        0
+    )
+    sign = torch.where(s % 2 == 0, 1.0, -1.0)
+    found = torch.where(negative, above + sign * (to_zero - beyond), above)
+    found = torch.where((q <= 0) & (s != s.floor()), math.nan, found)
+    found = torch.where((q <= 0) & (q == q.floor()), math.inf, found)
+    return torch.where(s == 1, math.inf, torch.where(s < 1, math.nan, found))
+
+
+def _right_hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """ζ(s, q) of positive q, by Euler and Maclaurin (DLMF 25.11.5) from q + 9."""
+    found = torch.zeros_like(q)
+    for k in range(9):
+        found = found + (q + k) ** -s
+    at = q + 9
     power = at**-s
     found = found + power * at / (s - 1) + 0.5 * power
     factor, divisor = s, at
@@ -55,14 +74,7 @@ def hurwitz(s: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
         found = found + float(mpmath.bernoulli(2 * k) / mpmath.factorial(2 * k)) * factor * power / divisor
         factor = factor * (s + (2 * k - 1)) * (s + 2 * k)
         divisor = divisor * at * at
-    found = torch.where((q <= 0) & (s != s.floor()), math.nan, found)
-    found = torch.where((q <= 0) & (q == q.floor()), math.inf, found)
-    return torch.where(s == 1, math.inf, torch.where(s < 1, math.nan, found))
-
-
-def _next_term(found: torch.Tensor, at: torch.Tensor, s: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    here = at <= 9
-    return torch.where(here, found + at**-s, found), torch.where(here, at + 1, at), s
+    return found
 
 
 def _stirling(t: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,12 +12,12 @@ from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations.base import Sample
 
 _MOST = 10_000
-"""Beyond this degree a loop would hardly end."""
+"""Beyond this degree a loop would hardly end, so there is no result."""
 
 
 def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[..., Any]) -> torch.Tensor:
-    """p_n(x) from p_0 = 1, p_1 = `first(x)` and p_(k+1) = `following(k, x, p_k, p_(k-1))`; 0 for n < 0. `n` is cut
-    to an integer, and the two are numbers or tensors that broadcast."""
+    """p_n(x) from p_0 = 1, p_1 = `first(x)` and p_(k+1) = `following(k, x, p_k, p_(k-1))`; 0 for n < 0, and NaN for n >
+    10,000. `n` is cut to an integer, and the two are numbers or tensors that broadcast."""
     tensors = [one for one in (x, n) if isinstance(one, torch.Tensor)]
     dtype = torch.result_type(x, n)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
@@ -41,6 +42,7 @@ def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[
     start = [torch.ones((), dtype=torch.float64, device=at.device), first(at) * one, one]
     found = loop(goes_on, step, start, (at, degree))[1]
     found = torch.where(degree == 0, 1.0, torch.where(degree < 0, 0.0, found))
+    found = torch.where(degree > _MOST, math.nan, found)
     return found.to(dtype)
 
 

@@ -35,6 +35,9 @@ class Zeta(Translation):
         yield Sample((s, q[:, None]), dynamic={1: {0: "n"}})
         yield Sample((s.double(), q.double()[:, None]))
         yield Sample((torch.tensor([2.0, 3.0]), torch.tensor([[-0.5], [-7.3]])))
+        yield Sample(
+            (torch.tensor([2.0, 3.0, 4.0]).double(), torch.tensor([[-2345.25], [-1e-9], [-5000.875]]).double())
+        )
         yield Sample((torch.tensor([2, 3]), torch.tensor([4, 5])))
         yield Sample((s, 2.5), target="aten::special_zeta.other_scalar")
         yield Sample((2.5, q.abs() + 1), target="aten::special_zeta.self_scalar")
