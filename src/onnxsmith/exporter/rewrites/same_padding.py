@@ -1,0 +1,42 @@
+"""TensorFlow's "SAME" padding, as transformers writes it for models that come from there."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.nn import functional
+
+from onnxsmith.exporter.rewrites.base import Rewrite
+
+_NAME = "apply_tf_padding"
+
+
+class SamePadding(Rewrite):
+    """The function takes the height and width for numbers and asks whether the stride divides them. What it adds along
+    an axis of n is max(k - s + (-n mod s), 0) for a kernel of k and a stride of s, for every n."""
+
+    title = "SAME padding is computed from the size, so that height and width stay dynamic"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        homes = {type(part).__module__ for part in module.modules()}
+        found = [home for home in homes if home.startswith("transformers.") and hasattr(sys.modules.get(home), _NAME)]
+        for home in found:
+            stack.enter_context(mock.patch.object(sys.modules[home], _NAME, _padded))
+        return bool(found)
+
+
+def _padded(features: torch.Tensor, conv_layer: Any) -> torch.Tensor:
+    padding: list[int] = []
+    for axis in (1, 0):
+        stride, kernel, dilation = (
+            given[axis] for given in (conv_layer.stride, conv_layer.kernel_size, conv_layer.dilation)
+        )
+        added = kernel - stride + (-features.shape[axis - 2]) % stride
+        if kernel < stride:
+            added = torch.sym_max(added, 0)  # type: ignore[no-untyped-call]
+        padding += [added // 2 * dilation, (added - added // 2) * dilation]
+    return functional.pad(features, padding, "constant", 0.0)
