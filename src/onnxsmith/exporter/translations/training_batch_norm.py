@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.exporter.translations.batch_norm import BatchNorm
 
 
 class TrainingBatchNorm(Translation):
     """In training mode mean and variance are the batch's, and the running ones move towards them. By statistics that
-    are given it is ONNX's BatchNormalization, as PyTorch's exporter has it.
+    are given it is what `batch_norm.py` says.
 
     What comes back is the result, the mean, 1/√(variance + eps), and for the functional form the new running
     statistics; the variance of those has n - 1 for its divisor.
@@ -26,8 +27,10 @@ class TrainingBatchNorm(Translation):
     def decompose(self, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
         running = rest[:2] if len(rest) == 5 else ()
         training, momentum, eps = rest[-3:]
-        if not training:
+        if not training and not running:
             return NotImplemented
+        if not training:
+            return (*BatchNorm().decompose(x, weight, bias, *running, momentum, eps), *(one.clone() for one in running))
         axes = [axis for axis in range(x.dim()) if axis != 1]
         mean = x.mean(axes, keepdim=True)
         centred = x - mean
@@ -57,5 +60,6 @@ class TrainingBatchNorm(Translation):
             yield Sample((torch.randn(shape), *parameters, *running, True, 0.3, 1e-3), {}, functional)
             yield Sample((torch.randn(shape), *parameters, True, 0.3, 1e-3), {}, plain)
             yield Sample((torch.randn(shape), None, None, True, 0.3, 1e-3), {}, plain)
+            yield Sample((torch.randn(shape), *parameters, *running, False, 0.3, 1e-3), {}, functional)
         wide = (torch.randn(2, 3, 5) * 2 + 100, *parameters, *running, True, 0.1, 1e-5)
         yield Sample(wide, {}, functional, {0: {0: "n", 2: "length"}})
