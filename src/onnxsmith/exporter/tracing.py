@@ -40,9 +40,9 @@ class Tracing:
     _axes: tuple[Mapping[int, Any], ...]
     _in_place: Mapping[Any, Callable[..., Any]]
 
-    def exported(self) -> ExportedProgram:
+    def exported(self, *, strict: bool = False) -> ExportedProgram:
         """The program. Raises what torch.export raises."""
-        return self._by(torch.export.export, strict=False)
+        return self._by(torch.export.export, strict=strict)
 
     def drafted(self) -> ExportedProgram:
         """The program that goes on with the example's values where a trace stops; its `_report` says where."""

@@ -17,6 +17,9 @@ _OTHER_NAME = {
     "amin": "amin", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "expand_dims": "unsqueeze",
 }  # fmt: skip
 
+_LIMITS = {"maximum": "min", "minimum": "max"}
+"""Functions that torch has of two tensors only: clamp takes a number, by this name."""
+
 
 class Numpy(Check):
     """Functions of numpy on tensors, `.numpy()`, and the way back, torch.from_numpy."""
@@ -66,6 +69,9 @@ def _same_name(node: ast.Call, code: Code, first: Kind) -> New | None:
         return node.args[0]
     if not code.torch or not hasattr(torch, name) or (name in ("abs", "as_tensor") and first is Kind.MANY):
         return None
+    match node.args:
+        case [values, ast.Constant() | ast.UnaryOp(operand=ast.Constant()) as limit] if name in _LIMITS:
+            return ast.Call(ast.Attribute(ast.Name(code.torch), "clamp"), [values], [ast.keyword(_LIMITS[name], limit)])
     words = [ast.keyword("dim" if word.arg == "axis" else word.arg, word.value) for word in node.keywords]
     words = [ast.keyword("keepdim" if word.arg == "keepdims" else word.arg, word.value) for word in words]
     return ast.Call(ast.Attribute(ast.Name(code.torch), name), node.args, words)

@@ -32,6 +32,8 @@ class TorchExport(Strategy):
     follows_sizes = True
     own: ClassVar[bool] = True
     """Whether translations of this package come before those of PyTorch."""
+    strict: ClassVar[bool] = False
+    """Whether TorchDynamo reads the bytecode, instead of running it on tensors without values."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         if isinstance(program.module, torch.jit.ScriptModule):
@@ -44,7 +46,7 @@ class TorchExport(Strategy):
             )
         with tracing(program, example, own=self.own) as trace:
             try:
-                exported = trace.exported()
+                exported = trace.exported(strict=self.strict)
             except Exception as error:
                 raise _explain_capture(error, program, trace.watch) from error
             try:

@@ -30,7 +30,7 @@ class TrainingBatchNorm(Translation):
         if not training and not running:
             return NotImplemented
         if not training:
-            mean, variance = running
+            mean, variance = rest[0], rest[1]
             found = BatchNorm().decompose(x, weight, bias, mean, variance, momentum, eps)
             return (*found, mean.clone(), variance.clone())
         axes = [axis for axis in range(x.dim()) if axis != 1]
