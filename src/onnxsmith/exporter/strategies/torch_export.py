@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch.export import Dim, ExportedProgram
 
-from onnxsmith.causes._text import line_in, sentence
+from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.calls import InPlaceOf
 from onnxsmith.exporter.flat import Flat, own_name, restore_names
@@ -150,9 +150,8 @@ def _explain_translation(error: Exception) -> OnnxsmithError:
     text = f"{error} {cause}"
     known = recognise(text)
     if known is not None:
-        return OnnxsmithError(
-            replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause)))
-        )
+        has_own = known.why != sentence(plain(text))
+        return OnnxsmithError(known if has_own else replace(known, why=sentence(str(cause))))
     return problem(
         "export/translation-failed",
         "torch.onnx could not translate the program",
