@@ -40,6 +40,12 @@ def test_a_message_is_recognised(message: str) -> None:
     assert found.fix
 
 
+def test_an_operator_that_cannot_be_had_says_why() -> None:
+    found = recognise("No ONNX function found for <OpOverload(op='aten.linalg_eig', overload='default')>")
+    assert found is not None
+    assert "torch.linalg.eigh" in found.why
+
+
 @pytest.mark.parametrize("message", MESSAGES)
 def test_explain_takes_the_message(message: str) -> None:
     report = onnxsmith.explain(message)

@@ -94,7 +94,10 @@ def _real(leaf: Any) -> Any:
 
 def _like(value: Any, leaf: Any) -> Any:
     """The value as the module takes it: complex where the example's leaf is."""
-    return torch.view_as_complex(value.contiguous()) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else value
+    if not (isinstance(leaf, torch.Tensor) and leaf.is_complex()):
+        return value
+    # a clone: a tensor without elements counts as contiguous whatever its strides
+    return torch.view_as_complex(value.clone(memory_format=torch.contiguous_format))
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.causes._text import line_in, sentence
+from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.flat import own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch
@@ -135,9 +135,8 @@ def _explain_translation(error: Exception, exported: ExportedProgram) -> Onnxsmi
         found = untranslated(exported)
         return OnnxsmithError(problem_of(found) if found else known)
     if known is not None:
-        return OnnxsmithError(
-            replace(known, why=known.why if known.id.startswith("forward/") else sentence(str(cause)))
-        )
+        has_own = known.why != sentence(plain(text))
+        return OnnxsmithError(known if has_own else replace(known, why=sentence(str(cause))))
     return problem(
         "export/translation-failed",
         "torch.onnx could not translate the program",

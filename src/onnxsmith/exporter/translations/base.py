@@ -16,7 +16,8 @@ import torch
 
 @dataclass(frozen=True)
 class Sample:
-    """A call of a target that its translation is held to. `target` is one of the translation's, its first when empty.
+    """A call of a target that its translation is held to. `target` is one of the translation's, its first when empty,
+    or where it has none its first function.
 
     `dynamic` are the axes that stay open, number of the tensor among the arguments → axis → name; axes of one name have
     one size. `around` is called with the operator and the arguments, and its result is compared, where the operator
@@ -34,7 +35,7 @@ class Translation(ABC):
     """One operator, or a family that is one computation. Stateless; found by walking this folder."""
 
     targets: ClassVar[tuple[str, ...]]
-    """`aten::cdist` for every overload of an operator, `aten::max.dim` for one."""
+    """`aten::cdist` for every overload of an operator, `aten::max.dim` for one; none for what is a function only."""
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
     """Functions of torch (`torch.cov`, `torch.Tensor.cov`) whose call tracing does not get through: they are written
     so before it, with the arguments of the call."""

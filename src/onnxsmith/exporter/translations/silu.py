@@ -23,12 +23,13 @@ class Silu(Translation):
         below, turned = 1 + size * imaginary.cos(), -size * imaginary.sin()
         whole = below * below + turned * turned
         parts = ((real * below + imaginary * turned) / whole, (imaginary * below - real * turned) / whole)
-        return torch.view_as_complex(torch.stack(parts, -1))
+        return torch.view_as_complex(torch.stack(parts, -1).contiguous())
 
     def samples(self) -> Iterator[Sample]:
         x = torch.randn(3, 4, 2)
         yield Sample((x,), around=as_complex)
         yield Sample((x,), dynamic={0: {0: "n"}}, around=as_complex)
+        yield Sample((torch.randn(1, 0, 3, dtype=torch.complex64),))
         yield Sample((torch.randn(3),))
 
 
