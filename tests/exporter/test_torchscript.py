@@ -30,9 +30,12 @@ class Counting(nn.Module):
 
 
 class Branch(nn.Module):
+    """With more in it than assignments, so that it is not written otherwise."""
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.sum() > 1e9:
-            x = -x
+            for _ in range(3):
+                x = -x
         return x * 2
 
 
@@ -55,13 +58,15 @@ def test_a_loop_that_a_trace_unrolls_is_found_and_kept_by_compiling_the_module()
     result = onnxsmith.export(Counting(), (torch.rand(2, 3),), dynamic={"x": {0: "batch"}})
     assert result.ok
     assert "Loop" in [node.op_type for node in result.model.graph]
-    assert "other results" in result.report.part(Capture).tried[1]
+    assert any("jit.trace" in one and "other results" in one for one in result.report.part(Capture).tried)
 
 
 class NotCompiled(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         names = {one.lower() for one in ("A", "B")}  # no TorchScript
-        return x * len(names) if x.sum() > 0 else x - 1
+        if x.sum() > 0:
+            names.add("c")
+        return x * len(names)
 
 
 def test_a_branch_on_data_is_refused_with_its_line() -> None:
@@ -126,9 +131,9 @@ def test_a_branch_on_data_is_kept_by_compiling_the_module() -> None:
     assert result.ok
     assert "If" in [node.op_type for node in result.model.graph]
     tried = result.report.part(Capture).tried
-    assert len(tried) == 2
-    assert "torch.export" in tried[0]
-    assert "takes a Python value" in tried[1]
+    assert len(tried) == 4
+    assert all("torch.export" in one for one in tried[:3])
+    assert "takes a Python value" in tried[3]
 
 
 def test_plain_torch_takes_over_from_a_translation_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
