@@ -1,0 +1,21 @@
+"""`igamma`: the regularised incomplete gamma function P(a, x)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onnxsmith.exporter.translations._incomplete_gamma import held, incomplete
+from onnxsmith.exporter.translations.base import Sample, Translation
+
+
+class Igamma(Translation):
+    """By `_incomplete_gamma.lower_and_upper`, in float64."""
+
+    targets = ("aten::igamma", "prims::igamma")
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        return incomplete(self_, other, 0)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from held()
