@@ -134,11 +134,16 @@ class Job:
             raise first.error
         raise OnnxsmithError(replace(said, why=f"{said.why} (tried as well: {'; '.join(failures[1:])})"))
 
-    def tries(self, built: programs.Built, output: str | Path | BinaryIO | None) -> Iterator[Try]:
-        """Each strategy that is worth it and what it came to, up to the first whose graph agrees with the module."""
+    def tries(
+        self, built: programs.Built, output: str | Path | BinaryIO | None, *, as_it_is: bool = False
+    ) -> Iterator[Try]:
+        """Each strategy that is worth it and what it came to, up to the first whose graph agrees with the module. With
+        `as_it_is` those are left out that write lines of the module otherwise."""
         before: list[Problem] = []
         for strategy in capturing.strategies(self.settings.strategy):
             if self.settings.strategy is None and not strategy.is_worth_it(before):
+                continue
+            if as_it_is and not strategy.as_it_is:
                 continue
             try:
                 if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):

@@ -28,7 +28,8 @@ from onnxsmith.sources.factory import TorchModel, is_models, place
 class Lines:
     """The lines of a model that can be written otherwise; `notes` tells of those that were."""
 
-    patches: list[tuple[Code, Patch]]
+    patches: list[tuple[Code, str, Patch]]
+    """Where, the id of the problem that the linter sees there, and what it writes."""
     notes: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _done: dict[FunctionType, dict[ast.AST, New]] = field(default_factory=dict)
@@ -36,21 +37,25 @@ class Lines:
     def mend(self, where: str) -> bool:
         """Writes the statement at `file:line` otherwise; False where there is no other way for it, or it was taken."""
         file, line = place(where)
-        for code, patch in self.patches:
-            if code.file != file or not patch.first <= line <= patch.last:
-                continue
-            done = self._done.setdefault(code.function, {})
-            if patch.swaps.keys() <= done.keys():
-                continue
-            made = _compiled(code, {**done, **patch.swaps})
-            if made is None:
-                continue
-            done.update(patch.swaps)
-            self._put(code.function, made)
-            text = " ⏎ ".join(map(str.strip, patch.text.splitlines()))
-            self.notes.append(f"{file}:{patch.first} was traced as: {text}"[:_LONGEST])
-            return True
-        return False
+        found = ((c, p) for c, _, p in self.patches if c.file == file and p.first <= line <= p.last)
+        return any(self._write(code, patch) for code, patch in found)
+
+    def mend_all(self, problem: str) -> bool:
+        """Writes every statement otherwise in which the linter sees the problem of this id. Whether there was one."""
+        return any([self._write(code, patch) for code, one, patch in self.patches if one == problem])  # noqa: C419 — all
+
+    def _write(self, code: Code, patch: Patch) -> bool:
+        done = self._done.setdefault(code.function, {})
+        if patch.swaps.keys() <= done.keys():
+            return False
+        made = _compiled(code, {**done, **patch.swaps})
+        if made is None:
+            return False
+        done.update(patch.swaps)
+        self._put(code.function, made)
+        text = " ⏎ ".join(map(str.strip, patch.text.splitlines()))
+        self.notes.append(f"{code.file}:{patch.first} was traced as: {text}"[:_LONGEST])
+        return True
 
     def _put(self, function: FunctionType, code: CodeType) -> None:
         old = function.__code__
@@ -68,7 +73,7 @@ def recomposing(program: TorchProgram, example: Mapping[str, Any]) -> Iterator[L
     args, kwargs = program.arguments(example)
     seen = observe(TorchModel(program.module, args, kwargs))
     found = linting.patched(program.module, seen.calls, lambda file: is_models(file) and Path(file).suffix == ".py")
-    lines = Lines([(code, patch) for code, remark, patch in found if remark.same])
+    lines = Lines([(code, remark.problem.id, patch) for code, remark, patch in found if remark.same])
     with lines._stack:
         yield lines
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import Dim, ExportedProgram
 
 from onnxsmith.exporter.calls import InPlaceOf
@@ -41,8 +42,12 @@ class Tracing:
     _in_place: Mapping[Any, Callable[..., Any]]
 
     def exported(self, *, strict: bool = False) -> ExportedProgram:
-        """The program. Raises what torch.export raises."""
-        return self._by(torch.export.export, strict=strict)
+        """The program. Raises what torch.export raises; also where a tensor was lost (by .data), of which a strict trace
+        says nothing: the program has a constant without values then, and reading it ends the process."""
+        found = self._by(torch.export.export, strict=strict)
+        if any(isinstance(constant, FakeTensor) for constant in found.constants.values()):
+            raise RuntimeError("We found a fake tensor in the exported program constant's list")
+        return found
 
     def drafted(self) -> ExportedProgram:
         """The program that goes on with the example's values where a trace stops; its `_report` says where."""
@@ -87,14 +92,18 @@ def _dynamic(shape: Sequence[int | str], open_: Sequence[str] | None) -> dict[in
     }
 
 
+_TALKATIVE = ("torch", "onnxscript", "onnx_ir")
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
     trace stops, it prints the part of the graph that it has."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir", "torch")]
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _TALKATIVE]
+    loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -59,20 +59,19 @@ class Case:
 
     @cached_property
     def ways(self) -> list[Try]:
-        """What each strategy came to, until one is good."""
-        return list(self.job.tries(self.built, None)) if self.built is not None else []
+        """What each strategy made of the module as it is, until one is good."""
+        return list(self.job.tries(self.built, None, as_it_is=True)) if self.built is not None else []
 
     @property
     def good(self) -> bool:
-        """Whether some way leads from the module as it is to a graph that agrees with it."""
-        return any(way.agrees and way.strategy.as_it_is for way in self.ways)
+        """Whether some way leads to a graph that agrees with the module."""
+        return any(way.agrees for way in self.ways)
 
     @property
     def open(self) -> bool:
         """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it."""
         return any(
             way.agrees
-            and way.strategy.as_it_is
             and way.made is not None
             and all(len((way.made.verification.sizes or {}).get(name, ())) > 1 for name in self.symbols)
             for way in self.ways

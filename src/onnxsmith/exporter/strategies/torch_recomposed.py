@@ -24,10 +24,9 @@ class TorchRecomposed(TorchExport):
     as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Where a trace stopped at a line."""
+        """Where a trace stopped."""
         return any(
-            problem.where and problem.id.startswith(("forward/", "export/frozen-axis", "export/capture-failed"))
-            for problem in before
+            problem.id.startswith(("forward/", "export/frozen-axis", "export/capture-failed")) for problem in before
         )
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
@@ -38,7 +37,7 @@ class TorchRecomposed(TorchExport):
                 except OnnxsmithError as error:
                     places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
                     mended = [lines.mend(where) for where in dict.fromkeys(places)]
-                    if not any(mended):
+                    if not any(mended) and not lines.mend_all(error.problem.id):
                         raise
                     continue
                 return replace(captured, notes=(*lines.notes, *captured.notes))
