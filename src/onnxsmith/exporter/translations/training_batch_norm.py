@@ -25,12 +25,14 @@ class TrainingBatchNorm(Translation):
     )
 
     def decompose(self, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
-        running = rest[:2] if len(rest) == 5 else ()
+        running: tuple[Any, ...] = rest[:2] if len(rest) == 5 else ()
         training, momentum, eps = rest[-3:]
         if not training and not running:
             return NotImplemented
         if not training:
-            return (*BatchNorm().decompose(x, weight, bias, *running, momentum, eps), *(one.clone() for one in running))
+            mean, variance = running
+            found = BatchNorm().decompose(x, weight, bias, mean, variance, momentum, eps)
+            return (*found, mean.clone(), variance.clone())
         axes = [axis for axis in range(x.dim()) if axis != 1]
         mean = x.mean(axes, keepdim=True)
         centred = x - mean
