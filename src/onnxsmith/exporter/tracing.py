@@ -42,8 +42,9 @@ class Tracing:
     _in_place: Mapping[Any, Callable[..., Any]]
 
     def exported(self, *, strict: bool = False) -> ExportedProgram:
-        """The program. Raises what torch.export raises; also where a tensor was lost (by .data), of which a strict trace
-        says nothing: the program has a constant without values then, and reading it ends the process."""
+        """The program. Raises what torch.export raises; also where a tensor was lost (by .data), of which a strict
+        trace says nothing: the program has a constant without values then, and reading it ends the process.
+        """
         found = self._by(torch.export.export, strict=strict)
         if any(isinstance(constant, FakeTensor) for constant in found.constants.values()):
             raise RuntimeError("We found a fake tensor in the exported program constant's list")

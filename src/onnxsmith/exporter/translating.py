@@ -15,6 +15,7 @@ from onnxsmith import rooms
 from onnxsmith.exporter.decomposing import decompose
 from onnxsmith.exporter.emptiness import fold_empty
 from onnxsmith.exporter.exact import exact_numbers, say_dtypes
+from onnxsmith.exporter.flooring import floor_quotients
 from onnxsmith.exporter.overloads import overloads
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.strides import strides_as_sizes
@@ -39,6 +40,7 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
         exported = decompose(exported, table)
         if own:
             strides_as_sizes(exported.graph_module)
+            floor_quotients(exported.graph_module)
             fold_empty(exported.graph_module)
             say_dtypes(exported.graph_module)
         return exported

@@ -25,7 +25,7 @@ class TrainingBatchNorm(Translation):
     )
 
     def decompose(self, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
-        running = rest[:2] if len(rest) == 5 else ()
+        running: tuple[Any, ...] = rest[:2] if len(rest) == 5 else ()
         training, momentum, eps = rest[-3:]
         if not training and not running:
             return NotImplemented
