@@ -25,8 +25,20 @@ class Cell(nn.Module):
         rows = []
         for t in range(x.shape[1]):
             h = self.cell(x[:, t], h)
-            rows.append(h)
+            rows += [h]
         return torch.stack(rows, dim=-1), h
+
+
+class Following(nn.Module):
+    """It begins with the second row, and appends before what it appends is changed."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        best = x[:, 0]
+        seen = []
+        for i in range(1, x.shape[1]):
+            seen.append(best)
+            best = torch.maximum(best, x[:, i] - best)
+        return torch.cat(seen, -1) + best.sum()
 
 
 class Writes(nn.Module):
@@ -89,6 +101,7 @@ class Closure(nn.Module):
     [
         (Cell(), (torch.rand(2, 5, 3),), "x:0=batch,1=time"),
         (Writes(), (torch.rand(2, 5, 2), torch.rand(2, 2, 5)), "x:0=batch,1=time;y:0=batch,2=time"),
+        (Following(), (torch.randn(2, 5, 3),), "x:0=batch,1=time"),
         (Branch(), (torch.randn(3, 4),), "x:0=batch"),
         (Closure(), (torch.randn(3, 4),), "x:0=batch"),
     ],

@@ -54,14 +54,16 @@ def over_axis(loop: ast.For, torch: str, env: Env, function: ast.FunctionDef) ->
         match statement:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
                 new = value
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List(elts=[value])):
+                new = value
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=tensor)) as target], value=value):
-                if rows.count is None or not _only_described(tensor, loop, target):
+                if rows.stop is None or not _only_described(tensor, loop, target):
                     return None
                 axis = _axis(target.slice, rows.turn)
                 if axis is None:
                     return None
                 name, new = f"{tensor}_rows", value
-                written.append(_all_at_once(tensor, name, axis, rows.count))
+                written.append(_all_at_once(tensor, name, axis, rows))
             case _:
                 kept.append(statement)
                 continue
@@ -74,7 +76,7 @@ def over_axis(loop: ast.For, torch: str, env: Env, function: ast.FunctionDef) ->
     if rows.is_used([*kept, *appended.values()]):
         return None
     carried = _assigned(kept, env) if kept else []
-    if carried is None or not (carried or appended) or _left_over(carried, loop, function):
+    if carried is None or not (carried or appended) or _left_over([*carried, *appended], loop, function):
         return None
     if set(carried) & set(rows.tensors):
         return None
@@ -108,14 +110,15 @@ def over_axis(loop: ast.For, torch: str, env: Env, function: ast.FunctionDef) ->
 @dataclass(frozen=True)
 class _Rows:
     """The body of a loop with `names` in the place of rows of `tensors`, which are `sources` with the rows first.
-    `count` is how many turns there are, where `turn` counts them."""
+    `turn` counts from `start` to before `stop`, where it counts."""
 
     body: list[ast.stmt]
     names: list[str]
     tensors: list[str]
     sources: list[ast.expr]
     turn: str = ""
-    count: ast.expr | None = None
+    start: ast.expr | None = None
+    stop: ast.expr | None = None
 
     def is_used(self, parts: Iterable[ast.AST]) -> bool:
         """Whether the number of the turn is used for anything but rows."""
@@ -124,9 +127,10 @@ class _Rows:
 
 def _rows(loop: ast.For) -> _Rows | None:
     match loop:
-        case ast.For(target=ast.Name(id=name), iter=ast.Name() | ast.Attribute() as source):
-            return _Rows(loop.body, [name], [ast.unparse(source)], [source])
-        case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=[count])):
+        case ast.For(target=ast.Name(id=turn), iter=ast.Call(func=ast.Name(id="range"), args=args, keywords=[])):
+            if len(args) > 2:
+                return None
+            start, stop = args if len(args) == 2 else (None, args[0])
             found: dict[tuple[str, int], ast.Name] = {}
 
             def row(node: ast.AST) -> ast.AST | None:
@@ -146,8 +150,10 @@ def _rows(loop: ast.For) -> _Rows | None:
             body = [changed(statement, row) for statement in loop.body]
             names = [_row_name(tensor, axis, found) for tensor, axis in found]
             tensors = [tensor for tensor, _ in found]
-            sources = [_rows_first(of, axis, count) for (_, axis), of in found.items()]
-            return _Rows(body, names, tensors, sources, turn, count) if found else None
+            sources = [_rows_first(of, axis, start, stop) for (_, axis), of in found.items()]
+            return _Rows(body, names, tensors, sources, turn, start, stop) if found else None
+        case ast.For(target=ast.Name(id=name), iter=source):
+            return _Rows(loop.body, [name], [ast.unparse(source)], [source])
     return None
 
 
@@ -174,22 +180,24 @@ def _row_name(tensor: str, axis: int, found: Mapping[tuple[str, int], ast.Name])
     return f"{tensor}_row" if first == axis else f"{tensor}_row_{axis}"
 
 
-def _rows_first(tensor: ast.Name, axis: int, count: ast.expr) -> ast.expr:
-    """The tensor with that axis first, and as many rows as there are turns."""
+def _rows_first(tensor: ast.Name, axis: int, start: ast.expr | None, stop: ast.expr) -> ast.expr:
+    """The tensor with that axis first, and a row for each turn."""
     own = [f"{tensor.id}.shape[{axis}]", f"{tensor.id}.size({axis})", *([f"len({tensor.id})"] if axis == 0 else [])]
     first: ast.expr = tensor
     if axis:
         first = ast.Call(ast.Attribute(tensor, "movedim"), [ast.Constant(axis), ast.Constant(0)], [])
-    return first if ast.unparse(count) in own else ast.Subscript(first, ast.Slice(None, count, None))
+    end = None if ast.unparse(stop) in own else stop
+    return ast.Subscript(first, ast.Slice(start, end, None)) if start or end else first
 
 
-def _all_at_once(tensor: str, rows: str, axis: int, count: ast.expr) -> ast.stmt:
+def _all_at_once(tensor: str, rows: str, axis: int, turns: _Rows) -> ast.stmt:
     """`tensor[:, i] = …` of all turns."""
     moved: ast.expr = ast.Name(rows)
     if axis:
         moved = ast.Call(ast.Attribute(moved, "movedim"), [ast.Constant(0), ast.Constant(axis)], [])
     cast = ast.Call(ast.Attribute(moved, "to"), [ast.Attribute(ast.Name(tensor), "dtype")], [])
-    given = [cast, ast.Constant(axis), ast.Constant(0), count]
+    assert turns.stop is not None
+    given = [cast, ast.Constant(axis), turns.start or ast.Constant(0), turns.stop]
     return ast.Assign([ast.Name(tensor)], ast.Call(ast.Attribute(ast.Name(tensor), "slice_scatter"), given, []))
 
 
@@ -303,7 +311,9 @@ def _as_tensor(name: str, env: Env, torch: str) -> ast.expr:
 
 def _start(name: str, env: Env, torch: str, body: list[ast.stmt], rows: Mapping[str, ast.expr]) -> ast.expr:
     """What a state begins with: a Python number becomes a tensor of the shape of what is added to it."""
-    if env[name].kind in (Kind.TENSOR, Kind.MANY):
+    if env[name].kind is Kind.TENSOR:  # scan wants the layout that each turn leaves
+        return ast.Call(ast.Attribute(ast.Name(name), "contiguous"), [], [])
+    if env[name].kind is Kind.MANY:
         return ast.Name(name)
     for statement in body:
         match statement:
