@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -112,6 +112,9 @@ class _Case:
     """Batch and a number that varies (length, or pixels) → inputs."""
     sizes: tuple[tuple[int, int], ...]
     past: bool = False
+    noise: float = 0.05
+    """What is added to the weights, times random numbers. Small weights let what an image is about fade from layer to
+    layer, and a model that takes the best few of its boxes then takes them by their rounding errors."""
 
 
 def _ids(batch: int, length: int) -> torch.Tensor:
@@ -593,8 +596,10 @@ def _pictures() -> dict[str, _Case]:
             _square,
             _FIXED,
         ),
-        "rt-detr": _of("ForObjectDetection", "rt_detr", rt, _image, _PIXELS),
-        "d-fine": _of("ForObjectDetection", "d_fine", {**rt, "decoder_n_points": [2, 2, 2]}, _image, _PIXELS),
+        "rt-detr": replace(_of("ForObjectDetection", "rt_detr", rt, _image, _PIXELS), noise=0.2),
+        "d-fine": replace(
+            _of("ForObjectDetection", "d_fine", {**rt, "decoder_n_points": [2, 2, 2]}, _image, _PIXELS), noise=0.2
+        ),
         "videomae": _of("", "videomae", {**_VIT, "num_frames": 4, "image_size": 16}, _video, ((2, 16), (3, 16))),
     }
 
@@ -731,7 +736,7 @@ def model(name: str) -> torch.nn.Module:
         found: torch.nn.Module = getattr(transformers, case.head).from_config(config).float().eval()
     with torch.no_grad():
         for parameter in found.parameters():  # what starts as 0 or 1 hides what is done with it
-            parameter.add_(torch.randn_like(parameter) * 0.05)
+            parameter.add_(torch.randn_like(parameter) * case.noise)
     return found
 
 

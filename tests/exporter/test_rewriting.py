@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers.utils.generic import torch_float, torch_int
 
 import onnxsmith
 from onnxsmith.exporter import rewriting
@@ -145,3 +146,92 @@ class Routed(nn.Module):
 def test_a_mixture_of_experts_with_any_number_of_tokens() -> None:
     result = onnxsmith.export(Routed(), (torch.randn(5, 4),), dynamic="x:0=tokens", strategy="torch-export")
     assert result.ok
+
+
+class Lengths(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x.new_zeros(len(x), 2), x], 1) * len(x) + len([x])
+
+
+class TensorsOfSizes(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        height, width = x.shape[-2:]
+        shapes = torch.tensor([[height, width], [height // 2, width // 2]], device=x.device)
+        scale = torch.as_tensor((width, height / 2), dtype=x.dtype)
+        return x.mean((2, 3)) / shapes[0].sum(), shapes, torch.tensor(height * width), torch.tensor([1.5, width]), scale
+
+
+def test_the_length_of_a_tensor_follows_its_size() -> None:
+    result = onnxsmith.export(Lengths(), (torch.randn(2, 3),), dynamic="x:0=rows", strategy="torch-export")
+    assert result.ok
+    assert "len" not in globals()
+
+
+def test_tensors_made_from_sizes_follow_them() -> None:
+    axes = "x:0=batch,2=height,3=width"
+    module = TensorsOfSizes()
+    assert onnxsmith.export(module, (torch.randn(2, 3, 8, 6),), dynamic=axes, strategy="torch-export").ok
+
+
+class Converting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.inner = self.inner.to(torch.float32)
+        result: torch.Tensor = self.inner.to(x.device)(x)
+        return result
+
+
+def test_a_conversion_that_changes_nothing_is_left_out() -> None:
+    assert onnxsmith.export(Converting(), (torch.randn(2, 3),), dynamic="x:0=rows", strategy="torch-export").ok
+
+
+class ExpertModules(nn.ModuleDict):
+    """What transformers' experts look like that are modules."""
+
+    num_experts = 3
+
+    def __init__(self) -> None:
+        super().__init__({f"expert_{index}": nn.Linear(4, 4) for index in range(self.num_experts)})
+
+    def forward(
+        self, hidden_states: torch.Tensor, selected_experts: torch.Tensor, routing_weights: torch.Tensor
+    ) -> torch.Tensor:
+        out = torch.zeros_like(hidden_states)
+        mask = selected_experts.permute(2, 1, 0)
+        for expert in torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero():
+            choice, token = torch.where(mask[expert].squeeze(0))
+            found = self[f"expert_{expert[0]}"](hidden_states[token]) * routing_weights[token, choice, None]
+            out.index_add_(0, token, found)
+        return out
+
+
+class RoutedToModules(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.router, self.experts = nn.Linear(4, 3), ExpertModules()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, index = self.router(x).softmax(-1).topk(2)
+        chosen = nn.functional.one_hot(index, 3) * (index < 2)[..., None]
+        result: torch.Tensor = self.experts(x, chosen, weights)
+        return result
+
+
+def test_experts_that_are_modules_take_any_number_of_tokens() -> None:
+    module = RoutedToModules().eval()
+    assert onnxsmith.export(module, (torch.randn(5, 4),), dynamic="x:0=tokens", strategy="torch-export").ok
+
+
+class TransformersSizes(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = torch_int(x.shape[2] / 2), torch_int(x.shape[3])
+        return nn.functional.interpolate(x, size, mode="bilinear") * torch_float(x.shape[2])
+
+
+def test_sizes_stay_open_through_the_casts_of_transformers() -> None:
+    args, axes = (torch.randn(2, 3, 8, 6),), "x:0=batch,2=height,3=width"
+    assert onnxsmith.export(TransformersSizes(), args, dynamic=axes, strategy="torch-export").ok
+    assert type(torch_int(1.5)) is int

@@ -1,0 +1,40 @@
+"""`module.to(...)` of a module that is so already: it would put new parameters in the place of those that are traced."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import torch
+
+from onnxsmith.exporter.rewrites.base import Rewrite
+
+_to = torch.nn.Module.to
+
+
+class Conversions(Rewrite):
+    """A call of `to` in forward that asks for the dtype and the device that the module has gives the module, which is
+    what it comes to. Another call is left as it is, and stops the trace."""
+
+    title = "a conversion of a module to what it is already is left out"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        stack.enter_context(mock.patch.object(torch.nn.Module, "to", _converted))
+        return False
+
+
+def _converted(self: Any, *args: Any, **kwargs: Any) -> Any:
+    device, dtype, _, layout = torch._C._nn._parse_to(*args, **kwargs)
+    if layout is None and all(_is(tensor, device, dtype) for tensor in (*self.parameters(), *self.buffers())):
+        return self
+    return _to(self, *args, **kwargs)
+
+
+def _is(tensor: torch.Tensor, device: torch.device | None, dtype: torch.dtype | None) -> bool:
+    floating = tensor.is_floating_point() or tensor.is_complex()
+    return (device is None or _same(tensor.device, device)) and (dtype is None or not floating or tensor.dtype == dtype)
+
+
+def _same(has: torch.device, wanted: torch.device) -> bool:
+    return has.type == wanted.type and wanted.index in (None, has.index)

@@ -1,0 +1,44 @@
+"""A mixture of experts that are modules, each of which sees every token: who gets which is not known before it is run."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
+
+_TAKES = (["hidden_states", "selected_experts", "routing_weights"], ["hidden_states", "router_mask", "router_probs"])
+"""What the forward of transformers' experts takes; the first are chosen by a mask, the second by numbers."""
+
+
+class ExpertModules(Rewrite):
+    """transformers' dictionaries of experts (`expert_0`, `expert_1`, …), whose loop over those that were chosen reads
+    values. Experts that keep their weights in one parameter are `experts.py`."""
+
+    title = "every expert sees every token, and what the router did not choose is multiplied by 0"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        return instead_where(_fits, module, _forward, stack)
+
+
+def _fits(part: torch.nn.Module) -> bool:
+    if not isinstance(part, torch.nn.ModuleDict) or not isinstance(getattr(part, "num_experts", None), int):
+        return False
+    takes = list(inspect.signature(part.forward).parameters)
+    return takes in _TAKES and all(f"expert_{index}" in part for index in range(part.num_experts))
+
+
+def _forward(self: Any, hidden_states: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """`hidden_states` is [tokens, features], `weights` [tokens, choices], `chosen` [tokens, choices, experts] of 0 and 1,
+    or [tokens, choices] of experts."""
+    if chosen.dim() == 2:
+        chosen = torch.nn.functional.one_hot(chosen, self.num_experts)
+    counts = ((chosen != 0).to(weights.dtype) * weights[..., None]).sum(1)
+    counts = counts * (1 - getattr(self, "moe_token_dropout", 0))
+    out = torch.zeros_like(hidden_states)
+    for index in range(self.num_experts):
+        out = out + (self[f"expert_{index}"](hidden_states) * counts[:, index, None]).to(out.dtype)
+    return out

@@ -1,0 +1,58 @@
+"""`torch.tensor([x.shape[2], x.shape[3]])` follows the sizes: torch.export takes the example's numbers for constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.calls import InPlaceOf
+from onnxsmith.exporter.rewrites.base import Rewrite
+
+_Numbers = bool | int | float | torch.SymBool | torch.SymInt | torch.SymFloat
+_SYMBOLS = (torch.SymBool, torch.SymInt, torch.SymFloat)
+
+
+class TensorsOfSizes(Rewrite):
+    """`torch.tensor` and `torch.as_tensor` of numbers with a symbolic size among them are stacked from scalars."""
+
+    title = "a tensor made from sizes is stacked from them"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        stack.enter_context(InPlaceOf({torch.tensor: _tensor, torch.as_tensor: _tensor}))
+        return False
+
+
+def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, **others: Any) -> Any:
+    """As `torch.tensor`; what has other arguments, other leaves than numbers, or no symbol, is left to it."""
+    leaves = list(_leaves(data))
+    if any(others.values()) or not any(isinstance(leaf, _SYMBOLS) for leaf in leaves):
+        return NotImplemented
+    if not all(isinstance(leaf, _Numbers) for leaf in leaves):
+        return NotImplemented
+    return _stacked(data, dtype or _dtype(leaves), device)
+
+
+def _leaves(data: Any) -> Iterator[Any]:
+    if isinstance(data, list | tuple):
+        for part in data:
+            yield from _leaves(part)
+    else:
+        yield data
+
+
+def _dtype(leaves: list[Any]) -> torch.dtype:
+    """What torch makes of Python numbers."""
+    if any(isinstance(leaf, float | torch.SymFloat) for leaf in leaves):
+        return torch.get_default_dtype()
+    return torch.bool if all(isinstance(leaf, bool | torch.SymBool) for leaf in leaves) else torch.int64
+
+
+def _stacked(data: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    if not isinstance(data, list | tuple):
+        return torch.scalar_tensor(data, dtype=dtype, device=device)
+    if not data:
+        return torch.empty(0, dtype=dtype, device=device)
+    return torch.stack([_stacked(part, dtype, device) for part in data])
