@@ -311,8 +311,9 @@ def _as_tensor(name: str, env: Env, torch: str) -> ast.expr:
 
 def _start(name: str, env: Env, torch: str, body: list[ast.stmt], rows: Mapping[str, ast.expr]) -> ast.expr:
     """What a state begins with: a Python number becomes a tensor of the shape of what is added to it."""
-    if env[name].kind is Kind.TENSOR:  # scan wants the layout that each turn leaves
-        return ast.Call(ast.Attribute(ast.Name(name), "contiguous"), [], [])
+    if env[name].kind is Kind.TENSOR:  # scan wants the layout that each turn leaves, and no tensor twice
+        plain = ast.keyword("memory_format", ast.Attribute(ast.Name(torch), "contiguous_format"))
+        return ast.Call(ast.Attribute(ast.Name(name), "clone"), [], [plain])
     if env[name].kind is Kind.MANY:
         return ast.Name(name)
     for statement in body:
