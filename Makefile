@@ -44,8 +44,8 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/simplify.py --gaps
 	$(BENCH)/python benchmarks/scaling.py
 	$(BENCH)/python benchmarks/export.py
-	$(BENCH)/python benchmarks/interactive.py
 	$(BENCH)/python benchmarks/diagnosis.py
+	$(BENCH)/python benchmarks/interactive.py
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
