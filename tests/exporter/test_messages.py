@@ -51,6 +51,15 @@ class Custom(nn.Module):
         return halved(y)
 
 
+class CustomAfterANumber(nn.Module):
+    def forward(self, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        number = rows.max().item()
+        check: Any = torch._check
+        check(number >= 0)
+        check(number <= x.shape[0])
+        return halved(x)[:number]
+
+
 class Shapeless(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return unsaid(x) + 1
@@ -75,6 +84,11 @@ def test_submit_a_pull_request(net: nn.Module, target: str, code: str) -> None:
     assert problem.what == f"no ONNX translation for {target}"
     assert code in line_of(problem.where)
     assert f"@onnxsmith.register('{target}')" in problem.fix
+
+
+def test_a_missing_operator_is_named_beside_a_number_taken_from_a_tensor() -> None:
+    problem = refusal(CustomAfterANumber(), (torch.rand(5, 3), torch.tensor([1, 2])), dynamic="x:0=rows")
+    assert problem.what == "no ONNX translation for messages::halved"
 
 
 class Leaves(nn.Module):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._guards import detect_fake_mode
 from torch._library.custom_ops import _maybe_get_opdef
 from torch.export import ExportedProgram
 
@@ -53,6 +54,9 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
     from torch.onnx._internal.exporter import _dispatching, _fx_passes, _registration
 
     registry = _registration.ONNXRegistry.from_torchlib()
+    mode = detect_fake_mode([node.meta.get("val") for node in exported.graph.nodes])
+    if mode is not None and mode.shape_env is not None:  # what an earlier decomposition left would stop this one
+        mode.shape_env.pending_fresh_unbacked_symbols.clear()
     program = _fx_passes.decompose_with_registry(exported, registry)
     found: dict[tuple[str, str], Missing] = {}
     for node in program.graph.nodes:

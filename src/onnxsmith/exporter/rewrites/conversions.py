@@ -1,4 +1,4 @@
-"""`module.to(...)` of a module that is so already: it would put new parameters in the place of those that are traced."""
+"""`module.to(...)` of a module that is so already: it would put new parameters in the place of the traced ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Conversions(Rewrite):
 
 
 def _converted(self: Any, *args: Any, **kwargs: Any) -> Any:
-    device, dtype, _, layout = torch._C._nn._parse_to(*args, **kwargs)
+    parsed: Any = torch._C._nn._parse_to(*args, **kwargs)
+    device, dtype, _, layout = parsed
     if layout is None and all(_is(tensor, device, dtype) for tensor in (*self.parameters(), *self.buffers())):
         return self
     return _to(self, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""A mixture of experts that are modules, each of which sees every token: who gets which is not known before it is run."""
+"""A mixture of experts that are modules: which expert gets which token is not known before it is run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ class ExpertModules(Rewrite):
 
 
 def _fits(part: torch.nn.Module) -> bool:
-    if not isinstance(part, torch.nn.ModuleDict) or not isinstance(getattr(part, "num_experts", None), int):
+    count = getattr(part, "num_experts", None)
+    if not isinstance(part, torch.nn.ModuleDict) or not isinstance(count, int):
         return False
     takes = list(inspect.signature(part.forward).parameters)
-    return takes in _TAKES and all(f"expert_{index}" in part for index in range(part.num_experts))
+    return takes in _TAKES and all(f"expert_{index}" in part for index in range(count))
 
 
 def _forward(self: Any, hidden_states: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """`hidden_states` is [tokens, features], `weights` [tokens, choices], `chosen` [tokens, choices, experts] of 0 and 1,
-    or [tokens, choices] of experts."""
+    """`hidden_states` is [tokens, features], `weights` [tokens, choices]; `chosen` is [tokens, choices, experts] of 0
+    and 1, or [tokens, choices] of experts."""
     if chosen.dim() == 2:
         chosen = torch.nn.functional.one_hot(chosen, self.num_experts)
     counts = ((chosen != 0).to(weights.dtype) * weights[..., None]).sum(1)

@@ -1,4 +1,4 @@
-"""`torch.tensor([x.shape[2], x.shape[3]])` follows the sizes: torch.export takes the example's numbers for constants."""
+"""`torch.tensor([x.shape[2], x.shape[3]])` follows the sizes: torch.export has the example's numbers there."""
 
 from __future__ import annotations
 

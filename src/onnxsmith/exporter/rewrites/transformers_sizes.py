@@ -32,10 +32,10 @@ def _int(x: Any) -> Any:
     """With no name of this file in it: it runs in the place of another function."""
     import torch
 
-    return torch.sym_int(x) if isinstance(x, torch.SymInt | torch.SymFloat) else int(x)
+    return torch.sym_int(x) if isinstance(x, torch.SymInt | torch.SymFloat) else int(x)  # type: ignore[no-untyped-call]
 
 
 def _float(x: Any) -> Any:
     import torch
 
-    return torch.sym_float(x) if isinstance(x, torch.SymInt | torch.SymFloat) else float(x)
+    return torch.sym_float(x) if isinstance(x, torch.SymInt | torch.SymFloat) else float(x)  # type: ignore[no-untyped-call]
