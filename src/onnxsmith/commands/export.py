@@ -46,7 +46,11 @@ class Export(Command):
     task: str | None = option(
         "what such a model is exported for: text-generation-with-past, image-classification, …", metavar="NAME"
     )
-    strategy: str | None = option("the only way to capture that is tried: torch-export or torchscript", metavar="NAME")
+    strategy: str | None = option(
+        "the only way to capture that is tried: torch-export, torch-plain, torch-recomposed, torch-strict, torchscript "
+        "or torchscript-script",
+        metavar="NAME",
+    )
 
     def run(self) -> Report:
         from onnxsmith.exporter.export import export

@@ -53,8 +53,10 @@ def export(
     can follow. `opset` is honoured or refused; None leaves it to the exporter.
 
     Ways to capture are tried one after the other until one gives a graph that agrees with the module; the report says
-    which were left and why. `strategy` names the only one to try: `torch-export`, or `torchscript`, which fixes what
-    Python takes from the value of a tensor and is otherwise refused for that.
+    which were left and why. Among them is one that writes the lines at which a trace stops otherwise while it traces;
+    the report has those lines. `strategy` names the only one to try, by its file in `exporter/strategies`:
+    `torch-export`, or `torchscript`, which fixes what Python takes from the value of a tensor and is otherwise refused
+    for that.
 
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder that a
     model of the transformers library was saved to, or a `config.json` alone. Example inputs, names and dynamic axes

@@ -111,7 +111,8 @@ def _trace(job: _Job, answer: Connection) -> None:
     """Runs in the child: writes the file, and sends the lines that were fixed, and why it could not or nothing."""
     torch.set_num_threads(1)
     with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)  # what libraries in C++ warn of
+        for stream in (1, 2):  # what libraries in C++ say
+            os.dup2(nowhere.fileno(), stream)
     try:
         with _silent() as said:
             _export(job)

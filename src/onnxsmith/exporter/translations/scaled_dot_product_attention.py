@@ -1,4 +1,4 @@
-"""Attention with a mask of truth values, or over tensors that have not four axes."""
+"""Attention with a mask, or over tensors that have not four axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ScaledDotProductAttention(Translation):
     """softmax(scale · QKᵀ + mask) V, each factor scaled by √scale before they meet. A query that may attend to nothing
     gets 0, as PyTorch has it, where a softmax of nothing but minus infinities is NaN.
 
-    Four axes without such a mask are left to PyTorch's exporter.
+    Four axes without a mask are left to PyTorch's exporter.
     """
 
     targets = ("aten::scaled_dot_product_attention",)
@@ -25,8 +25,7 @@ class ScaledDotProductAttention(Translation):
         scale: float | None = None, enable_gqa: bool = False, attn_mask: Any = None,
     ) -> Any:  # fmt: skip
         mask = attn_mask if mask is None else mask
-        is_bool = mask is not None and mask.dtype == torch.bool
-        if query.dim() == key.dim() == value.dim() == 4 and not is_bool:
+        if query.dim() == key.dim() == value.dim() == 4 and mask is None:
             return NotImplemented
         if enable_gqa and query.dim() > 2:
             key, value = (self._shared(one, query) for one in (key, value))
@@ -40,7 +39,8 @@ class ScaledDotProductAttention(Translation):
             scores = scores + mask
         weights = scores.softmax(-1)
         if mask is not None and not is_causal:
-            weights = torch.where(weights.isnan(), torch.zeros((), dtype=weights.dtype), weights)
+            nothing = scores.amax(-1, keepdim=True) == -float("inf")
+            weights = torch.where(nothing, torch.zeros((), dtype=weights.dtype), weights)
         if dropout_p:
             weights = torch.dropout(weights, dropout_p, True)
         return weights @ value
@@ -59,6 +59,9 @@ class ScaledDotProductAttention(Translation):
             nothing = torch.rand(4, 5) > 0.5
             nothing[1] = False
             yield Sample((q, k, v, nothing))
+            unseen = torch.randn(4, 5)
+            unseen[1] = -float("inf")
+            yield Sample((q, k, v, unseen))
         grouped = (torch.randn(2, 6, 4, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8))
         yield Sample((*grouped, torch.rand(2, 1, 4, 5) > 0.5), {"enable_gqa": True})
         q, k, v = torch.randn(3, 4, 8), torch.randn(3, 5, 8), torch.randn(3, 5, 8)
