@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.exporter.freezing import FrozenAxisError
+from onnxsmith.exporter.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.model import names, opset, provenance
@@ -72,6 +73,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     emitted = opset.of(model)
     if asked_opset is not None:
         model = opset.convert(model, asked_opset)
+    keep_apart(model)
     how = f"converted from {emitted}" if opset.of(model) != emitted else "emitted as such"
     bounds = {symbols.get(name, name): limits for name, limits in captured.bounds.items()}
     return Graph(
