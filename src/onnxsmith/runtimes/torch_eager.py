@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -88,13 +89,11 @@ class _Session(Session):
         self.signature = program.signature
 
     def run(self, feeds: Feeds) -> Outputs:
-        import torch
-
         _feeds.check(feeds, self.signature)
         memory = Memory(self._program.module)
         try:
             args, kwargs = self._program.arguments(feeds)
-            with torch.no_grad():
+            with _plainly():
                 result = self._program.module(*args, **kwargs)
         except Exception as error:
             raise problem(
@@ -114,6 +113,21 @@ class _Session(Session):
                 why="the number of outputs depends on the input",
             )
         return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Without gradients, and without the kernel that nn.TransformerEncoderLayer is then computed by. For a query that
+    may attend to nothing that kernel gives NaN; the layer's own formula, which a graph is made of, gives numbers."""
+    import torch
+
+    was_enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_enabled)
 
 
 class Memory:
