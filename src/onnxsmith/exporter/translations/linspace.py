@@ -1,4 +1,4 @@
-"""`linspace` between ends that are tensors."""
+"""`linspace` between ends that are tensors, and of a number of steps that is a size."""
 
 from __future__ import annotations
 
@@ -12,23 +12,33 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 class Linspace(Translation):
     """From both ends to the middle, as PyTorch rounds: start + i·step in the first half, end - (n - 1 - i)·step in the
-    second. Integers as the result, and ends that are numbers, are left to PyTorch's exporter."""
+    second. Integers as the result, and a call of numbers alone, are left to PyTorch's exporter.
+
+    The operator takes its number of steps as a number of the example: a call with a size of a dynamic axis is written
+    so before it is traced.
+    """
 
     targets = ("aten::linspace.Tensor_Tensor", "aten::linspace.Tensor_Scalar", "aten::linspace.Scalar_Tensor")
+    functions = (torch.linspace,)
 
-    def decompose(self, start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    def decompose(self, start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **others: Any) -> Any:
         dtype = dtype or torch.get_default_dtype()
-        if not dtype.is_floating_point:
+        if not dtype.is_floating_point or others.get("out") is not None or others.get("requires_grad"):
             return NotImplemented
+        if not any(isinstance(one, torch.Tensor | torch.SymInt | torch.SymFloat) for one in (start, end, steps)):
+            return NotImplemented
+        kind: dict[str, Any] = {"dtype": dtype, "device": others.get("device")}
         first, last = (
-            one.to(dtype).reshape(1) if isinstance(one, torch.Tensor) else torch.full((1,), one, dtype=dtype)
+            one.to(dtype).reshape(1) if isinstance(one, torch.Tensor) else torch.scalar_tensor(one, **kind).reshape(1)
             for one in (start, end)
         )
-        if steps < 2:
+        if isinstance(steps, int) and steps < 2:
             return first[:steps]
-        step = (last - first) / (steps - 1)
-        number = torch.arange(steps, dtype=dtype)
-        return torch.where(number < steps // 2, first + step * number, last - step * (steps - 1 - number))
+        count, half = (torch.scalar_tensor(one, **kind) for one in (steps, steps // 2))
+        step = (last - first) / (count - 1).clamp(min=1)
+        number = torch.arange(steps, **kind)
+        begins = (number < half) | (number == 0)
+        return torch.where(begins, first + step * number, last - step * (count - 1 - number))
 
     def samples(self) -> Iterator[Sample]:
         start, end = torch.tensor(-1.5), torch.tensor(2.0)
@@ -37,3 +47,13 @@ class Linspace(Translation):
         yield Sample((start, 2.0, 5), {"dtype": torch.float64}, "aten::linspace.Tensor_Scalar")
         yield Sample((-1, end, 5), {}, "aten::linspace.Scalar_Tensor")
         yield Sample((torch.tensor(3), torch.tensor(9), 4))
+        yield Sample((torch.randn(6),), dynamic={0: {0: "n"}}, around=_centres)
+        yield Sample((torch.randn(6),), dynamic={0: {0: "n"}}, around=_ends)
+
+
+def _centres(_: Any, x: torch.Tensor) -> torch.Tensor:
+    return torch.linspace(0.5, x.shape[0] - 0.5, x.shape[0], dtype=x.dtype, device=x.device)
+
+
+def _ends(_: Any, x: torch.Tensor) -> torch.Tensor:
+    return torch.linspace(-1, 1, steps=x.shape[0])
