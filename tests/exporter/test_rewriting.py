@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers import BertConfig
+from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils.generic import torch_float, torch_int
 
 import onnxsmith
@@ -235,3 +237,18 @@ def test_sizes_stay_open_through_the_casts_of_transformers() -> None:
     args, axes = (torch.randn(2, 3, 8, 6),), "x:0=batch,2=height,3=width"
     assert onnxsmith.export(TransformersSizes(), args, dynamic=axes, strategy="torch-export").ok
     assert type(torch_int(1.5)) is int
+
+
+class Unmasked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = BertConfig(attn_implementation="eager")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mask = create_bidirectional_mask(config=self.config, inputs_embeds=x, attention_mask=None)
+        return x if mask is None else x + mask.shape[-1]
+
+
+def test_transformers_makes_no_mask_where_none_is_given() -> None:
+    args, axes = (torch.randn(2, 5, 4),), "x:0=batch,1=sequence"
+    assert onnxsmith.export(Unmasked(), args, dynamic=axes, strategy="torch-export").ok
