@@ -21,6 +21,7 @@ from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.translating import functions, translating
+from onnxsmith.exporter.views import cheap_views
 from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 
@@ -73,6 +74,7 @@ def tracing(
         stack.enter_context(quiet())
         stack.enter_context(no_collection())
         stack.enter_context(memoised())
+        stack.enter_context(cheap_views())
         uses = stack.enter_context(translating(own=own))
         notes = stack.enter_context(rewriting(program.module))
         watch = stack.enter_context(watching([port.name for port in ports]))
