@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
 import html.parser
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -291,7 +295,12 @@ def test_html_needs_nothing_else_and_runs_nothing(tmp_path: Path) -> None:
     source = (tmp_path / "page.html").read_text(encoding="utf-8")
     page = _Page(source)
     assert ODD_NAME in page.text, "the name is there, as text"
-    assert not page.tags & {"script", "img", "link", "iframe", "object", "embed", "base", "a", "form"}
+    assert not page.tags & {"img", "link", "iframe", "object", "embed", "base", "a", "form"}
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", source, re.DOTALL)
+    own = files("onnxsmith.render").joinpath("sort.js").read_text(encoding="utf-8")
+    assert scripts == [own], "the one that sorts tables, and what a name says is none"
+    digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in source, "and the browser runs no other"
     assert not page.attributes & {"src", "href", "srcset", "onerror", "onload", "style"}
     assert "http://" not in source
     assert "https://" not in source

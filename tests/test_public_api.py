@@ -38,9 +38,10 @@ NAMES = [
 
 SIGNATURES = {
     "compare": (
-        "(reference: 'Any', candidate: 'Any', *, inputs: 'Mapping[str, Any] | Sequence[str]' = (), "
-        "sizes: 'Mapping[str, int] | None' = None, runtime: 'str | None' = None, generate: 'bool' = True, "
-        "seed: 'int' = 0) -> 'Result'"
+        "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "
+        "runtime: 'str | None' = None, generate: 'bool' = True, seed: 'int' = 0, "
+        "per_layer: 'bool | LayerOptions' = False, tolerance: 'float | None' = None, "
+        "worst_input: 'str | Path | None' = None) -> 'Result'"
     ),
     "diagnose": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "

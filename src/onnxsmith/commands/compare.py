@@ -14,7 +14,8 @@ class Compare(Command):
 
     The exit status is 0 when they agree and 1 when they differ.
 
-    A side is m.onnx, m.onnx@reference (that runtime), or file.py:factory (the torch module it gives).
+    A side is m.onnx, m.onnx@reference (that runtime), or file.py:factory (the torch module it gives). With --per-layer
+    the first operation that errs by itself is named, with its torch module and line.
     """
 
     name = "compare"
@@ -31,9 +32,19 @@ class Compare(Command):
     runtime: str | None = option("runtime for .onnx files: onnxruntime or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
+    per_layer: bool = flag("compare every tensor that both sides have, and name the first operation that errs")
+    memory: int = option("megabytes for the tensors that are compared together", default=2048, metavar="MB")
+    min_paired: float = option("least part of the tensors that has to be paired", default=0.5, metavar="SHARE")
+    tolerance: float | None = option(
+        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+    )
+    worst_input: str | None = option("write the input on which they are furthest apart to this .npz", metavar="FILE")
+
     def run(self) -> Report:
-        from onnxsmith.exporter.compare import compare
+        from onnxsmith.exporter.compare import LayerOptions, compare
         from onnxsmith.feeds import given
+
+        layers = LayerOptions(self.memory * 2**20, self.min_paired)
 
         return compare(
             self.reference,
@@ -43,4 +54,7 @@ class Compare(Command):
             runtime=self.runtime,
             generate=not self.only_given,
             seed=self.seed,
+            per_layer=layers if self.per_layer else False,
+            tolerance=self.tolerance,
+            worst_input=self.worst_input,
         ).report

@@ -11,6 +11,7 @@ from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference, layout_difference
+from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.verification import OutputCheck
@@ -40,6 +41,10 @@ class Checks:
         self._where: dict[str, str] = {}
         self._still: set[str] = set()
         self._compared: dict[str, int] = dict.fromkeys(self._worst, 0)
+        self.worst: Feed | None = None
+        """The input on which the two are furthest apart, a difference before any that is none; None before the
+        first."""
+        self._rank = (False, -1.0, 0.0)
 
     def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> None:
         """Takes in one run and the candidate's answer to it."""
@@ -55,8 +60,11 @@ class Checks:
             else:
                 found = self._difference(run, port.name, answer[port.name])
             self._compared[port.name] += found.compared
+            rank = (bool(found.reason), found.worst_rel, found.scale)
+            if rank > self._rank:
+                self.worst, self._rank = run.feed, rank
             worst = self._worst[port.name]
-            if (bool(found.reason), found.worst_rel, found.scale) > (bool(worst.reason), worst.worst_rel, worst.scale):
+            if rank > (bool(worst.reason), worst.worst_rel, worst.scale):
                 self._worst[port.name] = found
                 self._where[port.name] = run.feed.label
 

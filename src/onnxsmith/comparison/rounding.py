@@ -21,7 +21,7 @@ about at most, may therefore differ by 8·u·½ whatever its scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -63,6 +63,8 @@ class Rounding:
     unit: float
     floor: float = 0.0
     """Differences below this are rounding whatever the scale, in the output's units."""
+    given: float | None = None
+    """A tolerance that was asked for, in place of what follows from the rest."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -71,11 +73,15 @@ class Rounding:
 
     @property
     def tolerance(self) -> float:
-        """The largest difference, relative to scale, that rounding explains."""
+        """The largest difference, relative to scale, that rounding explains, or the one that was asked for."""
+        if self.given is not None:
+            return self.given
         accumulator = min(self.unit, 2.0**-24)
         return FACTOR * (self.unit * math.sqrt(self.depth) + accumulator * math.sqrt(self.terms))
 
     def __str__(self) -> str:
+        if self.given is not None:
+            return f"{self.given:.2g}, as it was asked for"
         floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
         return (
             f"{self.tolerance:.2g} = 8·(u·√{self.depth} + a·√{self.terms}), u = {_power(self.unit)}, "
@@ -91,13 +97,27 @@ def _power(unit: float) -> str:
 _INPUT = Rounding(0, 0, 2.0**-53)
 
 
-def roundings(model: ir.Model) -> dict[str, Rounding]:
-    """The rounding of every graph output by name. One pass over the nodes, subgraphs counted with their node."""
+def asked(tolerance: float) -> Rounding:
+    """The tolerance that somebody asks for, relative to scale."""
+    return Rounding(1, 1, 2.0**-24, given=tolerance)
+
+
+def roundings(
+    model: ir.Model, *, names: Collection[str] | None = None, cuts: Collection[str] = frozenset()
+) -> dict[str, Rounding]:
+    """The rounding of every graph output by name, or of the values `names`; at the values `cuts` a path begins anew,
+    for both computations are given them. One pass over the nodes, subgraphs counted with their node."""
     known: dict[ir.Value, Rounding] = {}
+    found: dict[str, Rounding] = {}
     for node in model.graph:
-        result = _through(node, [known.get(value, _INPUT) for value in _reads(node)], model)
+        before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
+        result = _through(node, before, model)
         for output in node.outputs:
             known[output] = result
+            if names is not None and output.name in names:
+                found[output.name or ""] = _stored(result, output)
+    if names is not None:
+        return found
     return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds import given
-from onnxsmith.feeds.files import IMAGES, write_image
+from onnxsmith.feeds.files import IMAGES, write_image, write_npz
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.sizes import bases
 from onnxsmith.metrics.base import widen
@@ -104,17 +104,8 @@ def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
         first = next(iter(outputs))
         write_image(np.asarray(outputs[first]), path)
         return {first: str(path)}
-    arrays: dict[str, Any] = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
-    left = [name for name in outputs if name not in arrays or arrays[name].dtype.kind == "O"]
-    if left:
-        raise problem(
-            "output/not-an-array",
-            f"output {left[0]!r} cannot be written to an .npz",
-            why="it is a sequence, an absent optional or strings",
-            fix="run it from Python and take Result.outputs",
-        )
-    np.savez(path, **arrays)
-    return dict.fromkeys(arrays, str(path))
+    write_npz(path, outputs)
+    return dict.fromkeys(outputs, str(path))
 
 
 def _typed(value: Value) -> str:

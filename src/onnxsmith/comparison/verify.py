@@ -6,7 +6,7 @@ and the candidate refuses, or answers differently, is a difference. Every symbol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
+from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.verification import Verification
@@ -40,9 +41,10 @@ def verify(
     plan: Plan,
     roundings: Mapping[str, Rounding],
     arbiter: Arbiter | None = None,
+    on_worst: Callable[[Feed], None] | None = None,
 ) -> Verification:
     """Holds `candidate` to `reference`. `roundings` gives the tolerance of each output by name; `arbiter` is asked
-    where the two differ by more.
+    where the two differ by more; `on_worst` gets the input on which they are furthest apart.
 
     Raises:
         OnnxsmithError: `verify/no-valid-input` when the reference takes none of the proposed inputs;
@@ -62,6 +64,8 @@ def verify(
         if runs and not _varies(candidate.session, runs[0], name):
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
     checks.judge_movement(runs)
+    if on_worst is not None and checks.worst is not None:
+        on_worst(checks.worst)
     results = checks.results()
     without = {port.name for port in candidate.session.signature.outputs if plan.empty and 0 in (port.shape or ())}
     to_compare = [output for output in results if output.name not in explorer.drawn | without]

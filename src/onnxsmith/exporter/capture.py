@@ -14,6 +14,7 @@ from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model import names, opset, provenance
 from onnxsmith.model.signature import Port, Signature, is_symbol, signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -80,7 +81,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         model=model,
         how=captured.how,
         opset_how=how,
-        sizes=sizes(program.signature, roomy),
+        sizes=of_feed(program.signature, roomy),
         notes=(*how_grown, *_limits(bounds), *captured.notes),
         fixed=captured.fixed,
     )
@@ -88,7 +89,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
 
 def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
     """An example whose dynamic axes are at least 2 long: torch takes sizes 0 and 1 for constants of the model."""
-    now = sizes(program.signature, example)
+    now = of_feed(program.signature, example)
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
         return dict(example), ()
@@ -117,16 +118,6 @@ def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int
         elif array.shape[axis] != wanted:
             array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
     return array
-
-
-def sizes(signature: Signature, example: Arrays) -> dict[str, int]:
-    """The size of every symbolic dimension in the example."""
-    return {
-        dim: size
-        for port in signature.inputs
-        for dim, size in zip(port.shape or (), example[port.name].shape, strict=True)
-        if isinstance(dim, str) and is_symbol(dim)
-    }
 
 
 def _check_ports(model: ir.Model, expected: Signature) -> None:

@@ -1,8 +1,8 @@
-"""`compare`: do two models compute the same? A side is a file, a graph, a torch module, or a target."""
+"""`compare`: do two models compute the same, and if not, where do they part?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,198 +11,153 @@ import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.explore import Plan
-from onnxsmith.comparison.rounding import Rounding, roundings
+from onnxsmith.comparison.rounding import Rounding, asked, roundings
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.comparison.view import View
+from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side, under
+from onnxsmith.exporter.taps import tap
 from onnxsmith.feeds import given as inputs_given
+from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.model import shapes
 from onnxsmith.model.load import load
-from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.problem import problem
-from onnxsmith.report.base import Report
+from onnxsmith.problem import Problem
+from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.parts.verification import Verification
 from onnxsmith.result import Result
-from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Program, Runtime
-from onnxsmith.sources import factory
+from onnxsmith.runtimes.base import Program
+
+Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """How to look inside: `budget` is bytes for the tensors that are looked at together, `least_share` the part of them
+    that has to be paired."""
+
+    budget: int = BUDGET
+    least_share: float = LEAST_SHARE
 
 
 def compare(
     reference: Any,
     candidate: Any,
     *,
-    inputs: Mapping[str, Any] | Sequence[str] = (),
+    inputs: Inputs = (),
     sizes: Mapping[str, int] | None = None,
     runtime: str | None = None,
     generate: bool = True,
     seed: int = 0,
+    per_layer: bool | LayerOptions = False,
+    tolerance: float | None = None,
+    worst_input: str | Path | None = None,
 ) -> Result:
     """Runs two models on the same inputs and compares every output.
 
     A side is a path (`m.onnx`, or `m.onnx@reference` to choose its runtime), a `ModelProto`, an `ir.Model`, a torch
     module with inputs as `(module, args)`, or a target `file.py:factory`. Axes are dynamic where the ONNX side says so.
-    `inputs` are arrays by name or texts as the command line takes them; `generate` False compares on these alone.
+    `inputs` are arrays by name, texts as the command line takes them, or an iterable of arrays by name, one input each;
+    `generate` False compares on these alone. `tolerance` is the largest difference relative to an output's scale, in
+    place of what follows from rounding. The input on which the two are furthest apart is written to `worst_input`, an
+    `.npz` that `inputs` takes again.
+
+    With `per_layer` every tensor that both sides have is compared on that input, and the report names the first
+    operation that errs by itself, apart from those that hand on what others did.
 
     Raises:
         OnnxsmithError: what either side raises on loading; `verify/outputs-differ` when the sides do not have the same
-            number of inputs or outputs; `verify/…` and `runtime/…` when no comparison could be made.
+            number of inputs or outputs; `compare/unpaired` when too few tensors could be paired; `verify/…` and
+            `runtime/…` when no comparison could be made.
     """
     with Clock() as clock:
         with stage("load"):
-            a, b = _side(reference, runtime), _side(candidate, runtime)
-            a, b = _as_programs(a, b)
-            notes = _pair(a, b)
-            graph = next((side.source for side in (a, b) if not isinstance(side.source, Program)), None)
+            a, b = as_programs(side(reference, runtime), side(candidate, runtime))
+            notes = check_pairing(a, b)
+            graph = next((one.source for one in (a, b) if not isinstance(one.source, Program)), None)
             tolerances, generator = _from_graph(graph, a)
-            values = dict(inputs) if isinstance(inputs, Mapping) else inputs_given.values(inputs, a.interface)
-            feeds = (Feed("the given input", {}, values),) if values else ()
+            if tolerance is not None:
+                tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
+            feeds = _feeds(inputs, a)
             plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
-        with stage("verify"), a.runtime.prepare(a.source) as first, b.runtime.prepare(b.source) as second:
-            renamed = _as(second, b.interface, a.interface)
-            part = verify(Side(a.label, first), Side(b.label, renamed), plan, tolerances)
-    part = replace(part, notes=(*notes, *part.notes))
+        worst: list[Feed] = []
+        with stage("verify"), a.prepare() as first, b.prepare() as second:
+            sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
+            part = verify(*sides, plan, tolerances, on_worst=worst.append)
+        if worst_input is not None and worst:
+            write_npz(Path(worst_input), worst[0].values)
+        parts: list[Part] = [replace(part, notes=(*notes, *part.notes))]
+        found = problems(part)
+        if per_layer and worst:
+            options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
+            layers = _layers(a, b, worst[0], options, tolerance)
+            parts.append(layers)
+            found = (*found, *_blamed(layers))
+    ended = Verdict.DIFFERENT if found else verdict(part)
     report = Report(
-        "compare",
-        verdict(part),
-        (part, Timing(dict(clock.seconds))),
-        problems(part),
-        headline=f"{a.label} and {b.label}: {'equal' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs",
+        "compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts, found)
     )
     return Result(report)
 
 
-@dataclass
-class _SideSource:
-    """One side before it is prepared."""
-
-    label: str
-    source: Path | ir.Model | Program
-    runtime: Runtime
-    interface: Signature
-    torch_model: factory.TorchModel | None = None
-    example_sizes: dict[str, int] | None = None
+def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part], found: Sequence[Problem]) -> str:
+    layers = next((one for one in parts if isinstance(one, Layers)), None)
+    where = f"; first error: {layers.culprits[0]}" if layers is not None and layers.culprits else ""
+    return f"{a.label} and {b.label}: {'DIFFERENT' if found else 'equal'} on {len(part.runs)} inputs{where}"
 
 
-def _side(value: Any, runtime: str | None) -> _SideSource:
-    if isinstance(value, str) and factory.is_target(value) and not Path(value).exists():
-        return _torch_side(factory.load(value), value)
-    if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
-        return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
-    name = runtime or runtimes.default()
-    label = "the given model"
-    if isinstance(value, str | Path):
-        text, at, asked = str(value).rpartition("@")
-        if at and not Path(str(value)).exists():
-            value, name = Path(text), asked
-        label = Path(value).name
-        model = load(value)
-        source: Path | ir.Model = Path(value) if Path(value).suffix == ".onnx" else model
-    else:
-        source = model = load(value)
-    return _SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model))
+def _layers(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None) -> Layers:
+    names = renamed(b.interface, a.interface)
+    feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
+    with stage("trace"):
+        sides = tap(a), tap(b)
+    with sides[0], sides[1]:
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
+        return look(*sides, request)
 
 
-def _torch_side(model: factory.TorchModel, label: str) -> _SideSource:
-    empty = Signature((), ())
-    return _SideSource(f"{label} in PyTorch, eager", _Later(), runtimes.get("torch-eager"), empty, model)
+def _blamed(layers: Layers) -> tuple[Problem, ...]:
+    if not layers.culprits:
+        return ()
+    first = layers.layer(layers.culprits[0])
+    return (
+        Problem(
+            "compare/first-error",
+            f"{first.name} is the first tensor that comes out wrong by itself: {first.reason}",
+            where=f"{first.op} {', '.join(first.steps)}" + (f", from {first.place()}" if first.place() else ""),
+            why=f"given what the reference has, it is off by {first.own or 0:.2g} of its scale; rounding explains "
+            f"{first.allowed:.2g}",
+            fix="compare the attributes and weights of this node with what the reference computes there",
+        ),
+    )
 
 
-class _Later(Program):
-    """Stands for a torch program until the other side has said which axes are dynamic."""
+def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
+    """One feed from arrays by name or from texts, one for each item of any other iterable."""
+    if isinstance(inputs, Mapping):
+        return (Feed("the given input", {}, dict(inputs)),) if inputs else ()
+    items: list[Any] = list(inputs)
+    texts = [item for item in items if isinstance(item, str)]
+    if len(texts) == len(items):
+        values = inputs_given.values(texts, a.interface)
+        return (Feed("the given input", {}, values),) if values else ()
+    return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
 
 
-def _as_programs(a: _SideSource, b: _SideSource) -> tuple[_SideSource, _SideSource]:
-    return _as_program(a, b.interface), _as_program(b, a.interface)
-
-
-def _as_program(side: _SideSource, other: Signature) -> _SideSource:
-    """A torch side with the dynamic axes of the other; the module is put in evaluation mode, as for an export."""
-    if side.torch_model is None:
-        return side
-    from onnxsmith.exporter import program as programs
-
-    side.torch_model.module.eval()
-    built = programs.build(side.torch_model, {})
-    program, example = built.program, built.example
-    ports = program.signature.inputs
-    if len(ports) == len(other.inputs):
-        ports = tuple(_opened(mine, theirs) for mine, theirs in zip(ports, other.inputs, strict=True))
-    sizes = {
-        dim: size
-        for port in ports
-        for dim, size in zip(port.shape or (), example[port.name].shape, strict=True)
-        if isinstance(dim, str)
-    }
-    opened = replace(program, signature=Signature(ports, program.signature.outputs))
-    return replace(side, source=opened, interface=opened.signature, example_sizes=sizes)
-
-
-def _opened(mine: Port, theirs: Port) -> Port:
-    if mine.shape is None or theirs.shape is None or len(mine.shape) != len(theirs.shape):
-        return mine
-    dims = (b if isinstance(b, str) else a for a, b in zip(mine.shape, theirs.shape, strict=True))
-    return replace(mine, shape=tuple(dims))
-
-
-def _pair(a: _SideSource, b: _SideSource) -> tuple[str, ...]:
-    """Ports pair by name; where the names differ and the numbers do not, by position, which is said."""
-    notes = []
-    for what in ("inputs", "outputs"):
-        ours, theirs = getattr(a.interface, what), getattr(b.interface, what)
-        names, others = [port.name for port in ours], [port.name for port in theirs]
-        if set(names) == set(others):
-            continue
-        if len(names) != len(others):
-            missing = sorted(set(names) - set(others)) or sorted(set(others) - set(names))
-            raise problem(
-                "verify/outputs-differ" if what == "outputs" else "verify/interface",
-                f"{a.label} has {len(names)} {what}, {b.label} has {len(others)}",
-                where=f"only on one side: {', '.join(missing)}",
-                fix="compare models that have the same interface; `onnxsmith inspect` shows both",
-            )
-        pairs = ", ".join(f"{x}={y}" for x, y in zip(names, others, strict=True) if x != y)
-        notes.append(f"{what} were paired by position: {pairs}")
-    return tuple(notes)
-
-
-def _from_graph(graph: Path | ir.Model | Program | None, a: _SideSource) -> tuple[Mapping[str, Rounding], Generator]:
+def _from_graph(graph: Path | ir.Model | Program | None, a: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
     """Tolerances and values come from the ONNX graph; two torch modules have none and must agree to the bit."""
     if graph is None or isinstance(graph, Program):
         return {}, Generator(a.interface)
     inferred, _ = shapes.inferred(load(graph))
     found = Generator.for_model(inferred)
-    new = {theirs.name: mine.name for theirs, mine in _paired(found.signature.inputs, a.interface.inputs)}
+    new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
     by_output = roundings(inferred)
-    outs = {theirs.name: mine.name for theirs, mine in _paired(found.signature.outputs, a.interface.outputs)}
+    outs = {theirs.name: mine.name for theirs, mine in paired(found.signature.outputs, a.interface.outputs)}
     generator = Generator(
         a.interface,
         {new.get(name, name): limits for name, limits in found.allowed.items()},
         {new.get(name, name): texts for name, texts in found.texts.items()},
     )
     return {outs.get(name, name): rounding for name, rounding in by_output.items()}, generator
-
-
-def _paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Port]]:
-    by_name = {port.name: port for port in mine}
-    if all(port.name in by_name for port in theirs):
-        return [(port, by_name[port.name]) for port in theirs]
-    return list(zip(theirs, mine, strict=False))
-
-
-def _as(session: runtimes.Session, own: Signature, wanted: Signature) -> View:
-    """The session under the port names and in the order of the other side."""
-    inputs = _paired(own.inputs, wanted.inputs)
-    outputs = _paired(own.outputs, wanted.outputs)
-    theirs = {mine.name: replace(port, name=mine.name) for port, mine in inputs}
-    given = {mine.name: replace(port, name=mine.name) for port, mine in outputs}
-    return View(
-        session,
-        Signature(
-            tuple(theirs[port.name] for port in wanted.inputs),
-            tuple(given[port.name] for port in wanted.outputs),
-        ),
-        {mine.name: port.name for port, mine in inputs},
-        {port.name: mine.name for port, mine in outputs},
-    )

@@ -27,6 +27,7 @@ from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model import ports, shapes
 from onnxsmith.model.check import check
 from onnxsmith.model.load import load
@@ -142,7 +143,7 @@ class Maker:
         with stage("shapes"):
             inferred, _ = shapes.inferred(load(candidate))
             generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
-            sizes = capturing.sizes(program.signature, built.example)
+            sizes = of_feed(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
             plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True, empty=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,25 @@ def read_npz(path: Path) -> dict[str, Array]:
             why=f"{type(error).__name__}: {error}",
             fix="write it with numpy.savez(path, name=array, …); object arrays are refused: reading them can run code",
         ) from error
+
+
+def write_npz(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes arrays by name, so that `read_npz` gives them back to the bit.
+
+    Raises:
+        OnnxsmithError: `output/not-an-array` for a sequence, an absent optional or strings.
+    """
+    arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    left = [name for name in values if name not in arrays or arrays[name].dtype.kind == "O"]
+    if left:
+        raise problem(
+            "output/not-an-array",
+            f"{left[0]!r} cannot be written to an .npz",
+            why="it is a sequence, an absent optional or strings",
+            fix="run it from Python and take the arrays there",
+        )
+    with path.open("wb") as file:  # savez puts .npz behind a name that has none
+        np.savez(file, **arrays)
 
 
 def read_image(path: Path, port: Port) -> Array:

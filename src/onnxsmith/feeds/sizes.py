@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from onnxsmith.model.signature import Port, Signature
+import numpy as np
+
+from onnxsmith.model.signature import Port, Signature, is_symbol
 
 Sizes = dict[str, int]
 
@@ -77,3 +80,14 @@ def _unique(proposals: Iterator[Sizes]) -> Iterator[Sizes]:
         if key not in seen:
             seen.add(key)
             yield proposal
+
+
+def of_feed(signature: Signature, values: Mapping[str, Any]) -> Sizes:
+    """The size that every symbol of the inputs has in arrays by input name."""
+    return {
+        dim: size
+        for port in signature.inputs
+        if isinstance(values.get(port.name), np.ndarray)
+        for dim, size in zip(port.shape or (), values[port.name].shape, strict=False)
+        if isinstance(dim, str) and is_symbol(dim)
+    }

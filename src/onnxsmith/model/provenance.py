@@ -47,9 +47,14 @@ def of(node: ir.Node) -> Provenance:
     modules = [scope for scope in scopes[:-1] if scope] if len(scopes) > 1 else []
     return Provenance(
         module=modules[-1] if modules else "",
-        source=_user_line(props.get(_TRACE, "")),
+        source=user_line(props.get(_TRACE, "")),
         op=classes[-1] if classes else "",
     )
+
+
+def fx_name(node: ir.Node) -> str:
+    """The name of the operation in the exported program that the node is part of; empty when the file does not say."""
+    return next(iter(_strings(node.metadata_props.get(_SCOPES, ""))[-1:]), "")
 
 
 def _strings(text: str) -> list[str]:
@@ -60,7 +65,7 @@ def _strings(text: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-def _user_line(trace: str) -> str:
+def user_line(trace: str) -> str:
     """The innermost frame outside torch itself: the line that its author can change."""
     frames = _FRAME.findall(trace)
     own = [frame for frame in frames if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]

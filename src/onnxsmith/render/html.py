@@ -1,21 +1,31 @@
-"""A report as one HTML file that needs nothing else: no network, no fonts, no scripts."""
+"""A report as one HTML file that needs nothing else: no network, no fonts, one script, which sorts tables."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from importlib.resources import files
 
 from jinja2 import Environment
 
-from onnxsmith.report.base import Facts, Report, Table
+from onnxsmith.render.chart import drawn
+from onnxsmith.report.base import Chart, Facts, Report, Table
 
 
 def to_html(report: Report) -> str:
     """The page. Every text is escaped: names in a model come from who made it."""
     source = files("onnxsmith.render").joinpath("report.html.jinja").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    parts = [(part.title, [(_kind(block), block) for block in part.blocks()]) for part in report.parts]
-    return environment.from_string(source).render(report=report, parts=parts)
+    parts = [(part.title, [(_kind(block), _shown(block)) for block in part.blocks()]) for part in report.parts]
+    script = files("onnxsmith.render").joinpath("sort.js").read_text(encoding="utf-8")
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.from_string(source).render(report=report, parts=parts, script=script, allowed=allowed)
 
 
 def _kind(block: object) -> str:
-    return "facts" if isinstance(block, Facts) else "table" if isinstance(block, Table) else "text"
+    kinds = {Facts: "facts", Table: "table", Chart: "chart"}
+    return kinds.get(type(block), "text")
+
+
+def _shown(block: object) -> object:
+    return drawn(block) if isinstance(block, Chart) else block

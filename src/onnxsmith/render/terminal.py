@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 
 from onnxsmith.problem import Problem
-from onnxsmith.report.base import Block, Facts, Report, Table, Text, Tone, Verdict
+from onnxsmith.report.base import Chart, Facts, Report, Table, Text, Tone, Verdict
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
 _VERDICTS = {Verdict.DONE: "green", Verdict.DIFFERENT: "bold red", Verdict.FAILED: "bold red"}
@@ -37,6 +37,8 @@ def show(report: Report, console: Console) -> None:
             if isinstance(block, Text) and block.verbatim:
                 console.print(escape(block.text), soft_wrap=True, highlight=False)
                 continue
+            if isinstance(block, Chart):
+                continue
             console.print(Padding(_renderable(block), (0, 0, 0, 2), expand=False))
         console.print()
     for note in report.notes:
@@ -54,7 +56,7 @@ def show_problem(found: Problem, console: Console) -> None:
         console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)
 
 
-def _renderable(block: Block) -> RenderableType:
+def _renderable(block: Facts | Table | Text) -> RenderableType:
     if isinstance(block, Text):
         style = _STYLES[block.tone]
         return f"[{style}]{escape(block.text)}[/]" if style else escape(block.text)
@@ -72,6 +74,10 @@ def _table(block: Table) -> RichTable:
     table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
-    for row in block.rows:
+    rows = block.rows if block.first is None else [block.rows[index] for index in block.first]
+    for row in rows:
         table.add_row(*(escape(cell) for cell in row))
+    if len(rows) < len(block.rows):
+        table.caption = f"{len(block.rows) - len(rows)} more rows: --html, --json"
+        table.caption_justify = "left"
     return table

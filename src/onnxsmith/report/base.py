@@ -57,11 +57,23 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; `right` names the columns (by index) that hold numbers."""
+    """Rows under headings; `right` names the columns (by index) that hold numbers. A terminal shows the rows in `first`
+    (by index, in that order) where it is given, a page all of them, to be sorted by any column."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: tuple[int, ...] = ()
+    first: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over `labels` on a logarithmic scale, each a name and its values, None for a gap. A page draws it; a
+    terminal leaves it out, so that what it shows is said elsewhere, too."""
+
+    title: str
+    labels: tuple[str, ...]
+    curves: tuple[tuple[str, tuple[float | None, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ class Text:
     verbatim: bool = False
 
 
-Block = Facts | Table | Text
+Block = Facts | Table | Text | Chart
 
 
 class Part(ABC):

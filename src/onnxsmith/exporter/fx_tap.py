@@ -1,0 +1,234 @@
+"""A torch module as a side whose tensors can be looked at: traced once, then run operation by operation.
+
+It is traced and decomposed as an export does it, so that its operations are those that the exporter wrote into the
+file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.exporter.flat import own_name
+from onnxsmith.exporter.tracing import quiet, tracing
+from onnxsmith.layers.outline import Outline, Step, Type, kind_of
+from onnxsmith.layers.tap import Tap, Values
+from onnxsmith.model import provenance
+from onnxsmith.model.signature import Signature
+from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.runtimes.torch_eager import TorchProgram, to_array, to_tensor
+
+
+def traced(program: TorchProgram, example: Mapping[str, Any]) -> ExportedProgram:
+    """The program in the operations that an export translates, each one that PyTorch itself computes: without the
+    translations of this package, which are ONNX already. Raises what torch.export raises."""
+    with tracing(program, example, own=False) as trace:
+        made = decomposed(trace.exported())
+    foreign = {str(node.target) for node in made.graph.nodes if str(node.target).startswith("onnx")}
+    if foreign:
+        raise RuntimeError(f"the trace holds operators of ONNX, which PyTorch does not compute: {', '.join(foreign)}")
+    return made
+
+
+def decomposed(exported: ExportedProgram) -> ExportedProgram:
+    """The operations that the exporter of torch makes of a program before it translates them; the program itself where
+    torch no longer has that step under this name."""
+    from torch.onnx._internal.exporter import _core, _registration
+
+    prepare = getattr(_core, "_prepare_exported_program_for_export", None)
+    if prepare is None:
+        return exported
+    with quiet():
+        made: ExportedProgram = prepare(exported, registry=_registration.ONNXRegistry.from_torchlib())
+    return made
+
+
+class FxTap(Tap):
+    """The tensors of an exported program. `signature` names its inputs and outputs, in the program's order."""
+
+    def __init__(self, exported: ExportedProgram, signature: Signature, label: str) -> None:
+        self.label = label
+        self.signature = signature
+        self._program = exported
+        self._nodes = list(exported.graph.nodes)
+        self._given_to = _placeholders(exported, [port.name for port in signature.inputs])
+        self._by_name = _called(exported, signature, self._given_to)
+        self.outline = self._outlined()
+        self._double: tuple[Mapping[str, Any], ...] | None = None
+
+    def values(self, feeds: Feeds, names: Collection[str]) -> Values:
+        return self.forced(feeds, {}, names)
+
+    def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
+        return self._run(feeds, given, names, self._constants(), wide=False)
+
+    def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
+        try:
+            return self._run(feeds, given, [name], self._doubled(), wide=True)[name]
+        except Exception:  # noqa: BLE001 — an operator without a kernel for float64 raises whatever it likes
+            return None
+
+    def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
+        return {}
+
+    def _run(
+        self,
+        feeds: Feeds,
+        given: Mapping[str, Value],
+        names: Collection[str],
+        constants: Mapping[str, Any],
+        *,
+        wide: bool,
+    ) -> Values:
+        needed = self._needed(names, given)
+        given_here = {node: given[name] for name, node in self._by_name.items() if name in given}
+        runner = _Runner(self._program.graph_module, given_here, {self._by_name[name] for name in names}, needed, wide)
+        leaves = [
+            constants[name] if name in constants else to_tensor(feeds[self._given_to[name]])
+            for name in (node.name for node in self._nodes if node.op == "placeholder")
+        ]
+        with torch.no_grad():
+            runner.run(*[_wide(leaf) if wide else leaf for leaf in leaves])
+        return {name: runner.kept[self._by_name[name]] for name in names}
+
+    def _needed(self, names: Collection[str], given: Mapping[str, Value]) -> set[str]:
+        """The operations that `names` need when the tensors in `given` are known."""
+        needed: set[str] = set()
+        queue = [self._by_name[name] for name in names]
+        by_node = {node.name: node for node in self._nodes}
+        known = {self._by_name[name] for name in given if name in self._by_name}
+        while queue:
+            name = queue.pop()
+            if name in needed:
+                continue
+            needed.add(name)
+            queue += [other.name for other in by_node[name].all_input_nodes if other.name not in known]
+        return needed
+
+    def _constants(self) -> dict[str, Any]:
+        held = {**self._program.state_dict, **self._program.constants}
+        return {
+            spec.arg.name: held[spec.target]
+            for spec in self._program.graph_signature.input_specs
+            if spec.kind is not InputKind.USER_INPUT and spec.target in held
+        }
+
+    def _doubled(self) -> Mapping[str, Any]:
+        if self._double is None:
+            self._double = ({name: _wide(value) for name, value in self._constants().items()},)
+        return self._double[0]
+
+    def _outlined(self) -> Outline:
+        names: dict[str, list[str]] = {}
+        for name, node in self._by_name.items():
+            names.setdefault(node, []).append(name)
+        steps: list[Step] = []
+        hidden: set[str] = set()
+        types: dict[str, Type] = {}
+        inputs = [self._given_to.get(node.name) for node in self._nodes if node.op == "placeholder"]
+        for node in self._nodes:
+            if node.op in ("placeholder", "output", "get_attr"):
+                continue
+            own = names.get(node.name, [node.name])
+            read = [
+                name
+                for other in node.all_input_nodes
+                for name in (names.get(other.name) or [self._given_to.get(other.name, other.name)])[:1]
+                if other.op not in ("get_attr",)
+                and not (other.op == "placeholder" and other.name not in self._given_to)
+            ]
+            steps.append(_step(node, tuple(read), tuple(own)))
+            value = node.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                types.update(dict.fromkeys(own, _type(value)))
+            else:
+                hidden.update(own)
+        outputs = tuple(port.name for port in self.signature.outputs)
+        given = tuple(name for name in inputs if name is not None)
+        return Outline(tuple(steps), given, outputs, frozenset(hidden), types)
+
+
+class _Runner(torch.fx.Interpreter):
+    """Runs what is needed, with values put in, and keeps what is asked for."""
+
+    def __init__(
+        self, module: Any, given: Mapping[str, Value], kept: Collection[str], needed: Collection[str], wide: bool
+    ) -> None:
+        super().__init__(module, garbage_collect_values=True)
+        self._given = given
+        self._asked = kept
+        self._needed = needed
+        self._wide = wide
+        self.kept: dict[str, Value] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if n.op == "output":
+            return None
+        if n.op != "placeholder" and n.name not in self._needed and n.name not in self._given:
+            return None
+        computed = n.op == "placeholder" or n.name in self._needed
+        result = super().run_node(n) if computed else None
+        if n.name in self._asked:
+            self.kept[n.name] = to_array(result)
+        if n.name in self._given:
+            value = to_tensor(self._given[n.name])
+            return _wide(value) if self._wide else value if result is None else value.to(result.dtype)
+        return result
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if self._wide:
+            args, kwargs = torch.utils._pytree.tree_map(_wide_dtype, (args, kwargs))
+        return super().call_function(target, args, kwargs)
+
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _wide(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.dtype in _NARROW else value
+
+
+def _wide_dtype(value: Any) -> Any:
+    return torch.float64 if value in _NARROW and isinstance(value, torch.dtype) else value
+
+
+def _placeholders(exported: ExportedProgram, inputs: Sequence[str]) -> dict[str, str]:
+    """Placeholder of a user's input → the input's name."""
+    users = [spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    return dict(zip(users, inputs, strict=False))
+
+
+def _called(exported: ExportedProgram, signature: Signature, inputs: Mapping[str, str]) -> dict[str, str]:
+    """Name of a tensor → its node. What is an output has the output's name, everything else its own."""
+    given_out = exported.graph_signature.user_outputs
+    ports = {
+        port.name: str(name) for port, name in zip(signature.outputs, given_out, strict=False) if name not in inputs
+    }
+    taken = {*ports, *inputs.values()}
+    inner = [node.name for node in exported.graph.nodes if node.op not in ("placeholder", "output")]
+    own = {f"%{name}" if name in taken else name: name for name in inner if name not in ports.values()}
+    return {**own, **{port: name for port, name in ports.items() if name in inner}}
+
+
+def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Step:
+    scopes = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
+    return Step(
+        label=node.name,
+        op=str(node.target),
+        inputs=tuple(dict.fromkeys(inputs)),
+        outputs=outputs,
+        module=own_name(scopes[-1]) if scopes else "",
+        source=provenance.user_line(node.meta.get("stack_trace") or ""),
+        origin=node.name,
+        kind=str(node.target),
+    )
+
+
+def _type(value: torch.Tensor) -> Type:
+    shape = tuple(int(size) if isinstance(size, int) else None for size in value.shape)
+    return Type(kind_of(str(value.dtype).removeprefix("torch.")), shape)

@@ -1,0 +1,157 @@
+"""What a comparison may be of: a file, a graph, a torch module, a target, each with the runtime it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.comparison.view import View
+from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.model.load import load
+from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.problem import problem
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Program, Runtime, Session
+from onnxsmith.sources import factory
+
+
+@dataclass
+class SideSource:
+    """One side before it is prepared. `example` are a torch module's example inputs by name."""
+
+    label: str
+    source: Path | ir.Model | Program
+    runtime: Runtime
+    interface: Signature
+    options: Options = field(default_factory=Options)
+    torch_model: factory.TorchModel | None = None
+    example: Mapping[str, Any] = field(default_factory=dict)
+    example_sizes: dict[str, int] | None = None
+
+    def prepare(self) -> Session:
+        """A session of it. Raises what the runtime raises."""
+        return self.runtime.prepare(self.source, self.options)
+
+
+def side(value: Any, runtime: str | None) -> SideSource:
+    """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
+    not name one themselves."""
+    if isinstance(value, str) and factory.is_target(value) and not Path(value).exists():
+        return _torch_side(factory.load(value), value)
+    if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
+        return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
+    name = runtime or runtimes.default()
+    label = "the given model"
+    if isinstance(value, str | Path):
+        text, at, asked = str(value).rpartition("@")
+        if at and not Path(str(value)).exists():
+            value, name = Path(text), asked
+        label = Path(value).name
+        model = load(value)
+        source: Path | ir.Model = Path(value) if Path(value).suffix == ".onnx" else model
+    else:
+        source = model = load(value)
+    return SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model))
+
+
+def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
+    empty = Signature((), ())
+    return SideSource(f"{label} in PyTorch, eager", _Later(), runtimes.get("torch-eager"), empty, torch_model=model)
+
+
+class _Later(Program):
+    """Stands for a torch program until the other side has said which axes are dynamic."""
+
+
+def as_programs(a: SideSource, b: SideSource) -> tuple[SideSource, SideSource]:
+    """Both, torch modules as programs with the dynamic axes of the other side."""
+    return _as_program(a, b.interface), _as_program(b, a.interface)
+
+
+def _as_program(side: SideSource, other: Signature) -> SideSource:
+    """A torch side with the dynamic axes of the other; the module is put in evaluation mode, as for an export."""
+    if side.torch_model is None:
+        return side
+    from onnxsmith.exporter import program as programs
+
+    side.torch_model.module.eval()
+    built = programs.build(side.torch_model, {})
+    program, example = built.program, built.example
+    ports = program.signature.inputs
+    if len(ports) == len(other.inputs):
+        ports = tuple(_opened(mine, theirs) for mine, theirs in zip(ports, other.inputs, strict=True))
+    opened = replace(program, signature=Signature(ports, program.signature.outputs))
+    return replace(
+        side,
+        source=opened,
+        interface=opened.signature,
+        example=example,
+        example_sizes=of_feed(opened.signature, example),
+    )
+
+
+def _opened(mine: Port, theirs: Port) -> Port:
+    if mine.shape is None or theirs.shape is None or len(mine.shape) != len(theirs.shape):
+        return mine
+    dims = (b if isinstance(b, str) else a for a, b in zip(mine.shape, theirs.shape, strict=True))
+    return replace(mine, shape=tuple(dims))
+
+
+def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
+    """Ports pair by name; where the names differ and the numbers do not, by position, which is said.
+
+    Raises:
+        OnnxsmithError: `verify/interface`, `verify/outputs-differ` when there are more on one side.
+    """
+    notes = []
+    for what in ("inputs", "outputs"):
+        ours, theirs = getattr(a.interface, what), getattr(b.interface, what)
+        names, others = [port.name for port in ours], [port.name for port in theirs]
+        if set(names) == set(others):
+            continue
+        if len(names) != len(others):
+            missing = sorted(set(names) - set(others)) or sorted(set(others) - set(names))
+            raise problem(
+                "verify/outputs-differ" if what == "outputs" else "verify/interface",
+                f"{a.label} has {len(names)} {what}, {b.label} has {len(others)}",
+                where=f"only on one side: {', '.join(missing)}",
+                fix="compare models that have the same interface; `onnxsmith inspect` shows both",
+            )
+        pairs = ", ".join(f"{x}={y}" for x, y in zip(names, others, strict=True) if x != y)
+        notes.append(f"{what} were paired by position: {pairs}")
+    return tuple(notes)
+
+
+def paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Port]]:
+    """Ports of two signatures: by name where all of `theirs` are there, else by position."""
+    by_name = {port.name: port for port in mine}
+    if all(port.name in by_name for port in theirs):
+        return [(port, by_name[port.name]) for port in theirs]
+    return list(zip(theirs, mine, strict=False))
+
+
+def renamed(own: Signature, wanted: Signature) -> dict[str, str]:
+    """Inputs and outputs of `wanted` → what `own` calls them."""
+    pairs = [*paired(own.inputs, wanted.inputs), *paired(own.outputs, wanted.outputs)]
+    return {mine.name: port.name for port, mine in pairs}
+
+
+def under(session: Session, own: Signature, wanted: Signature) -> View:
+    """The session under the port names and in the order of the other side."""
+    inputs = paired(own.inputs, wanted.inputs)
+    outputs = paired(own.outputs, wanted.outputs)
+    theirs = {mine.name: replace(port, name=mine.name) for port, mine in inputs}
+    given = {mine.name: replace(port, name=mine.name) for port, mine in outputs}
+    return View(
+        session,
+        Signature(
+            tuple(theirs[port.name] for port in wanted.inputs),
+            tuple(given[port.name] for port in wanted.outputs),
+        ),
+        {mine.name: port.name for port, mine in inputs},
+        {port.name: mine.name for port, mine in outputs},
+    )

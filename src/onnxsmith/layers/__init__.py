@@ -1,0 +1,1 @@
+"""Inside two models: which tensors of one are which of the other, and where they part."""

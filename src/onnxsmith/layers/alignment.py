@@ -1,0 +1,225 @@
+"""Which tensor of one model is which of the other.
+
+Four ways, the surest first; each pairs what those before it left:
+
+- ports: inputs and outputs of the models, which the comparison has paired;
+- origin: the operation of the exported program that both come from, as the exporter of torch wrote it into the file;
+or,
+  where numbers in its names moved, the operation of its kind at the same place in the same torch module;
+- names: equal names, also such as quantisers and optimisers make of them;
+- structure: the same operators in the same order from paired tensors on, or up to them.
+
+A pair is a claim, not a proof: dtype and shape are held to each other when there are values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnxsmith.layers.outline import Outline, Step
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two tensors that should be equal, and what says so: `port`, `origin`, `name`, `structure` or `value`."""
+
+    reference: str
+    candidate: str
+    how: str
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """`pairs` are in the candidate's order. `share` is the part of the tensors that are paired, of the side that has
+    fewer: where the other computes one operation in several steps, those between have no counterpart."""
+
+    pairs: tuple[Pair, ...]
+    left_reference: tuple[str, ...]
+    left_candidate: tuple[str, ...]
+    share: float
+
+
+Ports = Mapping[str, str]
+"""Inputs and outputs: the reference's name → the candidate's."""
+
+
+def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
+    """Pairs what can be paired, each tensor once."""
+    known = _Known(reference, candidate)
+    known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
+    known.add(_by_origin(reference, candidate), "origin")
+    known.add(_by_place(reference, candidate, known), "origin")
+    known.add(_by_name(reference, candidate), "name")
+    inputs = {a: b for a, b in ports.items() if a in reference.inputs}
+    known.add(_by_structure(reference, candidate, known, inputs, _forward), "structure")
+    known.add(_by_structure(reference, candidate, known, inputs, _backward), "structure")
+    return known.result()
+
+
+def with_values(
+    reference: Outline, candidate: Outline, before: Alignment, found: Iterable[tuple[str, str]]
+) -> Alignment:
+    """The alignment with further pairs, of tensors that turned out to have equal values."""
+    known = _Known(reference, candidate)
+    for pair in before.pairs:
+        known.add([(pair.reference, pair.candidate)], pair.how)
+    known.add(found, "value")
+    return known.result()
+
+
+class _Known:
+    """The pairs so far."""
+
+    def __init__(self, reference: Outline, candidate: Outline) -> None:
+        self._sides = reference, candidate
+        self._free = set(reference.moving), set(candidate.moving)
+        self.pairs: dict[str, Pair] = {}
+        """By the candidate's name."""
+
+    def add(self, found: Iterable[tuple[str, str]], how: str) -> None:
+        for a, b in found:
+            if a in self._free[0] and b in self._free[1] and self._agree(a, b):
+                self._free[0].discard(a)
+                self._free[1].discard(b)
+                self.pairs[b] = Pair(a, b, how)
+
+    def _agree(self, a: str, b: str) -> bool:
+        ours, theirs = (side.types for side in self._sides)
+        return a not in ours or b not in theirs or ours[a].agrees(theirs[b])
+
+    def is_free(self, side: int, name: str) -> bool:
+        return name in self._free[side]
+
+    def result(self) -> Alignment:
+        _, b = self._sides
+        order = {name: number for number, name in enumerate(b.tensors())}
+        pairs = sorted((pair for name, pair in self.pairs.items() if name in order), key=lambda p: order[p.candidate])
+        left = [
+            tuple(name for name in side.tensors() if name in free)
+            for side, free in zip(self._sides, self._free, strict=True)
+        ]
+        fewer = min(len(side.tensors()) for side in self._sides)
+        return Alignment(tuple(pairs), left[0], left[1], len(pairs) / fewer if fewer else 1.0)
+
+
+def _by_origin(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:
+    """By the exported program's name of an operation, where module and kind agree as well."""
+    ours = _origins(reference)
+    for key, name in _origins(candidate).items():
+        if key in ours:
+            yield ours[key], name
+
+
+def _origins(outline: Outline) -> dict[tuple[str, str, str], str]:
+    """What an operation gives in the end: the last tensor that its steps compute, by name, kind and module."""
+    found: dict[tuple[str, str, str], str] = {}
+    for step in outline.steps:
+        if step.origin and step.outputs:
+            own = step.origin in step.outputs
+            for name in step.outputs if not own else [step.origin]:
+                key = (step.origin if len(step.outputs) == 1 or own else name, step.kind, step.module)
+                found[key] = name
+    return found
+
+
+def _by_place(reference: Outline, candidate: Outline, known: _Known) -> Iterator[tuple[str, str]]:
+    """By the place among the operations of one kind in one module, where both sides have as many of them."""
+    ours, theirs = (_places(side) for side in (reference, candidate))
+    for place, names in theirs.items():
+        if place in ours and len(ours[place]) == len(names):
+            yield from zip(ours[place], names, strict=True)
+
+
+def _places(outline: Outline) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for (_, kind, module), name in _origins(outline).items():
+        if kind:
+            found[kind, module].append(name)
+    return found
+
+
+_SUFFIXES = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
+"""What onnxruntime's quantiser and common converters put behind the name of the tensor that they stand for."""
+
+
+def _by_name(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:
+    plain = set(reference.moving)
+    for name in candidate.tensors():
+        if name in plain:
+            yield name, name
+    for name in candidate.tensors():
+        for suffix in _SUFFIXES:
+            if name.endswith(suffix) and name.removesuffix(suffix) in plain:
+                yield name.removesuffix(suffix), name
+
+
+Digests = dict[str, str]
+
+
+def _by_structure(
+    reference: Outline,
+    candidate: Outline,
+    known: _Known,
+    inputs: Mapping[str, str],
+    walk: Callable[[Outline, Mapping[str, str]], Digests],
+) -> Iterator[tuple[str, str]]:
+    """Tensors that are computed (or used) alike, where as many on both sides are."""
+    anchors = {pair.reference: pair.candidate for pair in known.pairs.values()} | dict(inputs)
+    names = {a: f"pair {number}" for number, a in enumerate(anchors)}
+    ours = _grouped(walk(reference, names), reference, lambda name: known.is_free(0, name))
+    theirs = _grouped(
+        walk(candidate, {anchors[a]: text for a, text in names.items()}), candidate, lambda name: known.is_free(1, name)
+    )
+    for digest, found in theirs.items():
+        if len(ours.get(digest, ())) == len(found):
+            yield from zip(ours[digest], found, strict=True)
+
+
+def _grouped(digests: Digests, outline: Outline, is_free: Callable[[str], bool]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in outline.tensors():
+        if name in digests and is_free(name):
+            groups[digests[name]].append(name)
+    return groups
+
+
+def _forward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
+    """How each tensor is computed from anchors, as a digest."""
+    found: Digests = dict(anchors)
+    for step in outline.steps:
+        text = _digest(step, [found.get(name, "?") for name in step.inputs])
+        for place, name in enumerate(step.outputs):
+            found.setdefault(name, f"{text}.{place}")
+    return found
+
+
+def _backward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
+    """How each tensor is used up to anchors, as a digest; none for what leads to no anchor."""
+    found: Digests = dict(anchors)
+    for step in reversed(outline.steps):
+        for name in step.outputs:
+            if name in found:
+                continue
+            uses: list[str] = []
+            for reader in outline.readers.get(name, ()):
+                after = outline.steps[reader]
+                given = [found.get(made, "") for made in after.outputs]
+                if any(given):
+                    places = [str(place) for place, read in enumerate(after.inputs) if read == name]
+                    uses.append(_digest(after, [*given, *places]))
+            if uses:
+                found[name] = hashlib.sha1("|".join(sorted(uses)).encode(), usedforsecurity=False).hexdigest()
+    return found
+
+
+def _digest(step: Step, around: Sequence[str]) -> str:
+    text = "|".join((step.op, step.key, *around))
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def counted(alignment: Alignment) -> dict[str, int]:
+    """How many pairs each way gave."""
+    return dict(Counter(pair.how for pair in alignment.pairs))

@@ -1,0 +1,172 @@
+"""Holds two sides to each other tensor by tensor, and says where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxsmith.clock import stage
+from onnxsmith.layers import alignment as aligning
+from onnxsmith.layers.alignment import Alignment
+from onnxsmith.layers.chunks import chunks
+from onnxsmith.layers.divergence import Divergence, Found, Look
+from onnxsmith.layers.resemblance import equal_values
+from onnxsmith.layers.tap import Tap
+from onnxsmith.metrics.base import widen
+from onnxsmith.problem import problem
+from onnxsmith.report.parts.layers import Layer, Layers, NotFinite
+from onnxsmith.runtimes.base import Feeds, Value
+
+BUDGET = 2 * 2**30
+"""Bytes that the tensors that are looked at may take together."""
+_LOOK_AT_VALUES = 0.75
+"""With a smaller part paired, tensors of equal values are looked for, which takes a run of each side."""
+LEAST_SHARE = 0.5
+"""The part of the tensors that has to be paired, by default."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to look at: one input, in the names of each side, and which port of one is which of the other."""
+
+    label: str
+    feeds: tuple[Feeds, Feeds]
+    ports: Mapping[str, str]
+    budget: int = BUDGET
+    least_share: float = LEAST_SHARE
+    tolerance: float | None = None
+    """The largest relative difference that is allowed to an operation, in place of what follows from rounding."""
+
+
+def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
+    """The layers of `candidate` held to those of `reference`.
+
+    Raises:
+        OnnxsmithError: `compare/unpaired` when too few tensors could be paired; `runtime/…` when a side fails.
+    """
+    with stage("align"):
+        found = aligning.align(reference.outline, candidate.outline, request.ports)
+        if found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference:
+            values = equal_values(reference, candidate, found, request.feeds, request.budget)
+            found = aligning.with_values(reference.outline, candidate.outline, found, values)
+    if found.share < request.least_share or not found.pairs:
+        raise _unpaired(reference, candidate, found, request)
+    with stage("layers"):
+        pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
+        divergence = Divergence(reference, candidate, found, request.feeds, chunks=pieces, tolerance=request.tolerance)
+        result = divergence.find()
+    return _part(reference, candidate, found, result, request)
+
+
+def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Exception:
+    return problem(
+        "compare/unpaired",
+        f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; {request.least_share:.0%} is the least",
+        where=f"{reference.label} has {len(reference.outline.tensors())}, {candidate.label} "
+        f"{len(candidate.outline.tensors())}; without a counterpart: {', '.join(found.left_candidate[:5])}",
+        why="names, origins, structure and values of the two have too little in common to say where they part",
+        fix="compare with the file as it was exported, before it was optimised; or --min-paired 0.1",
+    )
+
+
+def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, request: Request) -> Layers:
+    culprits = {look.pair.candidate for look in result.culprits}
+    pairs = [look.pair for look in result.looks if not look.mismatch]
+    by_name = {look.pair.candidate: look for look in result.looks}
+    layers = tuple(_layer(candidate, look, by_name) for look in result.looks if not look.mismatch)
+    return Layers(
+        reference=reference.label,
+        candidate=candidate.label,
+        input=request.label,
+        layers=layers,
+        culprits=tuple(layer.name for layer in layers if layer.name in culprits),
+        share=found.share,
+        paired=aligning.counted(Alignment(tuple(pairs), (), (), 0.0)),
+        only_reference=found.left_reference,
+        only_candidate=found.left_candidate,
+        runs=result.runs,
+        not_finite=_not_finite(candidate, result, request),
+        notes=(*reference.notes, *candidate.notes, *_notes(result)),
+    )
+
+
+def _notes(result: Found) -> list[str]:
+    notes = []
+    apart = [look for look in result.looks if look.mismatch]
+    if apart:
+        first = apart[0]
+        notes.append(
+            f"{len(apart)} pairs are none, by their values: {first.pair.reference} and {first.pair.candidate} "
+            f"({first.mismatch})"
+        )
+    if result.otherwise:
+        names = ", ".join(look.pair.candidate for look in result.otherwise[:5])
+        notes.append(
+            f"{len(result.otherwise)} tensors are computed otherwise here and come out right further on: {names}"
+            f"{', …' if len(result.otherwise) > 5 else ''}"
+        )
+    if result.rounded:
+        names = ", ".join(look.pair.candidate for look in result.rounded[:5])
+        notes.append(f"by float64 the reference is no closer to the exact values than this side: {names}")
+    return notes
+
+
+def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
+    name = look.pair.candidate
+    step = candidate.outline.step_of(name)
+    steps, before = candidate.outline.segment(name, by_name.keys())
+    into = [by_name[read].inherited.worst_rel for read in before if read in by_name]
+    growth = look.inherited.worst_rel / max(into) if into and max(into) > 0 else None
+    wrong = look.own if look.own is not None and look.own.reason else look.inherited
+    return Layer(
+        name=name,
+        reference=look.pair.reference,
+        paired_by=look.pair.how,
+        op=step.op if step else "",
+        steps=tuple(one.label for one in reversed(steps)),
+        module=step.module if step else "",
+        source=step.source if step else "",
+        dtype=look.dtype,
+        shape=look.shape,
+        inherited=look.inherited.worst_rel,
+        absolute=look.inherited.worst_abs,
+        own=None if look.own is None else look.own.worst_rel,
+        allowed=look.rounding.tolerance,
+        growth=growth,
+        verdict=look.verdict,
+        reason=wrong.reason,
+        metrics=look.metrics,
+    )
+
+
+def _not_finite(candidate: Tap, result: Found, request: Request) -> NotFinite | None:
+    first = result.first_nonfinite
+    if first is None:
+        return None
+    name = first.pair.candidate
+    step = candidate.outline.step_of(name)
+    known = {look.pair.candidate for look in result.looks}
+    _, before = candidate.outline.segment(name, known)
+    made = [read for read in before if read in candidate.outline.maker]
+    values = {**candidate.values(request.feeds[1], made), **{k: v for k, v in request.feeds[1].items() if k in before}}
+    size = int(np.prod(first.shape, dtype=np.int64))
+    return NotFinite(
+        name,
+        step.op if step else "",
+        first.nonfinite[1],
+        size,
+        tuple(f"{read}: {_range(value)}" for read, value in values.items()),
+    )
+
+
+def _range(value: Value) -> str:
+    if not isinstance(value, np.ndarray) or value.size == 0 or value.dtype.kind in "OUS":
+        return "no numbers"
+    wide = widen(value)
+    finite = wide[np.isfinite(wide)]
+    if finite.size == 0:
+        return "nothing finite"
+    lost = wide.size - finite.size
+    return f"{finite.min():.4g} to {finite.max():.4g}" + (f", {lost} not finite" if lost else "")

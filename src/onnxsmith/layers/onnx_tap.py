@@ -1,0 +1,188 @@
+"""An ONNX model as a side whose tensors can be looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.rounding import Rounding, roundings
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.sizes import Sizes, of_feed
+from onnxsmith.layers.outline import Outline, Step, Type, kind_of
+from onnxsmith.layers.tap import Tap, Values
+from onnxsmith.model import captures, provenance, shapes, walk
+from onnxsmith.model.cutting import cut
+from onnxsmith.model.doubling import doubled
+from onnxsmith.model.load import load
+from onnxsmith.model.signature import signature
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Feeds, Options, Runtime, Session, Value
+
+
+class OnnxTap(Tap):
+    """The tensors of the main graph; what is inside a branch or a body counts with the node that holds it.
+
+    One session looks at all tensors that are asked for together. It is kept until others are asked for.
+    """
+
+    def __init__(self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str) -> None:
+        self.label = label
+        self._runtime, self._options = runtime, options
+        self.model, _ = shapes.inferred(load(source))
+        self.signature = signature(self.model)
+        self.outline = _outline(self.model)
+        self._prepared: tuple[Any, Session, dict[str, str]] | None = None
+
+    def values(self, feeds: Feeds, names: Collection[str]) -> Values:
+        return self.forced(feeds, {}, names)
+
+    def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
+        session, inputs = self._session(frozenset(given), tuple(names))
+        own = {port.name for port in session.signature.inputs}
+        handed = {name: value for name, value in feeds.items() if name in own}
+        handed |= {inputs[name]: self._like(name, value) for name, value in given.items() if name in inputs}
+        return session.run(handed)
+
+    def _session(self, cuts: frozenset[str], names: tuple[str, ...]) -> tuple[Session, dict[str, str]]:
+        if self._prepared is None or self._prepared[0] != (cuts, names):
+            self.close()
+            made = cut(self.model, cuts, names)
+            session = self._runtime.prepare(made.model, self._options)
+            self._prepared = ((cuts, names), session, made.inputs)
+        return self._prepared[1], self._prepared[2]
+
+    def _like(self, name: str, value: Value) -> Value:
+        """A value of the other side in this side's dtype: half of it may be float16 here and float32 there."""
+        dtype = self._dtypes.get(name)
+        if dtype is None or not isinstance(value, np.ndarray) or value.dtype == dtype:
+            return value
+        return value.astype(dtype)
+
+    @cached_property
+    def _dtypes(self) -> dict[str, Any]:
+        made = (value for node in self.model.graph for value in node.outputs)
+        return {value.name or "": value.dtype.numpy() for value in made if value.dtype is not None}
+
+    def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
+        made = cut(self.model, given.keys(), [name])
+        handed: dict[str, Value] = {made.inputs[key]: value for key, value in given.items() if key in made.inputs}
+        own = {value.name for value in made.model.graph.inputs}
+        handed |= {key: value for key, value in feeds.items() if key in own}
+        try:
+            with runtimes.get("reference").prepare(doubled(made.model)) as session:
+                return session.run({key: _wide(value) for key, value in handed.items()})[name]
+        except OnnxsmithError:
+            return None
+
+    def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
+        return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts))
+
+    def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
+        known = of_feed(self.signature, feeds)
+        found = {}
+        for node in self.model.graph:
+            for value in node.outputs:
+                count = _count(value, known)
+                if count is not None and value.dtype is not None:
+                    found[value.name or ""] = math.ceil(count * value.dtype.itemsize)
+        return found
+
+    def close(self) -> None:
+        if self._prepared is not None:
+            self._prepared[1].close()
+            self._prepared = None
+
+
+def _count(value: ir.Value, sizes: Sizes) -> int | None:
+    """Elements of a value; None where its shape does not follow from the inputs'."""
+    count = 1
+    for dim in value.shape if value.shape is not None else (None,):
+        size = dim if isinstance(dim, int) else _evaluated(dim, sizes)
+        if size is None:
+            return None
+        count *= size
+    return count
+
+
+def _evaluated(dim: Any, sizes: Sizes) -> int | None:
+    try:
+        return size_of(dim.value, sizes)
+    except (OnnxsmithError, AttributeError, TypeError):
+        return None
+
+
+def _wide(value: Value) -> Value:
+    if isinstance(value, np.ndarray) and is_float(value) and value.dtype.kind != "c":
+        return value.astype(np.float64)
+    return value
+
+
+def _outline(model: ir.Model) -> Outline:
+    graph = model.graph
+    fixed = set(graph.initializers.values()) - set(graph.inputs)
+    steps = []
+    for node in graph:
+        if node.op_type == "Constant" and not node.domain:
+            fixed.update(node.outputs)
+            continue
+        steps.append(_step(node, fixed))
+    return Outline(
+        tuple(steps),
+        tuple(value.name or "" for value in graph.inputs),
+        tuple(value.name or "" for value in graph.outputs),
+        frozenset(value.name or "" for value in fixed),
+        {value.name or "": _type(value) for node in graph for value in node.outputs},
+    )
+
+
+def _type(value: ir.Value) -> Type:
+    shape = None if value.shape is None else tuple(dim if isinstance(dim, int) else None for dim in value.shape)
+    return Type(kind_of(value.dtype.name.lower()) if value.dtype is not None else "", shape)
+
+
+def _step(node: ir.Node, fixed: Collection[ir.Value]) -> Step:
+    known = provenance.of(node)
+    read = [value for value in node.inputs if value is not None]
+    inner = [value for graph in captures.subgraphs(node) for below in graph.all_nodes() for value in below.inputs]
+    given_out = [value for graph in captures.subgraphs(node) for value in graph.outputs]
+    made = {value for graph in captures.subgraphs(node) for below in graph.all_nodes() for value in below.outputs}
+    made |= {value for graph in captures.subgraphs(node) for value in (*graph.inputs, *graph.initializers.values())}
+    captured = [value for value in (*inner, *given_out) if value is not None and value not in made]
+    names = dict.fromkeys(value.name or "" for value in (*read, *captured) if value not in fixed)
+    return Step(
+        label=walk.node_label(node),
+        op=walk.op_name(node),
+        inputs=tuple(names),
+        outputs=tuple(value.name or "" for value in node.outputs if value.name),
+        key=_key(node, fixed),
+        module=known.module,
+        source=known.source,
+        origin=provenance.fx_name(node),
+        kind=known.op,
+    )
+
+
+_LONG = 64
+
+
+def _key(node: ir.Node, fixed: Collection[ir.Value]) -> str:
+    """Attributes, and the shapes of weights: what tells a node from others of its operator, not what it has learned."""
+    texts = []
+    for name, attribute in sorted(node.attributes.items()):
+        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            continue
+        if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+            tensor = attribute.as_tensor()
+            texts.append(f"{name}={tensor.dtype}{tensor.shape}")
+        else:
+            texts.append(f"{name}={attribute.value}"[:_LONG])
+    weights = [str(value.shape) if value in fixed else "" for value in node.inputs if value is not None]
+    return ";".join((*texts, *weights))

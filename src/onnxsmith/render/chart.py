@@ -1,0 +1,66 @@
+"""Curves as a drawing: what a page needs to put a `Chart` on the screen, in numbers only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from onnxsmith.report.base import Chart
+
+WIDTH, HEIGHT, LEFT, BOTTOM = 960, 240, 56, 20
+_LEAST = 1e-12
+"""What is smaller, zero too, stands on the ground line."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve: its name, its number (for a colour), and the points of its unbroken pieces as `x,y x,y …`."""
+
+    name: str
+    number: int
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Curves, the lines of the powers of ten (y and text), and the places over which a name is shown (x and text)."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    lines: tuple[tuple[float, str], ...]
+    places: tuple[tuple[float, str], ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    step: float = 1.0
+
+
+def drawn(chart: Chart) -> Drawing:
+    """The drawing of a chart."""
+    numbers = [value for _, values in chart.curves for value in values if value is not None and math.isfinite(value)]
+    low = math.floor(math.log10(max(min(numbers, default=_LEAST), _LEAST)))
+    high = max(math.ceil(math.log10(max(max(numbers, default=1.0), _LEAST))), low + 1)
+    step = (WIDTH - LEFT) / max(len(chart.labels), 1)
+
+    def height_of(value: float) -> float:
+        power = high if not math.isfinite(value) else math.log10(max(value, 10.0**low))
+        return (high - power) / (high - low) * (HEIGHT - BOTTOM)
+
+    places = tuple((LEFT + (index + 0.5) * step, label) for index, label in enumerate(chart.labels))
+    every = max(1, (high - low) // 6)
+    lines = tuple((height_of(10.0**power), f"1e{power}") for power in range(low, high + 1, every))
+    curves = tuple(
+        Curve(name, number, _pieces([None if v is None else height_of(v) for v in values], [x for x, _ in places]))
+        for number, (name, values) in enumerate(chart.curves)
+    )
+    return Drawing(chart.title, curves, lines, places, step=step)
+
+
+def _pieces(heights: list[float | None], places: list[float]) -> tuple[str, ...]:
+    pieces: list[list[str]] = [[]]
+    for x, y in zip(places, heights, strict=True):
+        if y is None:
+            pieces.append([])
+        else:
+            pieces[-1].append(f"{x:.1f},{y:.1f}")
+    return tuple(" ".join(piece) for piece in pieces if piece)

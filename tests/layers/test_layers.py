@@ -1,0 +1,264 @@
+"""`compare` by layer: a fault is named where it is, and nothing is named where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+import torch
+from torch import nn
+
+import onnxsmith
+from onnxsmith.exporter.compare import LayerOptions
+from onnxsmith.exporter.tracing import quiet
+from onnxsmith.model.save import save
+from onnxsmith.model.text import from_text
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.layers import Layers
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+        self.query = nn.Linear(16, 48)
+        self.out = nn.Linear(16, 16)
+        self.feed = nn.Linear(16, 32)
+        self.back = nn.Linear(32, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.query(self.norm(x)).chunk(3, -1)
+        weights = torch.softmax(q @ k.transpose(-1, -2) / 4.0, -1)
+        x = x + self.out(weights @ v)
+        return x + self.back(nn.functional.gelu(self.feed(x)))
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 4, 4)
+        self.bn = nn.BatchNorm2d(16)
+        self.blocks = nn.Sequential(Block(), Block(), Block())
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        x = self.bn(self.first(image)).flatten(2).transpose(1, 2)
+        logits: torch.Tensor = self.head(self.blocks(x).mean(1))
+        return logits
+
+
+def build() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    torch.manual_seed(0)
+    net = Net().eval()
+    net.bn.running_mean.normal_()  # type: ignore[union-attr, operator]
+    return net, (torch.randn(2, 3, 16, 16),)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file as torch exports it."""
+    path = tmp_path_factory.mktemp("plain") / "net.onnx"
+    module, args = build()
+    axes = ({0: torch.export.Dim.DYNAMIC},)
+    with quiet():
+        program = torch.onnx.export(module, args, dynamic_shapes=axes, verbose=False)
+    assert program is not None
+    program.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def simple(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file as onnxsmith exports it, simplified: nodes are fused, and some tensors computed otherwise."""
+    path = tmp_path_factory.mktemp("simple") / "net.onnx"
+    assert onnxsmith.export(*build(), output=path, dynamic="image:0=batch").ok
+    return path
+
+
+def layers_of(result: Any) -> Layers:
+    return result.report.part(Layers)  # type: ignore[no-any-return]
+
+
+def node(model: ir.Model, op: str, place: int = 0) -> ir.Node:
+    return [one for one in model.graph if one.op_type == op][place]
+
+
+def epsilon(model: ir.Model) -> ir.Node:
+    found = node(model, "LayerNormalization", 1)
+    found.attributes["epsilon"] = ir.AttrFloat32("epsilon", 0.1)
+    return found
+
+
+def approximated(model: ir.Model) -> ir.Node:
+    found = node(model, "Gelu", 1)
+    found.attributes["approximate"] = ir.AttrString("approximate", "tanh")
+    return found
+
+
+def axis(model: ir.Model) -> ir.Node:
+    found = node(model, "Softmax", 2)
+    found.attributes["axis"] = ir.AttrInt64("axis", -2)
+    return found
+
+
+def weight(model: ir.Model) -> ir.Node:
+    found = node(model, "Conv")
+    held = found.inputs[1]
+    assert held is not None
+    assert held.const_value is not None
+    changed = held.const_value.numpy().copy()
+    changed[3, 1, 2, 2] += 0.5
+    held.const_value = ir.tensor(changed, name=held.name)
+    return found
+
+
+FAULTS: tuple[Callable[[ir.Model], ir.Node], ...] = (epsilon, approximated, axis, weight)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("file", ["plain", "simple"])
+def test_a_fault_is_named_with_its_module(fault: Any, file: str, request: pytest.FixtureRequest) -> None:
+    model = ir.load(request.getfixturevalue(file))
+    culprit = fault(model)
+    result = onnxsmith.compare(build(), model, per_layer=True)
+    found = layers_of(result)
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert found.layer(found.culprits[0]).steps[0] == culprit.name
+    assert found.culprits == (found.culprits[0],), "what comes after it is inherited"
+    assert [problem.id for problem in result.report.problems][-1] == "compare/first-error"
+    module = found.layer(found.culprits[0]).module
+    assert module.startswith("blocks.") or module in ("first", "bn")
+    assert "test_layers.py:" in found.layer(found.culprits[0]).source
+
+
+@pytest.mark.parametrize("file", ["plain", "simple"])
+def test_without_a_fault_none_is_named(file: str, request: pytest.FixtureRequest) -> None:
+    result = onnxsmith.compare(build(), request.getfixturevalue(file), per_layer=True)
+    found = layers_of(result)
+    assert result.ok
+    assert found.culprits == ()
+    assert found.share > 0.75
+    assert all(layer.own is not None for layer in found.layers)
+
+
+def test_two_files_whose_names_have_nothing_in_common(plain: Path) -> None:
+    model = ir.load(plain)
+    culprit = epsilon(model)
+    for number, one in enumerate(model.graph):
+        one.metadata_props.clear()
+        for place, value in enumerate(one.outputs):
+            value.name = f"t{number}_{place}"
+        one.name = f"n{number}"
+    found = layers_of(onnxsmith.compare(plain, model, per_layer=True))
+    assert found.layer(found.culprits[0]).steps[0] == culprit.name
+    assert found.share > 0.9
+    assert "structure" in found.paired
+
+
+def test_the_candidate_may_be_the_torch_side(plain: Path) -> None:
+    module, args = build()
+    with torch.no_grad():
+        module.blocks[1].back.weight[2, 3] += 0.5  # type: ignore[index, union-attr]
+    found = layers_of(onnxsmith.compare(plain, (module, args), per_layer=True))
+    assert found.layer(found.culprits[0]).module == "blocks.1.back"
+
+
+def test_memory_in_pieces_finds_the_same(plain: Path) -> None:
+    model = ir.load(plain)
+    approximated(model)
+    whole = layers_of(onnxsmith.compare(build(), model, per_layer=True))
+    pieces = layers_of(onnxsmith.compare(build(), model, per_layer=LayerOptions(budget=200_000)))
+    assert pieces.runs > whole.runs + 3
+    assert pieces.culprits == whole.culprits
+    assert [layer.own for layer in pieces.layers] == [layer.own for layer in whole.layers]
+
+
+def test_too_few_pairs_are_no_comparison(plain: Path) -> None:
+    with pytest.raises(OnnxsmithError) as raised:
+        onnxsmith.compare(build(), plain, per_layer=LayerOptions(least_share=0.99))
+    assert raised.value.problem.id == "compare/unpaired"
+
+
+def test_the_worst_input_runs_again_to_the_bit(plain: Path, tmp_path: Path) -> None:
+    model = ir.load(plain)
+    epsilon(model)
+    save(model, tmp_path / "bad.onnx")
+    worst = tmp_path / "worst.npz"
+    first = onnxsmith.compare(plain, tmp_path / "bad.onnx", worst_input=worst)
+    again = onnxsmith.compare(plain, tmp_path / "bad.onnx", inputs=[str(worst)], generate=False)
+    one, two = (result.report.parts[0].outputs[0] for result in (first, again))  # type: ignore[attr-defined]
+    assert one.worst_abs == two.worst_abs > 0
+
+
+def test_the_first_nan_is_named_with_its_inputs() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4,8] x) => (float[4,8] y) <float[1] big = {%s}>
+        { a = Mul (x, x)  b = Add (a, big)  c = Log (b)  d = Exp (c)  y = Sub (d, a) }"""
+    part = layers_of(onnxsmith.compare(from_text(text % "1.0"), from_text(text % "-0.5"), per_layer=True))
+    assert part.not_finite is not None
+    assert part.not_finite.name == "c"
+    assert part.not_finite.inputs[0].startswith("b: -0.")
+    assert part.culprits[0] == "b", "the first that is wrong comes before the first that is not a number"
+
+
+def test_an_error_that_float64_puts_down_to_the_reference() -> None:
+    """The sum cancels: in float32 both sides keep noise, and neither is to blame."""
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[4,4096] x) => (float[4,1] y) <float big = {100000.0}, int64[1] axes = {1}>
+        { a = Add (x, big) s = ReduceSum <keepdims: int = 1> (a, axes) %s }"""
+    one = from_text(text % "m = ReduceMean (a, axes) n = Sub (a, m) y = ReduceSum (n, axes)")
+    two = from_text(text % "m = ReduceMean (a, axes) o = Sub (x, m) n = Add (o, big) y = ReduceSum (n, axes)")
+    part = layers_of(onnxsmith.compare(one, two, per_layer=True, tolerance=None))
+    assert not any(layer.verdict == "own error" and layer.name == "m" for layer in part.layers)
+
+
+def test_a_tolerance_of_ones_own(plain: Path) -> None:
+    model = ir.load(plain)
+    approximated(model)
+    assert not onnxsmith.compare(plain, model).ok
+    loose = onnxsmith.compare(plain, model, per_layer=True, tolerance=0.05)
+    assert loose.ok
+    assert layers_of(loose).culprits == ()
+
+
+def test_inputs_may_be_an_iterable(plain: Path) -> None:
+    rng = np.random.default_rng(0)
+    several = ({"image": rng.standard_normal((size, 3, 16, 16)).astype(np.float32)} for size in (1, 4))
+    result = onnxsmith.compare(plain, plain, inputs=several, generate=False)
+    assert result.report.parts[0].runs == ("input 1 of those given", "input 2 of those given")  # type: ignore[attr-defined]
+
+
+def test_a_module_that_cannot_be_traced_is_looked_at_by_its_submodules(plain: Path) -> None:
+    class Untraceable(Net):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            x = self.bn(self.first(image))
+            open("/dev/null").close()  # noqa: PTH123
+            x = torch.from_numpy(x.detach().numpy().copy()).flatten(2).transpose(1, 2)
+            logits: torch.Tensor = self.head(self.blocks(x).mean(1))
+            return logits
+
+    torch.manual_seed(0)
+    module = Untraceable().eval()
+    module.load_state_dict(build()[0].state_dict())
+    model = ir.load(plain)
+    approximated(model)
+    part = layers_of(onnxsmith.compare((module, build()[1]), model, per_layer=LayerOptions(least_share=0.1)))
+    assert "modules are looked at" in part.notes[0]
+    assert part.layer(part.culprits[0]).module.startswith("blocks.1")
+
+
+def test_the_report_reads_back_and_draws(plain: Path) -> None:
+    from onnxsmith.render.html import to_html
+
+    model = ir.load(plain)
+    axis(model)
+    report = onnxsmith.compare(plain, model, per_layer=True).report
+    assert Report.from_json(report.to_json()) == report
+    page = to_html(report)
+    assert page.count("<polyline") >= 3
+    assert 'class="sortable"' in page
