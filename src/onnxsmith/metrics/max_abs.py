@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxsmith.metrics.base import Floats, Metric
+from onnxsmith.metrics.base import Array, Metric, finite
 
 
 class MaxAbs(Metric):
@@ -12,5 +12,7 @@ class MaxAbs(Metric):
 
     title = "largest absolute difference"
 
-    def measure(self, reference: Floats, candidate: Floats) -> float:
-        return float(np.max(np.abs(reference - candidate)))
+    def measure(self, reference: Array, candidate: Array) -> float:
+        a, b = finite(reference, candidate)
+        with np.errstate(over="ignore"):
+            return float(np.max(np.abs(a - b))) if a.size else float("nan")

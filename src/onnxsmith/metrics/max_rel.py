@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxsmith.metrics.base import Floats, Metric
+from onnxsmith.metrics.base import Array, Floats, Metric, finite
 
 
 class MaxRel(Metric):
@@ -16,10 +16,13 @@ class MaxRel(Metric):
 
     title = "largest difference relative to scale"
 
-    def measure(self, reference: Floats, candidate: Floats) -> float:
-        difference = np.abs(reference - candidate)
-        scale = rms(reference) + np.abs(reference)
-        with np.errstate(divide="ignore", invalid="ignore"):
+    def measure(self, reference: Array, candidate: Array) -> float:
+        a, b = finite(reference, candidate)
+        if not a.size:
+            return float("nan")
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            difference = np.abs(a - b)
+            scale = rms(a) + np.abs(a)
             ratio = np.where(difference == 0, 0.0, difference / scale)
         return float(np.max(ratio))
 

@@ -192,6 +192,23 @@ def save(model: ir.Model, target: str | Path, *, external_data: bool | None = No
         return stage.commit()
 
 
+def write_referring(model: ir.Model, path: Path) -> Path | None:
+    """Writes the model without its external data, which stays where it is: in the folder that is returned.
+
+    None, and nothing is written, where there is none, or it lies in several folders or is too small to matter, or the
+    rest is too large for one file.
+    """
+    copy = in_memory(model, up_to=_EXTERNAL_FROM)
+    weights = list(initializer_tensors(copy))
+    folders = {Path(weight.base_dir).absolute() for weight in weights if isinstance(weight, ir.ExternalTensor)}
+    inline = sum(weight.nbytes for weight in weights if not isinstance(weight, ir.ExternalTensor))
+    if len(folders) != 1 or inline > INLINE_LIMIT:
+        return None
+    with _disk_problems(path):
+        path.write_bytes(_serialise(copy, path))
+    return folders.pop()
+
+
 def _wants_external(model: ir.Model) -> bool:
     weights = list(initializer_tensors(model))
     return any(isinstance(w, ir.ExternalTensor) for w in weights) or sum(w.nbytes for w in weights) > INLINE_LIMIT

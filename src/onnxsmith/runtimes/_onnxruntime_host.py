@@ -30,6 +30,7 @@ _LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
+_WEIGHTS = "session.model_external_initializers_file_folder_path"
 _NATIVE = set("?bBhHiIlLqQefd")
 """Characters of the numpy dtypes that onnxruntime takes and gives as arrays; the others go as raw values."""
 
@@ -72,6 +73,8 @@ class Host:
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[request["optimization"]])
         options.intra_op_num_threads = request["threads"]
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        if request["weights"] is not None:
+            options.add_session_config_entry(_WEIGHTS, request["weights"])
         fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
         session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
         session.disable_fallback()
@@ -89,12 +92,10 @@ class Host:
 
     def _run(self, values: dict[str, Value]) -> Outputs:
         types = {port.name: port.type for port in self._session.get_outputs()}
-        plain = all(t.startswith("tensor(") and _is_native(t) for t in types.values())
-        if plain and all(_plain(value) for value in values.values()):
-            return dict(zip(types, self._session.run(list(types), values), strict=True))
-        if any(isinstance(value, list) for value in values.values()) or any(
-            not t.startswith("tensor(") for t in types.values()
-        ):
+        plain = all(_is_native(t) for t in types.values() if t.startswith("tensor("))
+        if plain and all(_plain(value) or not isinstance(value, np.ndarray) for value in values.values()):
+            return dict(zip(types, map(_from_ort, self._session.run(list(types), values)), strict=True))
+        if any(isinstance(value, list) for value in values.values()):
             return dict(zip(types, map(_from_ort, self._session.run(list(types), values)), strict=True))
         feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
         outputs = self._session.run_with_ort_values(list(types), feeds)
@@ -187,7 +188,11 @@ def _to_ort(value: Value) -> Any:
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, ir.DataType.from_numpy(value.dtype).value)
 
 
-def _from_ort_value(value: Any) -> Array:
+def _from_ort_value(value: Any) -> Value:
+    if not value.has_value():
+        return None
+    if value.is_tensor_sequence():
+        return _from_ort_sequence(value)
     name = onnx_name(value.data_type())
     if _is_native(value.data_type()):
         array: Array = value.numpy()
@@ -199,6 +204,23 @@ def _from_ort_value(value: Any) -> Array:
     dtype = ir.DataType[name.upper()]
     flat = np.frombuffer(data, dtype=numpy_dtype(name)) if dtype.bitwidth >= 8 else _unpacked(data, dtype)
     return flat[: math.prod(shape)].reshape(shape)
+
+
+def _from_ort_sequence(value: Any) -> Value:
+    """The elements, which Python gets from a run only: that of a model that gives its input back."""
+    import onnx_ir as ir
+    import onnxruntime as ort
+
+    element = onnx_name(value.data_type().removeprefix("seq(").removesuffix(")"))
+    type_ = ir.SequenceType(ir.TensorType(ir.DataType[element.upper()]))
+    port = ir.Value(name="x", type=type_)
+    node = ir.node("Identity", [port])
+    node.outputs[0].name, node.outputs[0].type = "y", type_
+    graph = ir.Graph([port], node.outputs, nodes=[node], opset_imports={"": 14}, name="same")
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(ir.to_proto(ir.Model(graph, ir_version=7)).SerializeToString(), options)
+    return _from_ort(session.run(None, {"x": value})[0])
 
 
 def _unpacked(data: bytes, dtype: ir.DataType) -> Array:

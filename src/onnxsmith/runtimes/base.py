@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # the child processes of runtimes import this module and neve
 from onnxsmith.model.versions import newest
 
 Array = npt.NDArray[Any]
+_LARGE = 2**24
+"""Bytes of weights above which a temporary file has them beside it: one message is put together in memory, thrice."""
 Value = Array | list[Any] | None
 """A tensor, a sequence of values, or an absent optional."""
 Feeds = Mapping[str, Value]
@@ -134,18 +136,24 @@ def default() -> str:
 
 
 @contextmanager
-def on_disk(source: Path | ir.Model) -> Iterator[Path]:
-    """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends."""
+def on_disk(source: Path | ir.Model) -> Iterator[tuple[Path, Path | None]]:
+    """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends. With it the
+    folder of its external data, where that is not the file's own: weights that lie on disk are not written again."""
     from onnxsmith.model.load import TEXT_SUFFIXES, load
-    from onnxsmith.model.save import save
+    from onnxsmith.model.save import save, write_referring
+    from onnxsmith.model.walk import initializer_tensors
 
     if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES:
-        yield source
+        yield source, None
         return
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         path = Path(folder) / "model.onnx"
-        save(load(source), path)
-        yield path
+        model = load(source)
+        weights = write_referring(model, path)
+        if weights is None:
+            large = sum(weight.nbytes for weight in initializer_tensors(model)) > _LARGE
+            save(model, path, external_data=True if large else None)
+        yield path, weights
 
 
 def onnx_source(source: Source) -> Path | ir.Model:

@@ -53,7 +53,7 @@ class _Session(Session):
         self._stack = contextlib.ExitStack()
         self._crashed = False
         with contextlib.ExitStack() as stack:
-            self._path = stack.enter_context(on_disk(source))
+            self._path, self._weights = stack.enter_context(on_disk(source))
             stack.callback(lambda: self._child.close())
             head = self._start()
             self._stack = stack.pop_all()
@@ -62,7 +62,9 @@ class _Session(Session):
 
     def _start(self) -> dict[str, Any]:
         self._child = Child(_HOST, "main", what="onnxruntime")
-        head, _ = self._child.ask(_request(self._path, self._options), time_limit=self._options.time_limit)
+        head, _ = self._child.ask(
+            _request(self._path, self._weights, self._options), time_limit=self._options.time_limit
+        )
         self._crashed = False
         return head
 
@@ -82,10 +84,11 @@ class _Session(Session):
         self._stack.close()
 
 
-def _request(path: Path, options: Options) -> dict[str, Any]:
+def _request(path: Path, weights: Path | None, options: Options) -> dict[str, Any]:
     return {
         "do": "prepare",
         "path": str(path.absolute()),
+        "weights": None if weights is None else str(weights),
         "provider": options.provider,
         "optimization": options.optimization,
         "threads": options.threads,

@@ -1,0 +1,198 @@
+"""The values of a model's tensors on one input, in as few runs as fit into a budget of memory.
+
+Each run is one session with an exposed copy of the model (`model/exposing.py`). How much a tensor takes follows from
+its inferred shape and the sizes of the input; where it does not, a run that gives shapes in place of values tells it.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.tensors import Difference, difference
+from onnxsmith.model.exposing import Exposed, Exposing, Tap, Which
+from onnxsmith.model.load import load
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Value
+
+BUDGET = 2**30
+"""Bytes of values that are held at once when nobody says how many."""
+_TEXT = 64
+_MOST_FAILURES = 32
+"""Failed runs after which what makes them fail is not looked for any more."""
+
+
+def intermediates(
+    source: Path | ir.Model,
+    runtime: Runtime,
+    options: Options | None,
+    names: Which,
+    feeds: Feeds,
+    budget: int = BUDGET,
+) -> Intermediates:
+    """The values of the asked tensors (`model/exposing.py` says how they are called) for one input.
+
+    The model is run once as it is, at once, and then as the result is iterated. No more than `budget` bytes of asked
+    values are held at one time, as long as the caller holds none of them; the model's own outputs come on top.
+
+    Raises:
+        OnnxsmithError: `model/unknown-tensor` for a name that no tensor has; what the runtime says to the model as it
+            is. What it says to a tensor that is exposed is in `refused`.
+    """
+    return Intermediates(source, runtime, options, names, feeds, budget)
+
+
+class Intermediates:
+    """Values by name; an iterable that can be used once.
+
+    `taps` says of each tensor what it is, in the order of the graph. `refused` are those that cannot be given, with the
+    reason. `outputs` are those of the run in which nothing was exposed. Known at the end only: `moved`, the outputs
+    that are others once tensors are exposed, held to those at a tolerance of 0; `runs`, in how many runs the values
+    were made; `alone`, tensors that are larger than the budget, and were given one by one; the rest of `refused`.
+    """
+
+    def __init__(
+        self,
+        source: Path | ir.Model,
+        runtime: Runtime,
+        options: Options | None,
+        names: Which,
+        feeds: Feeds,
+        budget: int,
+    ) -> None:
+        self._runtime, self._options, self._feeds, self._budget = runtime, options, feeds, budget
+        self._exposing = Exposing(load(source))
+        asked = self._exposing.choose(names)
+        self.refused = self._exposing.refusals(asked)
+        self.taps = {name: self._exposing.taps[name] for name in asked if name not in self.refused}
+        self.trouble = self._exposing.trouble
+        self.moved: dict[str, Difference] = {}
+        self.runs = 0
+        self.alone: list[str] = []
+        self._failures = 0
+        with runtime.prepare(source, options) as session:
+            self.outputs: Outputs = session.run(feeds)
+
+    def __iter__(self) -> Iterator[tuple[str, Value]]:
+        known = [name for name, tap in self.taps.items() if tap.given != "output"]
+        exposed = self._exposing.expose(known)
+        for name in known:
+            yield name, exposed.value(name, {}, self._feeds)
+        computed = [name for name, tap in self.taps.items() if tap.given == "output"]
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+            chunks = self._chunks(computed)
+            if len(chunks) > 1:
+                self._exposing.share_weights(Path(folder) / "model.onnx")
+            for chunk in chunks:
+                yield from self._given(chunk)
+
+    def _given(self, names: list[str]) -> Iterator[tuple[str, Value]]:
+        """The values of one run; of several where that one fails, down to the tensors that make it fail."""
+        try:
+            exposed, outputs = self._run(names)
+        except OnnxsmithError as error:
+            self._failures += 1
+            if len(names) > 1 and self._failures < _MOST_FAILURES:
+                middle = len(names) // 2
+                yield from self._given(names[:middle])
+                yield from self._given(names[middle:])
+                return
+            found = error.problem
+            self.refused |= dict.fromkeys(names, f"the runtime fails where it is exposed: {found.what}; {found.why}")
+            for name in names:
+                del self.taps[name]
+            return
+        for name in names:
+            self.taps[name] = exposed.taps[name]
+            yield name, exposed.value(name, outputs, self._feeds)
+
+    def _run(self, names: Sequence[str]) -> tuple[Exposed, Outputs]:
+        exposed = self._exposing.expose(names)
+        self.runs += 1
+        with self._runtime.prepare(exposed.model, self._options) as session:
+            outputs = session.run(self._feeds)
+        for name, value in self.outputs.items():
+            found = difference(value, outputs[name], 0.0)
+            if found.reason and (name not in self.moved or found.worst_rel > self.moved[name].worst_rel):
+                self.moved[name] = found
+        return exposed, outputs
+
+    def _chunks(self, names: Sequence[str]) -> list[list[str]]:
+        """The names in order, in parts that fit into the budget."""
+        sizes = self._sizes(names)
+        chunks: list[list[str]] = []
+        held = self._budget
+        for name in names:
+            size = sizes.get(name, self._budget)
+            if held + size > self._budget or not chunks:
+                chunks.append([])
+                held = 0
+            chunks[-1].append(name)
+            held += size
+            if name in sizes and size > self._budget:
+                self.alone.append(name)
+        return chunks
+
+    def _sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """Bytes of each tensor, as far as they can be known before it is made."""
+        bound = self._bound()
+        sizes = {name: size for name in names if (size := _nbytes(self.taps[name], bound)) is not None}
+        unknown = [name for name in names if name not in sizes]
+        if unknown and len(names) > 1:
+            sizes |= self._measured(unknown)
+        return sizes
+
+    def _measured(self, names: Sequence[str]) -> dict[str, int]:
+        """Bytes of tensors from a run that gives their shapes; none where it fails."""
+        exposed = self._exposing.expose(names, sizes=True)
+        try:
+            with self._runtime.prepare(exposed.model, self._options) as session:
+                outputs = session.run(self._feeds)
+        except OnnxsmithError:
+            return {}
+        found: dict[str, int] = {}
+        for name in exposed.taps:
+            shapes = exposed.value(name, outputs, self._feeds)
+            listed = shapes if isinstance(shapes, list) else [shapes]
+            found[name] = sum(_stored(self.taps[name].dtype, shape.tolist()) for shape in listed)
+        return found
+
+    def _bound(self) -> dict[str, int]:
+        """The size of each symbol, as the input has it."""
+        sizes: dict[str, int] = {}
+        for name, value in self._feeds.items():
+            shape = self._exposing.taps[name].shape
+            if isinstance(value, np.ndarray) and shape is not None:
+                pairs = zip(shape, value.shape, strict=False)
+                sizes |= {dim: size for dim, size in pairs if isinstance(dim, str)}
+        return sizes
+
+
+def _nbytes(tap: Tap, bound: Mapping[str, int]) -> int | None:
+    """Bytes of a tensor whose shape follows from the sizes of the input."""
+    if tap.kind != "tensor" or tap.path or tap.shape is None or tap.dtype == "undefined":
+        return None
+    dims = [dim if isinstance(dim, int) else _size(dim, bound) for dim in tap.shape]
+    sizes = [size for size in dims if size is not None]
+    return _stored(tap.dtype, sizes) if len(sizes) == len(dims) else None
+
+
+def _size(dim: str | None, bound: Mapping[str, int]) -> int | None:
+    if dim is None or dim in bound:
+        return None if dim is None else bound[dim]
+    try:
+        size = ir.SymbolicDim(dim).evaluate(bound)
+    except ValueError:
+        return None
+    return size if isinstance(size, int) and size >= 0 else None
+
+
+def _stored(dtype: str, shape: Sequence[int]) -> int:
+    """Bytes of an array; what strings take is a guess."""
+    known = ir.DataType[dtype.upper()]
+    return math.prod(shape) * (_TEXT if known == ir.DataType.STRING else known.numpy().itemsize)

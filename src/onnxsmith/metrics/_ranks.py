@@ -1,0 +1,32 @@
+"""Whether two rows of scores have the same k best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxsmith.metrics.base import Array, widen
+
+
+def agreement(reference: Array, candidate: Array, k: int) -> float:
+    """The share of rows, along the last axis, whose k largest elements are at the same places, in any order.
+
+    Where elements tie for the last place each side may choose: rows agree if some choice of both is the same. Rows with
+    a NaN are left out; NaN when none is left.
+    """
+    size = reference.shape[-1]
+    a, b = widen(reference).reshape(-1, size), widen(candidate).reshape(-1, size)
+    known = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
+    a, b = a[known], b[known]
+    if not len(a):
+        return float("nan")
+    must_a, may_a = _chosen(a, k)
+    must_b, may_b = _chosen(b, k)
+    must, may = must_a | must_b, may_a & may_b
+    same = (must <= may).all(axis=1) & (must.sum(axis=1) <= k) & (may.sum(axis=1) >= k)
+    return float(np.mean(same))
+
+
+def _chosen(rows: Array, k: int) -> tuple[Array, Array]:
+    """What is among the k largest however ties are broken, and what may be."""
+    last = np.partition(rows, -k, axis=1)[:, -k, None]
+    return rows > last, rows >= last

@@ -1,0 +1,30 @@
+"""The ratio of signal to quantisation noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxsmith.metrics.base import Array, Metric, finite, scaled
+from onnxsmith.metrics.max_rel import rms
+
+
+class Sqnr(Metric):
+    """10 log10(Σ reference² / Σ (reference - candidate)²), in decibels, the usual measure of a quantised layer.
+
+    Infinite for equal arrays, minus infinity where the reference is zero and the candidate is not. 6.02 dB are a bit.
+    """
+
+    title = "signal to quantisation noise"
+    unit = "dB"
+    better = "higher"
+    equal = float("inf")
+
+    def measure(self, reference: Array, candidate: Array) -> float:
+        a, b = finite(reference, candidate)
+        if not a.size:
+            return float("nan")
+        a, b, _ = scaled(a, b)
+        noise, signal = rms(a - b), rms(a)
+        if noise == 0:
+            return float("inf")
+        return 20 * float(np.log10(signal) - np.log10(noise)) if signal else float("-inf")
