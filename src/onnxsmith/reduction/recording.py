@@ -1,0 +1,120 @@
+"""Runs a case once and keeps what every tensor of its main graph held, so that the graph can be cut anywhere."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.model.copying import cloned
+from onnxsmith.model.save import staged
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.reduction.bench import Bench
+from onnxsmith.reduction.case import Case
+from onnxsmith.reduction.cuts import computing, prune, without
+from onnxsmith.reduction.tensors import Kind, Known, kinds
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Outputs
+
+MOST_BYTES = 2**30
+"""Values beyond this are not kept: what is cut there gets values that are made up."""
+
+
+def record(case: Case, bench: Bench) -> tuple[Known, bool]:
+    """What is known of every tensor, and whether the whole model ran.
+
+    Asked of onnxruntime first, without its optimisation; what it refuses, or crashes on, of the reference evaluator,
+    which goes on after a node that fails; and of the longest prefix of the graph that runs.
+    """
+    known = Known(values=dict(case.feeds), kinds=kinds(case.model))
+    wanted = _affordable(case.model, known.kinds)
+    found = _whole(case, wanted, bench)
+    if found is not None:
+        known.values.update(found)
+        return known, True
+    partial = _traced(case, bench)
+    if partial is None:
+        partial = _prefix(case, known, bench)
+    fits = set(wanted)
+    known.values.update({name: value for name, value in partial.items() if name in fits})
+    return known, all(value.name in partial or value.producer() is None for value in case.model.graph.outputs)
+
+
+def _affordable(model: ir.Model, known: dict[str, Kind]) -> list[str]:
+    """The names of the main graph's tensors whose values fit into memory, the smallest first where not all do."""
+    names = [value.name for node in model.graph for value in node.outputs if value.name]
+    sizes = {name: _bytes(known.get(name)) for name in names}
+    if sum(sizes.values()) <= MOST_BYTES:
+        return names
+    fitting: set[str] = set()
+    total = 0
+    for name in sorted(names, key=sizes.__getitem__):
+        total += sizes[name]
+        if total > MOST_BYTES:
+            break
+        fitting.add(name)
+    return [name for name in names if name in fitting]
+
+
+def _bytes(kind: Kind | None) -> int:
+    if kind is None or kind[1] is None:
+        return 0
+    return math.prod(kind[1]) * max(1, kind[0].itemsize if kind[0] != ir.DataType.STRING else 16).__ceil__()
+
+
+def _whole(case: Case, names: Sequence[str], bench: Bench) -> Outputs | None:
+    if runtimes.default() != "onnxruntime":
+        return None
+    copy = cloned(case.model)
+    wanted = set(names)
+    copy.graph.outputs[:] = [v for node in copy.graph for v in node.outputs if v.name in wanted]
+    if not copy.graph.outputs:
+        return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder:
+            with staged(Path(folder) / "model.onnx") as stage:
+                stage.write(copy)
+                return bench.prepare("onnxruntime:disable_all", stage.path).run(case.feeds)
+    except OnnxsmithError:
+        return None
+
+
+def _traced(case: Case, bench: Bench) -> Outputs | None:
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder:
+            with staged(Path(folder) / "model.onnx") as stage:
+                stage.write(case.model)
+                return bench.tracer().trace(stage.path, case.feeds, time_limit=bench.time_limit)
+    except OnnxsmithError:
+        return None
+
+
+def _prefix(case: Case, known: Known, bench: Bench) -> Outputs:
+    """What the longest prefix that runs gives, found by halving."""
+    places = computing(case.model.graph)
+    low, high, best = 0, len(places), Outputs()
+    while high - low > 1:
+        middle = (low + high) // 2
+        part = without(case, places[middle:], known, bypass=False, live=True)
+        found = None if part is None else _whole(part, _names(part.model), bench)
+        if found is None and part is not None:
+            found = _traced(part, bench)
+        if found is None:
+            high = middle
+        else:
+            low, best = middle, found
+    return best
+
+
+def _names(model: ir.Model) -> list[str]:
+    return [value.name for node in model.graph for value in node.outputs if value.name]
+
+
+def pruned(model: ir.Model) -> ir.Model:
+    """A copy without what no output needs."""
+    copy = cloned(model)
+    prune(copy)
+    return copy
