@@ -69,6 +69,6 @@ def _without_outputs(case: Case, doomed: list[int]) -> list[Case | None]:
         return []
     copy = cloned(case.model)
     for index in reversed(doomed):
-        del copy.graph.outputs[index]
+        copy.graph.outputs.pop(index)
     prune(copy)
     return [fed(copy, case.feeds)]

@@ -51,7 +51,7 @@ def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, li
                 return None
             _put_in(graph, value, made[0])
             if made[1] is not None and made[0].const_value is None:
-                feeds[value.name or ""] = made[1]
+                feeds[made[0].name or ""] = made[1]
     _settle_outputs(graph, [v for v in read if v.producer() not in inside], [n for n in nodes if n not in inside])
     _remove(graph, ordered)
     if not graph.outputs:
@@ -132,7 +132,7 @@ def _drop_output(graph: ir.Graph, value: ir.Value, source: ir.Value | None) -> N
         if fits and index == places[0] and source is not None:
             graph.outputs[index] = source
         else:
-            del graph.outputs[index]
+            graph.outputs.pop(index)
 
 
 def _put_in(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
@@ -177,7 +177,7 @@ def prune(model: ir.Model) -> None:
     for index in reversed(range(len(inputs))):
         value = inputs[index]
         if not value.uses() and not value.is_graph_output():
-            del inputs[index]
+            inputs.pop(index)
     called = {node.op_identifier() for node in walk.all_nodes(model)}
     while gone := [key for key in model.functions if key not in called]:
         for key in gone:
