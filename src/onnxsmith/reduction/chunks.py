@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from onnxsmith.model.copying import cloned
 from onnxsmith.reduction import bodies
-from onnxsmith.reduction.case import Case
-from onnxsmith.reduction.cuts import computing, without
+from onnxsmith.reduction.case import Case, fed
+from onnxsmith.reduction.cuts import computing, prune, without
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
 
@@ -61,10 +62,6 @@ def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take:
 
 
 def _without_outputs(case: Case, doomed: list[int]) -> list[Case | None]:
-    from onnxsmith.model.copying import cloned
-    from onnxsmith.reduction.case import fed
-    from onnxsmith.reduction.cuts import prune
-
     if len(doomed) == len(case.model.graph.outputs):
         return []
     copy = cloned(case.model)

@@ -20,9 +20,7 @@ def suffix(case: Case, known: Known, oracle: Oracle) -> Case:
     """The case without nodes at its start. What these made becomes an input, with the value that it had."""
     places = computing(case.model.graph)
     count = len(places)
-    return _halved(
-        case, count, oracle, lambda n: without(case, places[: count - n], known, bypass=False, live=False)
-    )
+    return _halved(case, count, oracle, lambda n: without(case, places[: count - n], known, bypass=False, live=False))
 
 
 def _halved(case: Case, count: int, oracle: Oracle, cut: Callable[[int], Case | None]) -> Case:

@@ -11,13 +11,12 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith import rooms
-from onnxsmith.clock import Clock, advance, stage
+from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given as given_inputs
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.reduction import folder as folders
-from onnxsmith.reduction import pipeline
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.checks.base import Check, End, Outcome
@@ -25,9 +24,9 @@ from onnxsmith.reduction.function import Function, FunctionCheck
 from onnxsmith.reduction.inputs import proposals
 from onnxsmith.reduction.named import resolve
 from onnxsmith.reduction.oracle import Oracle
-from onnxsmith.reduction.recording import pruned, record
+from onnxsmith.reduction.process import Process
 from onnxsmith.report.base import Report, Verdict
-from onnxsmith.report.parts.reduction import Reduction, Step
+from onnxsmith.report.parts.reduction import Reduction
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.written import Written, written
 from onnxsmith.result import Result
@@ -73,7 +72,8 @@ def reduce(
             case, label, notes = _failing(model, oracle, _given(inputs, model), sizes or {}, seed)
         _refuse_flaky(case, oracle)
         with stage("reduce"):
-            case, steps = _reduced(case, oracle)
+            process = Process(case, oracle)
+            case = process.run()
         files: list[Path] = []
         if target is not None:
             with stage("write"):
@@ -82,12 +82,12 @@ def reduce(
         check=_text(check),
         failure=oracle.first.what if oracle.first is not None else "",
         inputs=label,
-        steps=tuple(steps),
+        steps=tuple(process.steps),
         tries=dict(oracle.tries),
         remembered=oracle.remembered,
     )
     shown = written(files) if files else Written({}, why_not="no folder was named")
-    headline = f"{steps[0].nodes} → {case.nodes} nodes, failing as before"
+    headline = f"{process.steps[0].nodes} → {case.nodes} nodes, failing as before"
     report = Report(
         "reduce", Verdict.DONE, (part, shown, Timing(dict(clock.seconds))), notes=tuple(notes), headline=headline
     )
@@ -197,39 +197,3 @@ def _refuse_flaky(case: Case, oracle: Oracle) -> None:
             f"{again.failure.what if again.failure else again.why or again.end.value}"[:600],
             fix="find what makes it vary (random numbers, threads, time) and take it out of the check",
         )
-
-
-def _reduced(case: Case, oracle: Oracle) -> tuple[Case, list[Step]]:
-    oracle.known_names = frozenset(value for value in _names(case.model))
-    total = case.nodes
-    steps = [Step("the original", total, 0)]
-    known, _ = record(case, oracle.bench)
-    smaller = fed(pruned(case.model), case.feeds)
-    if oracle.fails(smaller):
-        case = smaller
-    oracle.told = lambda: advance("reduce", total - case.nodes, total)
-    while True:
-        before = case.key()
-        for name, step in pipeline.CUTS:
-            tried = sum(oracle.tries.values())
-            case = step(case, known, oracle)
-            _note(steps, name, case, sum(oracle.tries.values()) - tried)
-        if case.key() == before:
-            break
-    for name, step in pipeline.SHRINKS:
-        tried = sum(oracle.tries.values())
-        known, _ = record(case, oracle.bench)
-        case = step(case, known, oracle)
-        _note(steps, name, case, sum(oracle.tries.values()) - tried)
-    return case, steps
-
-
-def _note(steps: list[Step], name: str, case: Case, tries: int) -> None:
-    if tries:
-        steps.append(Step(name, case.nodes, tries))
-
-
-def _names(model: ir.Model) -> frozenset[str]:
-    from onnxsmith.reduction.checks.base import names
-
-    return names(model)

@@ -86,9 +86,7 @@ class Differs(Check):
         )
 
 
-def _differences(
-    first: Outputs, second: Outputs, bounds: Mapping[str, Rounding]
-) -> Iterator[tuple[str, Difference]]:
+def _differences(first: Outputs, second: Outputs, bounds: Mapping[str, Rounding]) -> Iterator[tuple[str, Difference]]:
     for name, value in first.items():
         rounding = bounds.get(name)
         found = difference(value, second[name], *(rounding.bounds if rounding else (0.0,)))
