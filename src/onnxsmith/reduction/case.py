@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import walk
+from onnxsmith.model.save import staged
 from onnxsmith.runtimes.base import Feeds, Value
 
 
@@ -54,3 +58,14 @@ def fed(model: ir.Model, feeds: Mapping[str, Value]) -> Case:
     """The case of a model with those of the values that it takes."""
     names = {value.name for value in model.graph.inputs}
     return Case(model, {name: value for name, value in feeds.items() if name in names})
+
+
+@contextmanager
+def written(model: ir.Model) -> Iterator[Path]:
+    """A file of the model in a folder of its own, both gone when the block ends. Nothing waits for the disk."""
+    with (
+        tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder,
+        staged(Path(folder) / "model.onnx") as stage,
+    ):
+        stage.write(model)
+        yield stage.path

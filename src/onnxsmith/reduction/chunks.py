@@ -42,7 +42,7 @@ def inner_nodes(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take: _Take) -> Case:
-    """Takes out chunks of what `places` lists, from the end, as long as the case fails: half of it, a quarter, … one."""
+    """Takes out chunks of what `places` lists, from the end, as long as the case fails: a half, a quarter, … one."""
     size = max(1, len(places(case)) // 2)
     while True:
         changed = False

@@ -1,4 +1,4 @@
-"""Takes nodes out of a graph: what they made comes from an input with the value that it had, or from something alike."""
+"""Takes nodes out of a graph: what they made comes from an input that holds its value, or from something alike."""
 
 from __future__ import annotations
 
@@ -165,8 +165,9 @@ def _remove(graph: ir.Graph | ir.Function, nodes: list[ir.Node]) -> None:
 
 def prune(model: ir.Model) -> None:
     """Removes what no output needs: nodes, initializers, inputs, functions that nobody calls."""
-    for graph in (*reversed(list(walk.main_graphs(model))), *model.functions.values()):
-        _prune_nodes(graph)
+    holders: list[ir.Graph | ir.Function] = [*reversed(list(walk.graphs(model))), *model.functions.values()]
+    for holder in holders:
+        _prune_nodes(holder)
     for graph in walk.main_graphs(model):
         for name, value in list(graph.initializers.items()):
             if not value.uses() and not value.is_graph_output():

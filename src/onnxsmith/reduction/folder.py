@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,12 +17,13 @@ from onnxsmith.model.save import save
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.reduction import arrays
 from onnxsmith.reduction.case import Case
-from onnxsmith.reduction.function import FunctionCheck
+from onnxsmith.reduction.checks.base import Failure
 from onnxsmith.reduction.oracle import Oracle
 
 _MARK = "onnxsmith reduce"
 _PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino")
 _SAID = 4000
+_TITLE = 100
 _GRACE = 30.0
 """Seconds for the program to start, beside what a try may take."""
 
@@ -58,7 +60,7 @@ def _is_ours(path: Path) -> bool:
     return not entries or (readme.is_file() and readme.read_text(errors="replace").startswith(f"<!-- {_MARK}"))
 
 
-def write(target: Path, case: Case, oracle: Oracle, label: str) -> tuple[list[Path], str]:
+def write(target: Path, case: Case, oracle: Oracle, label: str) -> list[Path]:
     """Writes the folder aside, runs its program in a process of its own, and moves it into place.
 
     Raises:
@@ -67,58 +69,76 @@ def write(target: Path, case: Case, oracle: Oracle, label: str) -> tuple[list[Pa
     try:
         aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
-            seen = _fill(aside, case, oracle, label)
+            _fill(aside, case, oracle, label)
             _place(aside, target)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
         raise problem("save/failed", "the folder could not be written", where=str(target), why=str(error)) from error
-    return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name)), seen
+    return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
 
 
-def _fill(folder: Path, case: Case, oracle: Oracle, label: str) -> str:
-    assert oracle.first is not None
+def _fill(folder: Path, case: Case, oracle: Oracle, label: str) -> None:
     save(case.model, folder / "model.onnx")
-    arrays.write(case.feeds, folder / "inputs.npz")
-    lines = oracle.check.script(oracle.first)
-    title = " ".join(oracle.first.what.replace('"', "'").replace("\\", "/").split())[:100]
-    (folder / "repro.py").write_text("\n".join((f'"""{title}"""', "", *lines, "")), encoding="utf-8")
-    _confirm(folder, case, oracle)
-    code, said = _run(folder, oracle)
+    odd = arrays.write(case.feeds, folder / "inputs.npz")
+    if odd:
+        raise problem(
+            "reduce/input-kind",
+            f"the value of input {odd[0]!r} cannot be written to an .npz",
+            why="it is a sequence, or of a dtype that numpy does not have, and as a constant it does not fail",
+            fix="reduce in Python and without a folder: Result.model is the reduced model",
+        )
+    failure = _confirmed(folder, case, oracle)
+    title = " ".join(failure.what.replace('"', "'").replace("\\", "/").split())[:_TITLE]
+    program = "\n".join((f'"""{title}"""', "", *oracle.check.script(failure), ""))
+    (folder / "repro.py").write_text(program, encoding="utf-8")
+    code, said = _run(folder, oracle, failure)
     (folder / "output.txt").write_text(said, encoding="utf-8")
     (folder / "versions.txt").write_text(_versions(), encoding="utf-8")
-    (folder / "README.md").write_text(_readme(case, oracle, label, code), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(case, failure, label, code), encoding="utf-8")
     folder.chmod(0o777 & ~_umask())
-    return said
 
 
-def _confirm(folder: Path, case: Case, oracle: Oracle) -> None:
-    """The check, asked once more in new processes of the file as it was written."""
+def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
+    """How the file fails as it was written, in new processes."""
     oracle.bench.close()
     outcome = oracle.judge(Case(load(folder / "model.onnx"), case.feeds))
     if outcome.failure is None or oracle.first is None or not outcome.failure.is_like(oracle.first):
         raise _unconfirmed(outcome.failure.what if outcome.failure else outcome.why or outcome.end.value)
+    return outcome.failure
 
 
-def _run(folder: Path, oracle: Oracle) -> tuple[int, str]:
+def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
     """Exit status and output of the program."""
     limit = oracle.bench.time_limit + _GRACE
-    try:
-        done = subprocess.run(
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
             [sys.executable, "-P", "repro.py"],
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            timeout=limit,
-            check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        raise _unconfirmed(f"repro.py took longer than {limit:g} s") from error
-    said = done.stdout.decode(errors="replace").replace(str(folder), ".")[-_SAID:]
-    if done.returncode == 0 and not isinstance(oracle.check, FunctionCheck):
-        raise _unconfirmed(f"repro.py ended with status 0: {said[-300:]}")
-    return done.returncode, said
+        try:
+            code = process.wait(timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            raise _unconfirmed(f"repro.py took longer than {limit:g} s") from error
+        finally:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        said = _neutral(output.read().decode(errors="replace"), folder)
+    if not oracle.check.shows(failure, code, said):
+        raise _unconfirmed(f"repro.py does not show it; it ended with status {code}: {said[-300:]}")
+    return code, said[-_SAID:]
+
+
+def _neutral(text: str, folder: Path) -> str:
+    """Without this machine's folders, which say who made the report."""
+    places = {str(folder): ".", sys.prefix: "…", sys.base_prefix: "…", str(Path.home()): "~"}
+    for place, name in places.items():
+        text = text.replace(place, name) if len(place) > 1 else text
+    return text
 
 
 def _unconfirmed(why: str) -> OnnxsmithError:
@@ -162,14 +182,13 @@ def _versions() -> str:
     return "\n".join([f"python {sys.version.split()[0]}", *found, f"onnxsmith {__version__}", ""])
 
 
-def _readme(case: Case, oracle: Oracle, label: str, code: int) -> str:
-    assert oracle.first is not None
-    status = f"{code}" if code >= 0 else f"signal {-code}"
+def _readme(case: Case, failure: Failure, label: str, code: int) -> str:
+    status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
     return f"""<!-- {_MARK} -->
-# A failing model of {case.nodes} nodes
+# A failing model of {case.nodes} node{"" if case.nodes == 1 else "s"}
 
-{oracle.first.what}
+{failure.what}
 
-`python repro.py` in this folder shows it; it ended with status {status}, and `output.txt` is what it said. It needs what
+`python repro.py` in this folder shows it; it ended with {status}, and `output.txt` is what it said. It needs what
 `versions.txt` lists, at these versions as far as the failure depends on them. Inputs: {label}.
 """

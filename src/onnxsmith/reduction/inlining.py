@@ -16,6 +16,7 @@ from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.cuts import prune
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
+from onnxsmith.runtimes.base import Array
 
 _HOLDERS = {"If", "Loop", "Scan"}
 
@@ -110,10 +111,10 @@ def _given(node: ir.Node, body: ir.Graph, before: list[ir.Node], names: Names) -
     """What the body's inputs are in the first iteration."""
     if node.op_type == "If":
         return [] if not body.inputs else None
+    found: list[ir.Value | None]
     if node.op_type == "Loop":
         first = [_constant(np.array(0, np.int64), before, names), _constant(np.array(True), before, names)]
-        states = list(node.inputs[2:])
-        found = [*first, *states]
+        found = [*first, *node.inputs[2:]]
     else:
         count = node.attributes["num_scan_inputs"].as_int() if "num_scan_inputs" in node.attributes else 0
         split = len(node.inputs) - count
@@ -160,7 +161,7 @@ def _with_axis(value: ir.Value, after: list[ir.Node], names: Names, opset: int) 
     return node.outputs[0]
 
 
-def _constant(array: np.ndarray, nodes: list[ir.Node], names: Names) -> ir.Value:  # type: ignore[type-arg]
+def _constant(array: Array, nodes: list[ir.Node], names: Names) -> ir.Value:
     node = ir.node("Constant", [], {"value": ir.Tensor(array)})
     node.outputs[0].name = names.free("constant")
     nodes.append(node)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from onnxsmith.model.save import staged
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.reduction.bench import Bench
-from onnxsmith.reduction.case import Case
+from onnxsmith.reduction.case import Case, written
 from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, names
 
 _ANOTHER = "another failure"
@@ -38,10 +35,9 @@ class Oracle:
     def judge(self, case: Case) -> Outcome:
         """What the check says of the case, written to a file of its own."""
         begin = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder, staged(_model(folder)) as stage:
-            stage.write(case.model)
+        with written(case.model) as path:
             own = names(case.model) | self.known_names
-            attempt = Attempt(stage.path, case.model, case.feeds, signature(case.model), own)
+            attempt = Attempt(path, case.model, case.feeds, signature(case.model), own)
             outcome = self.check.judge(attempt, self.bench)
         self.slowest = max(self.slowest, time.perf_counter() - begin)
         return outcome
@@ -65,7 +61,3 @@ class Oracle:
         self._seen[key] = same
         self.told()
         return same
-
-
-def _model(folder: str) -> Path:
-    return Path(folder) / "model.onnx"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import onnx_ir as ir
 
 from onnxsmith.model.copying import cloned
-from onnxsmith.model.save import staged
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.reduction.bench import Bench
-from onnxsmith.reduction.case import Case
+from onnxsmith.reduction.case import Case, written
 from onnxsmith.reduction.cuts import computing, prune, without
 from onnxsmith.reduction.tensors import Kind, Known, kinds
 from onnxsmith.runtimes import base as runtimes
@@ -74,20 +71,16 @@ def _whole(case: Case, names: Sequence[str], bench: Bench) -> Outputs | None:
     if not copy.graph.outputs:
         return None
     try:
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder:
-            with staged(Path(folder) / "model.onnx") as stage:
-                stage.write(copy)
-                return bench.prepare("onnxruntime:disable_all", stage.path).run(case.feeds)
+        with written(copy) as path:
+            return bench.prepare("onnxruntime:disable_all", path).run(case.feeds)
     except OnnxsmithError:
         return None
 
 
 def _traced(case: Case, bench: Bench) -> Outputs | None:
     try:
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder:
-            with staged(Path(folder) / "model.onnx") as stage:
-                stage.write(case.model)
-                return bench.tracer().trace(stage.path, case.feeds, time_limit=bench.time_limit)
+        with written(case.model) as path:
+            return bench.tracer().trace(path, case.feeds, time_limit=bench.time_limit)
     except OnnxsmithError:
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from onnxsmith.model.load import Source, load
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.reduction import folder as folders
+from onnxsmith.reduction.anonymise import anonymised
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.checks.base import Check, End, Outcome
@@ -74,10 +74,13 @@ def reduce(
         with stage("reduce"):
             process = Process(case, oracle)
             case = process.run()
+            kept: tuple[str, ...] = ()
+            if anonymise:
+                case, kept = anonymised(case, oracle)
         files: list[Path] = []
         if target is not None:
             with stage("write"):
-                files, seen = folders.write(target, case, oracle, label)
+                files = folders.write(target, case, oracle, label)
     part = Reduction(
         check=_text(check),
         failure=oracle.first.what if oracle.first is not None else "",
@@ -85,6 +88,9 @@ def reduce(
         steps=tuple(process.steps),
         tries=dict(oracle.tries),
         remembered=oracle.remembered,
+        confirmed="the written files fail the same way, in a process of their own" if files else "",
+        anonymised=anonymise,
+        kept=kept,
     )
     shown = written(files) if files else Written({}, why_not="no folder was named")
     headline = f"{process.steps[0].nodes} → {case.nodes} nodes, failing as before"

@@ -73,9 +73,8 @@ def _resized(case: Case, size: int, target: int) -> Case:
     for value in copy.graph.inputs:
         if value.shape is not None:
             value.shape = ir.Shape([target if dim == size else dim for dim in value.shape])
-    for value, held in _weights(copy, size):
-        array = cut(held.numpy())
-        value(tensor(array, held.name or ""))
+    for put, held in _weights(copy, size):
+        put(tensor(cut(np.asarray(held.numpy())), held.name or ""))
     feeds: dict[str, Value] = {n: cut(v) if isinstance(v, np.ndarray) else v for n, v in case.feeds.items()}
     return Case(copy, feeds)
 
@@ -106,7 +105,7 @@ def _concerns(held: ir.TensorProtocol, size: int) -> bool:
 def _setter(value: ir.Value) -> Callable[[ir.TensorProtocol], None]:
     def put(new: ir.TensorProtocol) -> None:
         value.const_value = new
-        value.shape = ir.Shape(new.shape)
+        value.shape = ir.Shape(new.shape.numpy())
 
     return put
 

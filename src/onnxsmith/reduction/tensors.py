@@ -75,7 +75,8 @@ def kinds(model: ir.Model) -> dict[str, Kind]:
     several graphs for tensors of different kinds is left out."""
     found: dict[str, Kind | None] = {}
     inferred = shapes.inferred(model)[0]
-    for graph in (*walk.graphs(inferred), *inferred.functions.values()):
+    graphs: list[ir.Graph | ir.Function] = [*walk.graphs(inferred), *inferred.functions.values()]
+    for graph in graphs:
         made = (value for node in graph for value in node.outputs)
         held = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
         for value in (*graph.inputs, *held, *made):

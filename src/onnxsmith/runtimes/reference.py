@@ -17,7 +17,6 @@ from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
 
-
 _HOST = "onnxsmith.runtimes._reference_host"
 
 

@@ -49,6 +49,8 @@ class Failure:
     size: float = 0.0
     tolerance: tuple[float, float] = (0.0, 0.0)
     """What rounding explains, relative and absolute, where numbers were compared."""
+    raises: bool = False
+    """Whether it is an error, where numbers were to be compared."""
     doubtful: bool = False
     """Whether it may come from an input that nobody meant: a refusal while running."""
 
@@ -103,6 +105,10 @@ class Check(ABC):
     def script(self, failure: Failure) -> tuple[str, ...]:
         """The lines of a Python program that shows the failure in the folder where `model.onnx` and `inputs.npz` lie.
         Its exit status is not 0 where the model still fails."""
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        """Whether that program, which ended so, has shown the failure and nothing else."""
+        return status != 0
 
 
 def failed(failure: Failure) -> Outcome:

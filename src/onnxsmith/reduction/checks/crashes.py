@@ -47,3 +47,6 @@ class Crashes(Check):
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         return (*script.opening(self.runtime), f"print({script.call(self.runtime)})")
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        return status < 0 or (status != 0 and "Traceback" not in said)

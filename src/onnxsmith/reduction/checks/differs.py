@@ -53,7 +53,7 @@ class Differs(Check):
         if refusals:
             name, found = refusals[0]
             what = f"{name} refuses what the other takes: {found.what}. {found.why}"
-            return failed(Failure(what, frozenset({f"{name} {mark(found, attempt.names)}"})))
+            return failed(Failure(what, frozenset({f"{name} {mark(found, attempt.names)}"}), raises=True))
         return self._compared(attempt, *answers)
 
     def _compared(self, attempt: Attempt, first: Outputs, second: Outputs) -> Outcome:
@@ -84,6 +84,9 @@ class Differs(Check):
             "    fails |= not (close or (not floats and a.dtype == b.dtype and np.array_equal(a, b)))",
             "raise SystemExit(fails)",
         )
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        return status == 1 and ("Traceback" in said) == failure.raises
 
 
 def _differences(first: Outputs, second: Outputs, bounds: Mapping[str, Rounding]) -> Iterator[tuple[str, Difference]]:

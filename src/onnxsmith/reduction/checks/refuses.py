@@ -53,3 +53,7 @@ class Refuses(Check):
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         return (*script.opening(self.runtime), f"print({script.call(self.runtime)})")
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        marks = {"onnxruntime": "onnxruntime.capi", "reference": "Traceback"}
+        return status == 1 and marks.get(self.runtime.partition(":")[0], "Traceback") in said

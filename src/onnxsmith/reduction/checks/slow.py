@@ -51,3 +51,6 @@ class Slow(Check):
         lines = script.opening(self.runtime)
         watch = f"faulthandler.dump_traceback_later({self.seconds:g}, exit=True)  # loading and running end before that"
         return ("import faulthandler", *lines, watch, f"print({script.call(self.runtime)})")
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        return status == 1 and "Timeout (" in said

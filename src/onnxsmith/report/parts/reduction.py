@@ -31,6 +31,7 @@ class Reduction(Part):
     tries: dict[str, int]
     remembered: int = 0
     confirmed: str = ""
+    anonymised: bool = False
     kept: tuple[str, ...] = ()
 
     def blocks(self) -> Iterator[Block]:
@@ -45,8 +46,8 @@ class Reduction(Part):
         )
         rows = tuple((step.name, str(step.nodes), str(step.tries)) for step in self.steps)
         yield Table(("step", "nodes", "tries"), rows, right=(1, 2))
-        if self.kept:
-            yield Text("not anonymised: " + "; ".join(self.kept))
+        if self.anonymised:
+            yield Text("anonymised; still there: " + "; ".join(self.kept) if self.kept else "anonymised")
 
     def _ends(self) -> str:
         return ", ".join(f"{count} {end}" for end, count in self.tries.items()) or "none"
