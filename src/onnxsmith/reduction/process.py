@@ -53,7 +53,8 @@ class Process:
 
     def _step(self, name: str, step: pipeline.Step, *, keeps_values: bool) -> None:
         if self._known is None:
-            self._known = record(self.case, self.oracle.bench)[0]
+            bench = self.oracle.bench
+            self._known = record(self.case, bench, self.oracle.check.patience() or bench.time_limit)
         self._take(name, step(self.case, self._known, self.oracle), keeps_values=keeps_values)
 
     def _take(self, name: str, case: Case, *, keeps_values: bool) -> None:

@@ -20,24 +20,20 @@ MOST_BYTES = 2**30
 """Values beyond this are not kept: what is cut there gets values that are made up."""
 
 
-def record(case: Case, bench: Bench) -> tuple[Known, bool]:
-    """What is known of every tensor, and whether the whole model ran.
+def record(case: Case, bench: Bench, limit: float) -> Known:
+    """What is known of every tensor. A run that takes longer than `limit` seconds is stopped.
 
     Asked of onnxruntime first, without its optimisation; what it refuses, or crashes on, of the reference evaluator,
     which goes on after a node that fails; and of the longest prefix of the graph that runs.
     """
     known = Known(values=dict(case.feeds), kinds=kinds(case.model))
     wanted = _affordable(case.model, known.kinds)
-    found = _whole(case, wanted, bench)
-    if found is not None:
-        known.values.update(found)
-        return known, True
-    partial = _traced(case, bench)
-    if partial is None:
-        partial = _prefix(case, known, bench)
+    found = _run(case, wanted, bench, limit)
+    if found is None:
+        found = _prefix(case, known, bench, limit)
     fits = set(wanted)
-    known.values.update({name: value for name, value in partial.items() if name in fits})
-    return known, all(value.name in partial or value.producer() is None for value in case.model.graph.outputs)
+    known.values.update({name: value for name, value in found.items() if name in fits})
+    return known
 
 
 def _affordable(model: ir.Model, known: dict[str, Kind]) -> list[str]:
@@ -62,39 +58,36 @@ def _bytes(kind: Kind | None) -> int:
     return math.prod(kind[1]) * max(1, kind[0].itemsize if kind[0] != ir.DataType.STRING else 16).__ceil__()
 
 
-def _whole(case: Case, names: Sequence[str], bench: Bench) -> Outputs | None:
-    if runtimes.default() != "onnxruntime":
-        return None
+def _run(case: Case, names: Sequence[str], bench: Bench, limit: float) -> Outputs | None:
+    """The values of these tensors, or of those among all that the reference evaluator can tell; None where neither
+    runtime gives any."""
     copy = cloned(case.model)
     wanted = set(names)
-    copy.graph.outputs[:] = [v for node in copy.graph for v in node.outputs if v.name in wanted]
-    if not copy.graph.outputs:
-        return None
+    while copy.graph.outputs:
+        copy.graph.outputs.pop()
+    copy.graph.outputs.extend(v for node in copy.graph for v in node.outputs if v.name in wanted)
     try:
-        with written(copy) as path:
-            return bench.prepare("onnxruntime:disable_all", path).run(case.feeds)
-    except OnnxsmithError:
-        return None
-
-
-def _traced(case: Case, bench: Bench) -> Outputs | None:
+        if runtimes.default() == "onnxruntime" and copy.graph.outputs:
+            with written(copy) as path:
+                return bench.prepare("onnxruntime:disable_all", path, time_limit=limit).run(case.feeds)
+    except OnnxsmithError as error:
+        if error.problem.id == "runtime/timeout":  # the evaluator is slower still
+            return None
     try:
         with written(case.model) as path:
-            return bench.tracer().trace(path, case.feeds, time_limit=bench.time_limit)
+            return bench.tracer().trace(path, case.feeds, time_limit=limit)
     except OnnxsmithError:
         return None
 
 
-def _prefix(case: Case, known: Known, bench: Bench) -> Outputs:
+def _prefix(case: Case, known: Known, bench: Bench, limit: float) -> Outputs:
     """What the longest prefix that runs gives, found by halving."""
     places = computing(case.model.graph)
     low, high, best = 0, len(places), Outputs()
     while high - low > 1:
         middle = (low + high) // 2
         part = without(case, places[middle:], known, bypass=False, live=True)
-        found = None if part is None else _whole(part, _names(part.model), bench)
-        if found is None and part is not None:
-            found = _traced(part, bench)
+        found = None if part is None else _run(part, _names(part.model), bench, limit)
         if found is None:
             high = middle
         else:

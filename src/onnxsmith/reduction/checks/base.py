@@ -101,6 +101,10 @@ class Check(ABC):
         """The runtimes that it needs, as a person writes them."""
         return ()
 
+    def patience(self) -> float | None:
+        """Seconds after which a run is not waited for, where the check itself says so."""
+        return None
+
     @abstractmethod
     def script(self, failure: Failure) -> tuple[str, ...]:
         """The lines of a Python program that shows the failure in the folder where `model.onnx` and `inputs.npz` lie.

@@ -34,6 +34,9 @@ class Slow(Check):
     def runtimes(self) -> tuple[str, ...]:
         return (self.runtime,)
 
+    def patience(self) -> float:
+        return self.seconds
+
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
         stage, begin = "loading", time.perf_counter()
         try:
