@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from onnxsmith.model.load import load
     from onnxsmith.model.save import save
     from onnxsmith.problem import OnnxsmithError, Problem
+    from onnxsmith.reduction.reduce import reduce
     from onnxsmith.report.base import Report, Verdict
     from onnxsmith.result import Result
     from onnxsmith.simplifier.simplify import simplify
@@ -44,6 +45,7 @@ __all__ = [
     "inspect",
     "load",
     "onnx_op",
+    "reduce",
     "register",
     "rewrite",
     "run",
@@ -65,6 +67,7 @@ _HOME = {
     "inspect": "inspection.inspect",
     "load": "model.load",
     "onnx_op": "exporter.translations.base",
+    "reduce": "reduction.reduce",
     "register": "exporter.custom",
     "rewrite": "exporter.rewriting",
     "run": "comparison.run",

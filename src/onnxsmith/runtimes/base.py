@@ -83,6 +83,50 @@ class Session(ABC):
         self.close()
 
 
+class Preparer(ABC):
+    """Prepares one model after another, for whoever has many; a session ends when the next one is prepared.
+
+    A context manager. Where the runtime lives in a process of its own, that process is started once, and again after a
+    crash or a timeout.
+    """
+
+    @abstractmethod
+    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+        """A session for the model; `interface` is its signature, where the caller knows it already.
+
+        Raises:
+            OnnxsmithError: as `Runtime.prepare`.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of the last session, and of the process."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _OneByOne(Preparer):
+    """Every model anew, as `Runtime.prepare` does it."""
+
+    def __init__(self, runtime: Runtime, options: Options) -> None:
+        self._runtime, self._options = runtime, options
+        self._session: Session | None = None
+
+    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+        self.close()
+        self._session = self._runtime.prepare(source, self._options)
+        return self._session
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
 class Runtime(ABC):
     """A way to run models; stateless."""
 
@@ -107,6 +151,10 @@ class Runtime(ABC):
         Raises:
             OnnxsmithError: `runtime/…` when the runtime is not installed or does not take the model.
         """
+
+    def preparer(self, options: Options | None = None) -> Preparer:
+        """What prepares many models, one after another, each with these options."""
+        return _OneByOne(self, options or Options())
 
 
 def get(name: str) -> Runtime:

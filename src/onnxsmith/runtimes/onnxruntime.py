@@ -15,7 +15,8 @@ from onnxsmith.model.versions import newest
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._child import Child
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, on_disk, onnx_source
+from onnxsmith.runtimes._isolated import Isolated
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, on_disk, onnx_source
 
 _HOST = "onnxsmith.runtimes._onnxruntime_host"
 
@@ -42,6 +43,9 @@ class OnnxRuntime(Runtime):
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return _Session(onnx_source(source), options or Options())
+
+    def preparer(self, options: Options | None = None) -> Preparer:
+        return Isolated(_HOST, "onnxruntime", _request, options or Options())
 
 
 class _Session(Session):

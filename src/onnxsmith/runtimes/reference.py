@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
@@ -11,7 +14,10 @@ from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
+
+_HOST = "onnxsmith.runtimes._reference_host"
 
 
 class Reference(Runtime):
@@ -33,6 +39,22 @@ class Reference(Runtime):
             )
         return _Session(load(onnx_source(source)))
 
+    def preparer(self, options: Options | None = None) -> Tracer:
+        """In a process of its own, unlike `prepare`: among many models one may run without an end."""
+        return Tracer(options or Options())
+
+
+class Tracer(Isolated):
+    """The evaluator in a process of its own, which can also tell what every tensor held."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(_HOST, "the reference evaluator", _request, options)
+
+    def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
+        """Every value of the main graph that could be computed, by name; see `traced`."""
+        self.start()
+        return self.ask({"do": "trace", "path": str(path.absolute())}, feeds, time_limit=time_limit)[1]
+
 
 class _Session(Session):
     provider = "reference"
@@ -52,6 +74,40 @@ class _Session(Session):
         except Exception as error:
             raise _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
+
+
+def _request(path: Path, options: Options) -> dict[str, Any]:
+    """What the child process is asked, to prepare the file."""
+    return {"do": "prepare", "path": str(path.absolute()), "provider": options.provider}
+
+
+def traced(path: Path, feeds: Feeds) -> Outputs:
+    """Every value of the main graph that can be computed, by name. A node that fails, or reads what a node that failed
+    would have made, is passed over.
+
+    Raises:
+        OnnxsmithError: `runtime/failed` when the evaluator lacks an operator, and so prepares nothing.
+    """
+    try:
+        evaluator = ReferenceEvaluator(ir.to_proto(in_memory(load(path))))
+    except Exception as error:
+        raise _failed(error) from error
+    results: dict[str, Any] = {"": None, **evaluator.rt_inits_, **{name: _text(v) for name, v in feeds.items()}}
+    found: Outputs = {}
+    with np.errstate(all="ignore"):
+        for node in evaluator.rt_nodes_:
+            if not all(name in results for name in node.input):
+                continue
+            try:
+                given = [results[name] for name in node.input]
+                made = node.run(*given, context=results) if node.need_context() else node.run(*given)
+            except Exception:  # noqa: BLE001 — a model that fails is what this is for; the rest of it may go on
+                continue
+            for name, value in zip(node.output, made, strict=False):
+                results[name] = value
+                if name:
+                    found[name] = _owned(value)
+    return found
 
 
 def _text(value: Value) -> Value:

@@ -1,0 +1,1 @@
+"""Benchmarks of what compares models and takes them apart."""

@@ -1,0 +1,36 @@
+"""Values as an `.npz` holds them: numpy's own dtypes, strings without pickling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from onnxsmith.runtimes.base import Array, Feeds, Value
+
+
+def is_plain(value: Value) -> bool:
+    """Whether an `.npz` holds the value, and gives it back as a runtime takes it."""
+    return isinstance(value, np.ndarray) and (value.dtype.kind in "biufcU" or _texts(value) is not None)
+
+
+def _texts(value: Array) -> Array | None:
+    """Strings as numpy's own, which need no pickle; None where they would not come back the same."""
+    if value.dtype.kind not in "OS":
+        return None
+    items = [item if isinstance(item, str) else None for item in value.ravel().tolist()]
+    if any(item is None or item.endswith("\0") or not item.isprintable() for item in items):
+        return None
+    return np.array(items, dtype=np.str_).reshape(value.shape)
+
+
+def write(feeds: Feeds, path: Path) -> list[str]:
+    """Writes the plain values, and returns the names of those that are none."""
+    plain: dict[str, Array] = {}
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray) and is_plain(value):
+            texts = _texts(value)
+            plain[name] = value if texts is None else texts
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, **plain)
+    return [name for name in feeds if name not in plain]

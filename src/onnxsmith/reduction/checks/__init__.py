@@ -1,0 +1,1 @@
+"""Ways in which a model can fail, one a file."""

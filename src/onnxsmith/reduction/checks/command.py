@@ -1,0 +1,97 @@
+"""A command of the user's own says so, by its exit status."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from onnxsmith.problem import problem
+from onnxsmith.reduction import arrays
+from onnxsmith.reduction.bench import Bench
+from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, failed
+
+_LAST = 300
+
+
+@dataclass(frozen=True)
+class Command(Check):
+    """The command ends with another status than 0, or with `status`; the same failure is the same status. `{model}` in
+    it stands for the file, `{inputs}` for an `.npz` of inputs. It runs in the current folder, without a shell."""
+
+    usage = "WORD… with {model}"
+
+    words: tuple[str, ...]
+    status: int | None = None
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Self:
+        if not any("{model}" in word for word in words):
+            raise ValueError("the command does not say where the model goes: {model}")
+        return cls(tuple(words))
+
+    def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
+        inputs = attempt.folder / "inputs.npz"
+        if any("{inputs}" in word for word in self.words):
+            arrays.write(attempt.feeds, inputs)
+        words = [word.replace("{model}", str(attempt.path)).replace("{inputs}", str(inputs)) for word in self.words]
+        code, said = self._run(words, bench.time_limit)
+        if code is None:
+            return Outcome(End.TIMED_OUT, why=f"the command took longer than {bench.time_limit:g} s")
+        if code == 0 if self.status is None else code != self.status:
+            end = End.CRASHED if code < 0 else End.PASSED
+            return Outcome(end, why=f"the command ended with status {code}")
+        last = said.strip()[-_LAST:]
+        return failed(Failure(f"the command ended with status {code}: {last}".rstrip(": "), frozenset({str(code)})))
+
+    def _run(self, words: list[str], time_limit: float) -> tuple[int | None, str]:
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that what the command starts ends with it
+            )
+        except (OSError, ValueError) as error:
+            raise problem(
+                "reduce/command",
+                "the command could not be started",
+                where=shlex.join(self.words),
+                why=str(error),
+                fix='give a program with its arguments: --command "python check.py {model}"',
+            ) from error
+        try:
+            said, _ = process.communicate(timeout=time_limit)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return None, ""
+        except BaseException:
+            _end(process)
+            raise
+        return process.returncode, said.decode(errors="replace")
+
+    def script(self, failure: Failure) -> tuple[str, ...]:
+        words = ["python" if word == sys.executable else word for word in self.words]
+        filled = [word.replace("{model}", "model.onnx").replace("{inputs}", "inputs.npz") for word in words]
+        wanted = "code != 0" if self.status is None else f"code == {self.status}"
+        return (
+            "import subprocess",
+            "import sys",
+            "",
+            f"code = subprocess.run({filled!r}, check=False).returncode",
+            'print("the exit status is", code)',
+            f"sys.exit({wanted})",
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

@@ -1,0 +1,71 @@
+"""Takes nodes out of the middle, in chunks that get smaller (delta debugging).
+
+A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
+Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is taken out in two ways: what it made is replaced by
+something alike that it was made from, or by an input that holds the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnxsmith.model.copying import cloned
+from onnxsmith.reduction import bodies
+from onnxsmith.reduction.case import Case, fed
+from onnxsmith.reduction.cuts import computing, prune, without
+from onnxsmith.reduction.oracle import Oracle
+from onnxsmith.reduction.tensors import Known
+
+_Take = Callable[[Case, list[int]], "list[Case | None]"]
+
+
+def outputs(case: Case, known: Known, oracle: Oracle) -> Case:
+    """The case with the fewest outputs, and without the nodes that only the others needed."""
+    return swept(case, oracle, lambda c: list(range(len(c.model.graph.outputs))), _without_outputs)
+
+
+def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
+    """The case without every node of the main graph that it fails without."""
+
+    def take(current: Case, doomed: list[int]) -> list[Case | None]:
+        return [
+            without(current, doomed, known, bypass=True, live=False),
+            without(current, doomed, known, bypass=False, live=True),
+        ]
+
+    return swept(case, oracle, lambda c: computing(c.model.graph), take)
+
+
+def inner_nodes(case: Case, known: Known, oracle: Oracle) -> Case:
+    """The same for the nodes of bodies and functions."""
+    return swept(case, oracle, lambda c: bodies.computing(c.model), lambda c, d: [bodies.without(c, d, known)])
+
+
+def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take: _Take) -> Case:
+    """Takes out chunks of what `places` lists, from the end, as long as the case fails: a half, a quarter, … one."""
+    size = max(1, len(places(case)) // 2)
+    while True:
+        changed = False
+        stop = len(places(case))
+        while stop > 0:
+            here = places(case)
+            stop = min(stop, len(here))
+            chunk = here[max(0, stop - size) : stop]
+            found = next((made for made in take(case, chunk) if made is not None and oracle.fails(made)), None)
+            if found is not None and chunk:
+                case, changed = found, True
+            stop -= size
+        if size == 1 and not changed:
+            return case
+        if not changed or size > 1:
+            size = max(1, size // 2)
+
+
+def _without_outputs(case: Case, doomed: list[int]) -> list[Case | None]:
+    if len(doomed) == len(case.model.graph.outputs):
+        return []
+    copy = cloned(case.model)
+    for index in reversed(doomed):
+        copy.graph.outputs.pop(index)
+    prune(copy)
+    return [fed(copy, case.feeds)]

@@ -1,0 +1,193 @@
+"""Takes nodes out of a graph: what they made comes from an input that holds its value, or from something alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from onnxsmith.model import captures, walk
+from onnxsmith.model.copying import cloned
+from onnxsmith.reduction.case import Case, fed
+from onnxsmith.reduction.tensors import Known, port
+from onnxsmith.runtimes.base import Value
+
+
+def computing(graph: ir.Graph) -> list[int]:
+    """The places of the nodes that compute something: all but `Constant`, which hold a value."""
+    return [index for index, node in enumerate(graph) if node.op_type != "Constant" or node.domain]
+
+
+def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, live: bool) -> Case | None:
+    """The case without the nodes at these places of the main graph, and without what only they needed.
+
+    With `bypass`, what a removed node made is replaced by a tensor of the same dtype and shape that it was made from,
+    where there is one. Otherwise, and with values that an `.npz` holds, it becomes an input, else an initializer. With
+    `live`, what removed nodes read becomes an output. None where some value cannot be replaced by anything.
+    """
+    copy = cloned(case.model)
+    graph = copy.graph
+    nodes = list(graph)
+    removed = _removable([nodes[index] for index in doomed], known)
+    if not removed:
+        return None
+    order = {node: index for index, node in enumerate(nodes)}
+    inside = {inner for node in removed for inner in _whole(node)}
+    ordered = sorted(removed, key=order.__getitem__)
+    read = _read_by(ordered) if live else []
+    feeds: dict[str, Value] = dict(case.feeds)
+    for value in (value for node in ordered for value in node.outputs):
+        needed = _is_read(value, inside)
+        if not needed and not value.is_graph_output():
+            continue
+        source = _alike(value, inside, known) if bypass else None
+        if value.is_graph_output():
+            _drop_output(graph, value, source)
+        if source is not None:
+            value.replace_all_uses_with(source)
+        elif needed:
+            made = port(value.name or "", known)
+            if made is None:
+                return None
+            _put_in(graph, value, made[0])
+            if made[1] is not None and made[0].const_value is None:
+                feeds[made[0].name or ""] = made[1]
+    _settle_outputs(graph, [v for v in read if v.producer() not in inside], [n for n in nodes if n not in inside])
+    _remove(graph, ordered)
+    if not graph.outputs:
+        return None
+    prune(copy)
+    return fed(copy, feeds)
+
+
+def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
+    """Those whose results something else can stand for: a sequence, or a tensor of an unknown dtype, keeps its maker
+    as long as its readers stay."""
+    inside = {inner for node in wanted for inner in _whole(node)}
+    queue = list(wanted)
+    while queue:
+        node = queue.pop()
+        if node not in inside:
+            continue
+        if any(_is_read(value, inside) and not known.is_cuttable(value) for value in node.outputs):
+            inside.difference_update(_whole(node))
+            queue += [maker for value in _reads(node) if (maker := value.producer()) is not None and maker in inside]
+    return [node for node in wanted if node in inside]
+
+
+def _reads(node: ir.Node) -> Iterable[ir.Value]:
+    """What the node reads, what its bodies capture included."""
+    yield from (value for value in node.inputs if value is not None)
+    for body in captures.subgraphs(node):
+        own = {body, *walk.nested(body)}
+        for inner in walk.nodes(body):
+            yield from (value for value in inner.inputs if value is not None and value.graph not in own)
+
+
+def _whole(node: ir.Node) -> Iterable[ir.Node]:
+    """The node and those in its bodies."""
+    yield node
+    for body in captures.subgraphs(node):
+        yield from walk.nodes(body)
+
+
+def _is_read(value: ir.Value, inside: set[ir.Node]) -> bool:
+    """Whether a node outside reads the value, in a body too; `inside` holds the nodes of bodies as well."""
+    return any(node not in inside for node in value.consumers())
+
+
+def _read_by(nodes: Iterable[ir.Node]) -> list[ir.Value]:
+    return list(dict.fromkeys(value for node in nodes for value in _reads(node)))
+
+
+def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
+    """The nearest tensor outside from which `value` was made, of the same dtype and shape."""
+    wanted = known.kind(value.name or "")
+    if wanted is None or wanted[1] is None:
+        return None
+    seen: set[ir.Value] = set()
+    level = [value]
+    while level:
+        reads = [v for item in level if (maker := item.producer()) is not None for v in _reads(maker)]
+        found = [v for v in dict.fromkeys(reads) if v not in seen]
+        seen.update(found)
+        for item in found:
+            outside = item.producer() not in inside and not item.is_initializer()
+            if outside and not _is_constant(item) and known.kind(item.name or "") == wanted:
+                return item
+        level = [item for item in found if item.producer() in inside]
+    return None
+
+
+def _is_constant(value: ir.Value) -> bool:
+    maker = value.producer()
+    return maker is not None and maker.op_type == "Constant"
+
+
+def _drop_output(graph: ir.Graph, value: ir.Value, source: ir.Value | None) -> None:
+    """The output becomes what stands for it, where that may be one."""
+    places = [index for index, output in enumerate(graph.outputs) if output is value]
+    fits = source is not None and source.producer() is not None and not source.is_graph_output()
+    for index in reversed(places):
+        if fits and index == places[0] and source is not None:
+            graph.outputs[index] = source
+        else:
+            graph.outputs.pop(index)
+
+
+def _put_in(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+    old.replace_all_uses_with(new)
+    old.name = None
+    if new.const_value is None:
+        graph.inputs.append(new)
+    else:
+        graph.register_initializer(new)
+
+
+def _settle_outputs(graph: ir.Graph, read: list[ir.Value], kept: list[ir.Node]) -> None:
+    """What removed nodes read becomes an output; where none is left, what the last node made does."""
+    here = set(kept)
+    for value in read:
+        if value.producer() in here and not value.is_graph_output() and not _is_constant(value):
+            graph.outputs.append(value)
+    if not graph.outputs:
+        last = next((n for n in reversed(kept) if n.op_type != "Constant" or n.domain), None)
+        if last is not None:
+            graph.outputs.extend(value for value in last.outputs if value.name)
+
+
+def _remove(graph: ir.Graph | ir.Function, nodes: list[ir.Node]) -> None:
+    for node in reversed(nodes):
+        captures.release(node)
+    for node in reversed(nodes):
+        graph.remove(node, safe=True)
+
+
+def prune(model: ir.Model) -> None:
+    """Removes what no output needs: nodes, initializers, inputs, functions that nobody calls."""
+    holders: list[ir.Graph | ir.Function] = [*reversed(list(walk.graphs(model))), *model.functions.values()]
+    for holder in holders:
+        _prune_nodes(holder)
+    for graph in walk.main_graphs(model):
+        for name, value in list(graph.initializers.items()):
+            if not value.uses() and not value.is_graph_output():
+                if value.is_graph_input() and graph is not model.graph:
+                    continue
+                del graph.initializers[name]
+    inputs = model.graph.inputs
+    for index in reversed(range(len(inputs))):
+        value = inputs[index]
+        if not value.uses() and not value.is_graph_output():
+            inputs.pop(index)
+    called = {node.op_identifier() for node in walk.all_nodes(model)}
+    while gone := [key for key in model.functions if key not in called]:
+        for key in gone:
+            del model.functions[key]
+        called = {node.op_identifier() for node in walk.all_nodes(model)}
+
+
+def _prune_nodes(graph: ir.Graph | ir.Function) -> None:
+    for node in reversed(list(graph)):
+        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            captures.release(node)
+            graph.remove(node, safe=True)

@@ -1,0 +1,194 @@
+"""The folder that is handed on: model, inputs, a program that shows the failure, and what it showed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from onnxsmith._version import __version__
+from onnxsmith.model.load import load
+from onnxsmith.model.save import save
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.reduction import arrays
+from onnxsmith.reduction.case import Case
+from onnxsmith.reduction.checks.base import Failure
+from onnxsmith.reduction.oracle import Oracle
+
+_MARK = "onnxsmith reduce"
+_PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino")
+_SAID = 4000
+_TITLE = 100
+_GRACE = 30.0
+"""Seconds for the program to start, beside what a try may take."""
+
+
+def checked(output: str | Path) -> Path:
+    """The folder's path, once it is known that it may be written.
+
+    Raises:
+        OnnxsmithError: `reduce/folder-in-use` when something else is there; `save/no-folder` when the folder around it
+            does not exist.
+    """
+    path = Path(output).absolute()
+    if not path.parent.is_dir():
+        raise problem(
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(path.parent),
+            fix=f"mkdir -p {path.parent}",
+        )
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and _is_ours(path))):
+        raise problem(
+            "reduce/folder-in-use",
+            "the output is there already, and not from an earlier reduction",
+            where=str(path),
+            why="the folder is replaced as a whole",
+            fix="name a folder that does not exist, or an empty one",
+        )
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    entries = {entry.name for entry in path.iterdir()}
+    readme = path / "README.md"
+    return not entries or (readme.is_file() and readme.read_text(errors="replace").startswith(f"<!-- {_MARK}"))
+
+
+def write(target: Path, case: Case, oracle: Oracle, label: str) -> list[Path]:
+    """Writes the folder aside, runs its program in a process of its own, and moves it into place.
+
+    Raises:
+        OnnxsmithError: `reduce/not-confirmed` when the written files do not fail; `save/failed` when the disk refuses.
+    """
+    try:
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            _fill(aside, case, oracle, label)
+            _place(aside, target)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        raise problem("save/failed", "the folder could not be written", where=str(target), why=str(error)) from error
+    return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
+
+
+def _fill(folder: Path, case: Case, oracle: Oracle, label: str) -> None:
+    save(case.model, folder / "model.onnx")
+    odd = arrays.write(case.feeds, folder / "inputs.npz")
+    if odd:
+        raise problem(
+            "reduce/input-kind",
+            f"the value of input {odd[0]!r} cannot be written to an .npz",
+            why="it is a sequence, or of a dtype that numpy does not have, and as a constant it does not fail",
+            fix="reduce in Python and without a folder: Result.model is the reduced model",
+        )
+    failure = _confirmed(folder, case, oracle)
+    title = " ".join(failure.what.replace('"', "'").replace("\\", "/").split())[:_TITLE]
+    program = "\n".join((f'"""{title}"""', "", *oracle.check.script(failure), ""))
+    (folder / "repro.py").write_text(program, encoding="utf-8")
+    code, said = _run(folder, oracle, failure)
+    (folder / "output.txt").write_text(said, encoding="utf-8")
+    (folder / "versions.txt").write_text(_versions(), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(case, failure, label, code), encoding="utf-8")
+    folder.chmod(0o777 & ~_umask())
+
+
+def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
+    """How the file fails as it was written, in new processes."""
+    oracle.bench.close()
+    outcome = oracle.judge(Case(load(folder / "model.onnx"), case.feeds))
+    if outcome.failure is None or oracle.first is None or not outcome.failure.is_like(oracle.first):
+        raise _unconfirmed(outcome.failure.what if outcome.failure else outcome.why or outcome.end.value)
+    return outcome.failure
+
+
+def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
+    """Exit status and output of the program."""
+    limit = oracle.bench.time_limit + _GRACE
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "repro.py"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            code = process.wait(timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            raise _unconfirmed(f"repro.py took longer than {limit:g} s") from error
+        finally:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        said = _neutral(output.read().decode(errors="replace"), folder)
+    if not oracle.check.shows(failure, code, said):
+        raise _unconfirmed(f"repro.py does not show it; it ended with status {code}: {said[-300:]}")
+    return code, said[-_SAID:]
+
+
+def _neutral(text: str, folder: Path) -> str:
+    """Without this machine's folders, which say who made the report."""
+    places = {str(folder): ".", sys.prefix: "…", sys.base_prefix: "…", str(Path.home()): "~"}
+    for place, name in places.items():
+        text = text.replace(place, name) if len(place) > 1 else text
+    return text
+
+
+def _unconfirmed(why: str) -> OnnxsmithError:
+    return problem(
+        "reduce/not-confirmed",
+        "the reduced model does not fail once it is written, so nothing was",
+        why=why,
+        fix="the failure depends on chance, or on the process it happens in: make the check steadier",
+    )
+
+
+def _place(aside: Path, target: Path) -> None:
+    if not target.exists():
+        aside.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+    try:
+        target.rename(old / target.name)
+        try:
+            aside.rename(target)
+        except OSError:
+            (old / target.name).rename(target)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _versions() -> str:
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name}=={metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return "\n".join([f"python {sys.version.split()[0]}", *found, f"onnxsmith {__version__}", ""])
+
+
+def _readme(case: Case, failure: Failure, label: str, code: int) -> str:
+    status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    return f"""<!-- {_MARK} -->
+# A failing model of {case.nodes} node{"" if case.nodes == 1 else "s"}
+
+{failure.what}
+
+`python repro.py` in this folder shows it; it ended with {status}, and `output.txt` is what it said. It needs what
+`versions.txt` lists, at these versions as far as the failure depends on them. Inputs: {label}.
+"""

@@ -1,0 +1,50 @@
+"""A check that is a Python function of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from onnxsmith.reduction.bench import Bench
+from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, failed
+from onnxsmith.runtimes.base import Feeds
+
+Function = Callable[[Path, Feeds], object]
+"""Called with the model's file and its inputs by name; true where the model still fails."""
+
+
+@dataclass(frozen=True)
+class FunctionCheck(Check):
+    """Asks a function. It runs in this process, so nothing stops it when it crashes or hangs; a command is safer."""
+
+    usage = ""
+
+    function: Function
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Self:
+        raise ValueError("a function is given from Python only")
+
+    def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
+        try:
+            fails = self.function(attempt.path, attempt.feeds)
+        except Exception as error:  # noqa: BLE001 — it is somebody else's code, and the model is a mutilated one
+            return Outcome(End.REFUSED, why=f"the check raised {type(error).__name__}: {error}")
+        if not fails:
+            return Outcome(End.PASSED, why="the check says that it does not fail")
+        return failed(Failure("the check says that it fails", frozenset({"true"})))
+
+    def script(self, failure: Failure) -> tuple[str, ...]:
+        return (
+            "import numpy as np",
+            "import onnx",
+            "",
+            'model, feeds = onnx.load("model.onnx"), dict(np.load("inputs.npz"))',
+            "print(onnx.printer.to_text(model.graph))",
+            "print({name: value.shape for name, value in feeds.items()})",
+        )
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        return status == 0  # it shows what the check was asked of; the check itself is its caller's

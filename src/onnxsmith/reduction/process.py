@@ -1,0 +1,71 @@
+"""Carries the steps of a reduction out, and keeps the score."""
+
+from __future__ import annotations
+
+from onnxsmith.clock import advance
+from onnxsmith.reduction import pipeline
+from onnxsmith.reduction.case import Case, fed
+from onnxsmith.reduction.checks.base import names
+from onnxsmith.reduction.oracle import Oracle
+from onnxsmith.reduction.recording import pruned, record
+from onnxsmith.reduction.tensors import Known
+from onnxsmith.report.parts.reduction import Step
+
+
+class Process:
+    """One reduction: the smallest case so far, what its tensors held, and the steps taken."""
+
+    def __init__(self, case: Case, oracle: Oracle) -> None:
+        self.case, self.oracle = case, oracle
+        self._total = case.nodes
+        self.steps = [Step("the original", self._total, 0)]
+        oracle.known_names = names(case.model)
+        oracle.told = self._tell
+        self._tried = 0
+        self._known: Known | None = None
+
+    def run(self) -> Case:
+        """Takes every step as often as it helps, and returns what is left."""
+        smaller = fed(pruned(self.case.model), self.case.feeds)
+        if self.oracle.fails(smaller):
+            self._take("what no output needs", smaller, keeps_values=True)
+        self._cut()
+        while self._open():
+            self._cut()
+        for name, step in pipeline.SHRINKS:
+            self._step(name, step, keeps_values=False)
+        self._cut()
+        return self.case
+
+    def _cut(self) -> None:
+        while True:
+            before = self.case
+            for name, step in pipeline.CUTS:
+                self._step(name, step, keeps_values=name in pipeline.EXACT)
+            if self.case is before:
+                return
+
+    def _open(self) -> bool:
+        before = self.case
+        for name, step in pipeline.OPENINGS:
+            self._step(name, step, keeps_values=False)
+        return self.case is not before
+
+    def _step(self, name: str, step: pipeline.Step, *, keeps_values: bool) -> None:
+        if self._known is None:
+            bench = self.oracle.bench
+            self._known = record(self.case, bench, self.oracle.check.patience() or bench.time_limit)
+        self._take(name, step(self.case, self._known, self.oracle), keeps_values=keeps_values)
+
+    def _take(self, name: str, case: Case, *, keeps_values: bool) -> None:
+        tried = sum(self.oracle.tries.values())
+        if case is not self.case:
+            self.case = case
+            if not keeps_values:
+                self._known = None
+        if tried > self._tried:
+            self.steps.append(Step(name, case.nodes, tried - self._tried))
+        self._tried = tried
+
+    def _tell(self) -> None:
+        advance("reduce", self._total - self.case.nodes, self._total)
