@@ -2,8 +2,9 @@
 
     python -m pip install --no-deps torchvision==0.28.0
 
-Without `--no-deps` pip replaces torch's CPU build. Batch, height and width are dynamic where the model takes other sizes
-in eager mode. A detector takes a list of one image; as `NAME` at one size, as `NAME-sizes` with height and width dynamic.
+Without `--no-deps` pip replaces torch's CPU build. Batch, height and width are dynamic where the model takes other
+sizes in eager mode. A detector takes a list of one image: as `NAME` at one size, as `NAME-sizes` with height and width
+dynamic.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def _transformers() -> dict[str, _Case]:
         )  # type: ignore[no-any-return]
 
     return {
-        "vit": _Case(lambda m: m.VisionTransformer(32, **vit, num_classes=_CLASSES), ((2, 32, 32), (3, 32, 32)), _BATCH),
+        "vit": _Case(
+            lambda m: m.VisionTransformer(32, **vit, num_classes=_CLASSES), ((2, 32, 32), (3, 32, 32)), _BATCH
+        ),
         "swin": _Case(lambda m: m.SwinTransformer(**swin, num_classes=_CLASSES), ((2, 32, 32), (3, 32, 32)), _BATCH),
         "swin-sizes": _Case(
             lambda m: m.SwinTransformer(**swin, num_classes=_CLASSES), ((2, 32, 32), (3, 48, 64)), _IMAGE
@@ -114,9 +117,7 @@ def _detectors() -> dict[str, _Case]:
     for name, more in kinds.items():
         make = _named(name, **more)
         made[name] = _Case(make, ((1, 64, 80),), {}, list_of_images=True)
-        made[f"{name}-sizes"] = _Case(
-            make, ((1, 64, 80), (1, 72, 70)), {1: "height", 2: "width"}, list_of_images=True
-        )
+        made[f"{name}-sizes"] = _Case(make, ((1, 64, 80), (1, 72, 70)), {1: "height", 2: "width"}, list_of_images=True)
     return made
 
 

@@ -69,7 +69,7 @@ def torchvision() -> Any:
     library.impl("nms", nms, "CPU")
     library.impl("roi_align", roi_align, "CPU")
     _libraries.append(library)
-    with mock.patch.object(torch.ops, "load_library", lambda path: None):
+    with mock.patch.object(torch.ops, "load_library", return_value=None):
         import torchvision as found
     return found
 
