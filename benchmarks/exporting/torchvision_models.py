@@ -1,10 +1,13 @@
 """Models of torchvision with random weights: a small member of every family of classifiers, segmenters and detectors.
 
-    python -m pip install --no-deps torchvision==0.28.0
+    python -m pip install --no-deps --target FOLDER torchvision==0.28.0
+    PYTHONPATH=FOLDER python benchmarks/export.py --suites torchvision_models
 
-Without `--no-deps` pip replaces torch's CPU build. Batch, height and width are dynamic where the model takes other
-sizes in eager mode. A detector takes a list of one image: as `NAME` at one size, as `NAME-sizes` with height and width
-dynamic.
+Without `--no-deps` pip replaces torch's CPU build. In a folder of its own it is not seen by transformers, which imports
+it where it finds it, and fails where its library does not load.
+
+Batch, height and width are dynamic where the model takes other sizes in eager mode. A detector takes a list of one
+image: as `NAME` at one size, as `NAME-sizes` with height and width dynamic.
 """
 
 from __future__ import annotations

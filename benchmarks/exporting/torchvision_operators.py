@@ -56,7 +56,8 @@ def torchvision() -> Any:
     spec = importlib.util.find_spec("torchvision")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(
-            "torchvision is not installed: pip install --no-deps torchvision==0.28.0", name="torchvision"
+            "torchvision is not installed: how to install it is said in exporting/torchvision_models.py",
+            name="torchvision",
         )
     if _loads(Path(next(iter(spec.submodule_search_locations)))):
         import torchvision as found

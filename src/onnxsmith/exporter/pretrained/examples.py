@@ -77,7 +77,7 @@ def _apart(module: Any, found: Examples) -> Examples:
     if not texts or "pixel_values" not in found.kwargs:
         return found
     more = {name: torch.cat([found.kwargs[name], found.kwargs[name][:1]]) for name in texts}
-    kwargs = {**found.kwargs, **more}
+    kwargs = found.kwargs | more
     try:
         with torch.no_grad():
             module(**kwargs)
