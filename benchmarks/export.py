@@ -1,6 +1,6 @@
 """`export` beside plain torch: the same modules, each file held to its module by ONNX Runtime.
 
-    python benchmarks/export.py [--suites ops modules transformers_models opsets] [--only NAME …]
+    python benchmarks/export.py [--suites ops modules transformers_models opsets torchvision_models] [--only NAME …]
                                 [--tools torch torchscript ours capture] [--jobs 2] [--timeout 300]
                                 [--folder .bench-export] [--list STATUS]
 

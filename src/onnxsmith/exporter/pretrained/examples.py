@@ -48,6 +48,7 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
         )
     made = {name: _MAKERS[name](config, folder) for name in wanted}
     found = Examples({name: one[0] for name, one in made.items()}, {name: one[1] for name, one in made.items()})
+    found = _apart(module, found)
     return _with_past(module, found) if task.endswith(PAST) else found
 
 
@@ -70,6 +71,24 @@ def _wanted(module: Any, config: Any, folder: Path, parameters: Mapping[str, Any
     return [name for name in parameters if name in names]
 
 
+def _apart(module: Any, found: Examples) -> Examples:
+    """Texts and images in different numbers, where the model compares each with each (as CLIP does): it is asked."""
+    texts = [name for name in ("input_ids", "attention_mask") if name in found.kwargs]
+    if not texts or "pixel_values" not in found.kwargs:
+        return found
+    more = {name: torch.cat([found.kwargs[name], found.kwargs[name][:1]]) for name in texts}
+    kwargs = found.kwargs | more
+    try:
+        with torch.no_grad():
+            module(**kwargs)
+    except (RuntimeError, ValueError, IndexError):
+        return found
+    dynamic = dict(found.dynamic)
+    for name, axes in found.dynamic.items():
+        dynamic[name] = {**axes, 0: "text_batch_size" if name in texts else "image_batch_size"}
+    return Examples(kwargs, dynamic)
+
+
 def _with_past(module: Any, found: Examples) -> Examples:
     """The next call after the example: new tokens, and the cache that the example left."""
     kwargs, dynamic = dict(found.kwargs), dict(found.dynamic)
@@ -77,10 +96,12 @@ def _with_past(module: Any, found: Examples) -> Examples:
         result = module(**kwargs, use_cache=True)
     tokens = "decoder_input_ids" if "decoder_input_ids" in kwargs else "input_ids"
     if tokens == "decoder_input_ids":
-        del kwargs["input_ids"], dynamic["input_ids"]
+        del kwargs[module.main_input_name], dynamic[module.main_input_name]
+        encoded = {0: "batch_size", 1: "encoder_sequence_length"}
         kwargs["encoder_outputs"] = (result.encoder_last_hidden_state,)
-        dynamic["encoder_outputs"] = {0: "batch_size", 1: "encoder_sequence_length"}
-        dynamic["attention_mask"] = {0: "batch_size", 1: "encoder_sequence_length"}
+        dynamic["encoder_outputs"] = encoded
+        if "attention_mask" in kwargs:
+            dynamic["attention_mask"] = encoded
     else:
         kwargs["attention_mask"] = torch.ones(_BATCH, _LENGTH + _NEW, dtype=torch.int64)
         dynamic["attention_mask"] = {0: "batch_size", 1: "past_sequence_length + sequence_length"}
@@ -126,11 +147,14 @@ def _decoder_tokens(config: Any, folder: Path) -> Made:
 
 def _pictures(config: Any, folder: Path) -> Made:
     vision = _part(config, "vision_config", "encoder")
-    height, width = _picture_size(vision, _read(folder / "preprocessor_config.json"))
+    processor = _read(folder / "preprocessor_config.json")
+    height, width = _picture_size(vision, processor)
     shape = [_BATCH, int(getattr(vision, "num_channels", 3) or 3), height, width]
     if hasattr(vision, "num_frames"):
         shape.insert(1, int(vision.num_frames))
-    return torch.randn(shape), {0: "batch_size"}
+    size = processor.get("size")
+    varies = isinstance(size, Mapping) and "longest_edge" in size  # the processor keeps the shape of the picture
+    return torch.randn(shape), {0: "batch_size", 2: "height", 3: "width"} if varies else {0: "batch_size"}
 
 
 def _picture_size(config: Any, processor: Mapping[str, Any]) -> tuple[int, int]:
@@ -154,9 +178,11 @@ def _wave(config: Any, folder: Path) -> Made:
 
 
 def _features(config: Any, folder: Path) -> Made:
-    bins = int(getattr(config, "num_mel_bins", getattr(config, "feature_projection_input_dim", 80)))
-    if hasattr(config, "max_source_positions"):
-        return torch.randn(_BATCH, bins, 2 * int(config.max_source_positions)), {0: "batch_size"}
+    if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
+        return torch.randn(_BATCH, int(config.num_mel_bins), 2 * int(config.max_source_positions)), {0: "batch_size"}
+    sizes = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel")
+    bins = next((int(getattr(config, name)) for name in sizes if hasattr(config, name)), 80)
+    bins *= int(getattr(config, "input_channels", 1))
     return torch.randn(_BATCH, 100, bins), {0: "batch_size", 1: "audio_sequence_length"}
 
 

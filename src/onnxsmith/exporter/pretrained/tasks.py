@@ -15,6 +15,7 @@ _CLASSES = {
     "audio-frame-classification": ("AudioFrameClassification",),
     "audio-xvector": ("AudioXVector",),
     "automatic-speech-recognition": ("CTC", "SpeechSeq2Seq"),
+    f"automatic-speech-recognition{PAST}": ("SpeechSeq2Seq",),
     "depth-estimation": ("DepthEstimation",),
     "document-question-answering": ("DocumentQuestionAnswering",),
     "feature-extraction": ("",),
