@@ -23,6 +23,7 @@ _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _TRACE = "pkg.torch.onnx.stack_trace"
 _PREFIX = "pkg.torch.onnx."
 _MERGED = "onnxsmith.merged"
+_SCALED = "onnxsmith.scaled"
 _TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
 
@@ -52,8 +53,16 @@ def of(node: ir.Node) -> Provenance:
     )
 
 
+def estrange(node: ir.Node) -> None:
+    """Notes that the node computes a multiple of what its origin computes, which is undone further on."""
+    node.metadata_props[_SCALED] = "true"
+
+
 def fx_name(node: ir.Node) -> str:
-    """The name of the operation in the exported program that the node is part of; empty when the file does not say."""
+    """The name of the operation in the exported program that the node is part of; empty when the file does not say, and
+    where the node computes something else by now."""
+    if _SCALED in node.metadata_props:
+        return ""
     return next(iter(_strings(node.metadata_props.get(_SCOPES, ""))[-1:]), "")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,13 @@ _SLACK = 1024
 
 @dataclass(frozen=True)
 class Sink:
-    """Where the factor goes: the value whose nodes are made anew, those nodes, the last first, and how."""
+    """Where the factor goes: the value whose nodes are made anew, those nodes, the last first, and how. `scaled` are
+    the values that have the factor then and had not before."""
 
     value: ir.Value
     nodes: tuple[ir.Node, ...]
     write: Callable[[ir.tape.Tape], ir.Value]
+    scaled: tuple[ir.Value, ...] = ()
 
 
 def sink(value: ir.Value, factor: Array, readers: Sequence[ir.Node]) -> Sink | NoMatch | None:
@@ -50,7 +52,7 @@ def sink(value: ir.Value, factor: Array, readers: Sequence[ir.Node]) -> Sink | N
             (end,) = flow.ends
             found = _into(end, flow.factors[end], readers[0])
             if isinstance(found, Sink):
-                return found
+                return replace(found, scaled=tuple(flow.factors))
             flow.refusal = found
         refusal = refusal or flow.refusal
     return refusal

@@ -36,13 +36,15 @@ class Match:
     """A place where a rule applies: the anchor, every node that the rewrite makes superfluous, what `match` found.
 
     What the rewrite builds is put before the anchor, or before the node `before`, where the rewrite replaces results
-    that are read earlier than the anchor stands.
+    that are read earlier than the anchor stands. `scaled` are values in the middle that stand for something else
+    afterwards, themselves or in what replaces them: they are called something else then, too.
     """
 
     node: ir.Node
     nodes: tuple[ir.Node, ...]
     found: Mapping[str, Any] = field(default_factory=dict)
     before: ir.Node | None = None
+    scaled: tuple[ir.Value, ...] = ()
 
 
 class Rule(ABC):

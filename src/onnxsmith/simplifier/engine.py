@@ -66,7 +66,9 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
     for old, new in replaced.items():
         if state.inference.replace(old, new):
             state.stale.update(old.consumers())
-        take_over(old, new, named=new in made)
+        take_over(old, new, named=new in made or new in match.scaled)
+    for value in match.scaled:
+        _call_anew(replaced.get(value, value), names, keeps=value in replaced.values())
     producers = [value.producer() for node in match.nodes for value in node.inputs if value is not None]
     for node in match.nodes:
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
@@ -74,6 +76,21 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
     gone = [node.op_type for node in match.nodes if node.graph is None]
     state.journal.detail(gone, [node.op_type for node in tape.nodes])
     yield from (node for node in (*fresh, *readers, *producers) if node is not None and node.graph is not None)
+
+
+def _call_anew(value: ir.Value, names: Names, *, keeps: bool) -> None:
+    """A value that stands for something else now must not be taken for what it was: who compares by name would. One
+    that `keeps` its name has that of what it stands for."""
+    maker = value.producer()
+    if maker is None or value.is_graph_output():
+        return
+    provenance.estrange(maker)
+    if value.name and not keeps and not value.name.endswith(_SCALED):
+        names.drop(value.name)
+        value.name = names.free(f"{value.name}{_SCALED}")
+
+
+_SCALED = "_scaled"
 
 
 def _own(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:

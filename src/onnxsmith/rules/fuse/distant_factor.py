@@ -87,7 +87,8 @@ def _match(node: ir.Node, source: ir.Value, factor: _factors.Array) -> Match | N
         if isinstance(sink, NoMatch):
             refusal = refusal or sink
         elif sink is not None and not (by is node and sink.value is source and sink.nodes[0].op_type in _NEAR):
-            return Match(node, (node, *sink.nodes), {"sink": sink, "source": source}, sink.nodes[-1])
+            found = {"sink": sink, "source": source}
+            return Match(node, (node, *sink.nodes), found, sink.nodes[-1], sink.scaled)
     return refusal
 
 

@@ -58,7 +58,12 @@ class SharedFactor(Rule):
             product = _product(step.source, node)
             after = _after(product) if product is not None else None
             before = linear(step.source, node, *LINEAR) if after is not None else None
-            if after is None or not isinstance(before, Linear) or read_elsewhere(before.nodes) is not None:
+            if (
+                product is None
+                or after is None
+                or not isinstance(before, Linear)
+                or read_elsewhere(before.nodes) is not None
+            ):
                 continue
             name = where.name or ""
             first = fold(before, step, name, underflow=False)
@@ -69,7 +74,7 @@ class SharedFactor(Rule):
             if isinstance(second, NoMatch):
                 return second
             found = {"first": first, "second": second, "source": step.source}
-            return Match(node, (node, *before.nodes), found, before=before.node)
+            return Match(node, (node, *before.nodes), found, before.node, (step.source, *product.outputs))
         return None
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> Mapping[ir.Value, ir.Value]:
