@@ -45,10 +45,11 @@ _UNIT: dict[ir.DataType, float] = {
     ir.DataType.FLOAT8E5M2FNUZ: 2.0**-3,
     ir.DataType.FLOAT4E2M1: 2.0**-2,
 }
-_MOVING = {
+MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
     "Transpose", "Unsqueeze",
 }  # fmt: skip
+"""Operators that hand on what they read, elsewhere."""
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
 """Half a step of an 8-bit quantiser relative to its range: a value at the edge of two steps may go either way."""
@@ -146,7 +147,7 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
 def _floor(node: ir.Node, unit: float, before: list[Rounding]) -> float:
     if node.op_type == "Sigmoid":
         return FACTOR * unit / 2
-    return max((r.floor for r in before), default=0.0) if node.op_type in _MOVING else 0.0
+    return max((r.floor for r in before), default=0.0) if node.op_type in MOVING else 0.0
 
 
 def _own(node: ir.Node, model: ir.Model) -> tuple[int, int]:

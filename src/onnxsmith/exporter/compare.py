@@ -112,7 +112,7 @@ def _layers(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tol
     names = renamed(b.interface, a.interface)
     feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
     with stage("trace"):
-        sides = tap(a), tap(b)
+        sides = tap(a, feeds[0]), tap(b, feeds[1])
     with sides[0], sides[1]:
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
         return look(*sides, request)

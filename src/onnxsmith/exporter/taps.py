@@ -5,11 +5,12 @@ from __future__ import annotations
 from onnxsmith.exporter.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.tap import Tap
-from onnxsmith.runtimes.base import Program
+from onnxsmith.runtimes.base import Feeds, Program
 
 
-def tap(side: SideSource) -> Tap:
-    """A torch module is traced as for an export; where it cannot be, it is listened to module by module.
+def tap(side: SideSource, feeds: Feeds) -> Tap:
+    """A torch module is traced as for an export; where it cannot be, it is listened to module by module, once on
+    `feeds` to learn what it calls.
 
     Raises:
         OnnxsmithError: what the runtime raises.
@@ -26,7 +27,8 @@ def tap(side: SideSource) -> Tap:
     try:
         exported = traced(program, grown(program, side.example)[0])
     except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; modules are looked at then
-        made: Tap = ModuleTap(program, side.label)
+        made = ModuleTap(program, side.label)
+        made.listen(feeds)
         made.notes = (f"{side.label} cannot be traced, so modules are looked at, not operations: {error}"[:300],)
         return made
     return FxTap(exported, program.signature, side.label)

@@ -22,7 +22,7 @@ from onnxsmith.comparison.rounding import Rounding, asked
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.layers.alignment import Alignment, Pair
 from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.metrics.base import widen
+from onnxsmith.metrics.base import measures, widen
 from onnxsmith.runtimes.base import Feeds, Value
 
 _STEPS_ON = 4
@@ -346,6 +346,8 @@ def _look(
     look.inherited = held(ours, plain, inherited[name])
     look.own = held(ours, forced, own[name]) if was_forced else None
     look.nonfinite = _nonfinite(ours), _nonfinite(plain)
+    if isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and not _mismatch(ours, plain):
+        look.metrics = measures(ours, plain)
     return look
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxsmith.clock import stage
+from onnxsmith.comparison.rounding import MOVING
 from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import Divergence, Found, Look
 from onnxsmith.layers.resemblance import equal_values
+from onnxsmith.layers.outline import Step
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem
@@ -125,7 +127,7 @@ def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
         reference=look.pair.reference,
         paired_by=look.pair.how,
         op=step.op if step else "",
-        steps=tuple(one.label for one in reversed(steps)),
+        steps=tuple(one.label for one in sorted(reversed(steps), key=_suspicion)),
         module=step.module if step else "",
         source=step.source if step else "",
         dtype=look.dtype,
@@ -139,6 +141,11 @@ def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
         reason=wrong.reason,
         metrics=look.metrics,
     )
+
+
+def _suspicion(step: Step) -> tuple[bool, int]:
+    """Of several steps, those that have learned most come first, those that only move data last."""
+    return step.op in MOVING, -step.weights
 
 
 def _not_finite(candidate: Tap, result: Found, request: Request) -> NotFinite | None:

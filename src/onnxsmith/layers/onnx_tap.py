@@ -167,7 +167,13 @@ def _step(node: ir.Node, fixed: Collection[ir.Value]) -> Step:
         source=known.source,
         origin=provenance.fx_name(node),
         kind=known.op,
+        weights=sum(math.prod(_dims(value)) for value in read if value in fixed),
     )
+
+
+def _dims(value: ir.Value) -> list[int]:
+    tensor = value.const_value
+    return [dim for dim in (tensor.shape if tensor is not None else ()) if isinstance(dim, int)]
 
 
 _LONG = 64

@@ -28,6 +28,8 @@ class Step:
     module: str = ""
     source: str = ""
     origin: str = ""
+    weights: int = 0
+    """Elements of the constants that it reads."""
     kind: str = ""
     """What made it, in the terms of the exported program: `aten.linear.default`."""
 
