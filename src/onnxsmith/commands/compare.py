@@ -14,7 +14,8 @@ class Compare(Command):
 
     The exit status is 0 when they agree and 1 when they differ.
 
-    A side is m.onnx, m.onnx@reference (that runtime), or file.py:factory (the torch module it gives).
+    A side is m.onnx, m.onnx@reference (that runtime), m.onnx@onnxruntime:disable (with that option), or
+    file.py:factory (the torch module it gives).
     """
 
     name = "compare"
@@ -28,7 +29,7 @@ class Compare(Command):
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension: batch=1; several times", default=(), metavar="NAME=SIZE"
     )
-    runtime: str | None = option("runtime for .onnx files: onnxruntime or reference", metavar="NAME")
+    runtime: str | None = option("runtime for .onnx files: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
     def run(self) -> Report:

@@ -18,7 +18,7 @@ from onnxsmith.comparison.view import View
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import shapes
-from onnxsmith.model.load import load
+from onnxsmith.model.load import TEXT_SUFFIXES, load
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Report
@@ -41,7 +41,8 @@ def compare(
 ) -> Result:
     """Runs two models on the same inputs and compares every output.
 
-    A side is a path (`m.onnx`, or `m.onnx@reference` to choose its runtime), a `ModelProto`, an `ir.Model`, a torch
+    A side is a path (`m.onnx`, or `m.onnx@reference` to choose its runtime, with options if need be:
+    `m.onnx@onnxruntime:disable`), a `ModelProto`, an `ir.Model`, a torch
     module with inputs as `(module, args)`, or a target `file.py:factory`. Axes are dynamic where the ONNX side says so.
     `inputs` are arrays by name or texts as the command line takes them; `generate` False compares on these alone.
 
@@ -86,7 +87,7 @@ class _SideSource:
 
 
 def _side(value: Any, runtime: str | None) -> _SideSource:
-    if isinstance(value, str) and factory.is_target(value) and not Path(value).exists():
+    if isinstance(value, str) and _is_target(value):
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
         return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
@@ -102,6 +103,12 @@ def _side(value: Any, runtime: str | None) -> _SideSource:
     else:
         source = model = load(value)
     return _SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model))
+
+
+def _is_target(text: str) -> bool:
+    """Whether it names a factory: `m.onnx@onnxruntime:disable` does not, though it ends like one."""
+    on_runtime = Path(text.rpartition("@")[0]).suffix in (".onnx", *TEXT_SUFFIXES)
+    return factory.is_target(text) and not on_runtime and not Path(text).exists()
 
 
 def _torch_side(model: factory.TorchModel, label: str) -> _SideSource:

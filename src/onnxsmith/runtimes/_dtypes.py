@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 _NUMPY: dict[str, type[np.generic]] = {
     "float": np.float32,
@@ -47,6 +49,17 @@ def bits(name: str) -> int:
 def packed_nbytes(name: str, shape: tuple[int, ...]) -> int:
     """Bytes of a tensor as ONNX stores it, sub-byte dtypes packed."""
     return math.ceil(bits(name) * math.prod(shape) / 8)
+
+
+def unpacked(data: bytes, name: str) -> npt.NDArray[Any]:
+    """Elements that share bytes, the first in the lowest bits, each in a byte of its own as ml_dtypes keeps them."""
+    width, dtype = bits(name), numpy_dtype(name)
+    codes = (np.frombuffer(data, np.uint8)[:, None] >> np.arange(0, 8, width, dtype=np.uint8)) & (2**width - 1)
+    flat = codes.reshape(-1).astype(np.int8)
+    if name.startswith("float"):
+        return np.asarray(flat.view(dtype))
+    signed = np.where(flat >= 2 ** (width - 1), flat - 2**width, flat) if name.startswith("int") else flat
+    return np.asarray(signed.astype(dtype))
 
 
 def onnx_name(tensor_type: str) -> str:
