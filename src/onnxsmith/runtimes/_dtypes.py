@@ -34,11 +34,17 @@ _NUMPY: dict[str, type[np.generic]] = {
 }
 _BITS = {"float6e2m3": 6, "float6e3m2": 6, "float4e2m1": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 NAMES = tuple(_NUMPY)
+_NAMED = {np.dtype(kind): name for name, kind in _NUMPY.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
     """The numpy dtype of an ONNX dtype name; ml_dtypes' for bfloat16, float8 and int4, object for strings."""
     return np.dtype(_NUMPY[name])
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The ONNX name of a numpy dtype. Raises KeyError for one that ONNX lacks."""
+    return _NAMED[dtype]
 
 
 def bits(name: str) -> int:
