@@ -24,9 +24,8 @@ import onnx_ir as ir
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from comparing.networks import NETWORKS
-
 import onnxsmith
+from comparing.networks import NETWORKS
 from onnxsmith.report.parts.layers import Layers
 
 Plant = Callable[[ir.Node, np.random.Generator], bool]
@@ -107,7 +106,9 @@ def rounding(node: ir.Node, _: np.random.Generator) -> bool:
         return True
     if node.op_type == "Resize" and node.attributes["mode"].as_string() == "nearest":
         node.attributes["nearest_mode"] = ir.AttrString("nearest_mode", "ceil")
-        node.attributes["coordinate_transformation_mode"] = ir.AttrString("coordinate_transformation_mode", "half_pixel")
+        node.attributes["coordinate_transformation_mode"] = ir.AttrString(
+            "coordinate_transformation_mode", "half_pixel"
+        )
         return True
     return False
 
@@ -126,7 +127,7 @@ def cast(node: ir.Node, _: np.random.Generator) -> bool:
     """A Cast to half precision, or to whole numbers, that is gone."""
     if node.op_type != "Cast" or node.attributes["to"].as_int() not in (ir.DataType.FLOAT16, ir.DataType.INT32):
         return False
-    (reader,) = [reader for reader in node.outputs[0].consumers()][:1] or [None]
+    reader = next(iter(node.outputs[0].consumers()), None)
     if reader is None or reader.op_type != "Cast" or reader.attributes["to"].as_int() != ir.DataType.FLOAT:
         return False
     source = node.inputs[0]
@@ -195,7 +196,11 @@ def cases(folder: Path, seed: int) -> Iterator[Case]:
         _export(module, args, plain)
         made = onnxsmith.simplify(plain, small)
         assert made.ok, made.report
-        for side, reference, file in (("module", (module, args), plain), ("module, simplified", (module, args), small), ("file", plain, small)):
+        for side, reference, file in (
+            ("module", (module, args), plain),
+            ("module, simplified", (module, args), small),
+            ("file", plain, small),
+        ):
             yield Case(f"{name}, {side}, no fault", reference, file, "")
         for number, fault in enumerate(FAULTS):
             right, file = (((module, args), plain), ((module, args), small), (plain, plain))[number % 3]
@@ -205,12 +210,19 @@ def cases(folder: Path, seed: int) -> Iterator[Case]:
                 continue
             node = places[int(rng.integers(0, len(places)))]
             fault(node, rng)
-            yield Case(f"{name}, {fault.__name__}, {('module', 'module, simplified', 'file')[number % 3]}", right, model, node.name or "")
+            yield Case(
+                f"{name}, {fault.__name__}, {('module', 'module, simplified', 'file')[number % 3]}",
+                right,
+                model,
+                node.name or "",
+            )
 
 
 def _clone_probe(node: ir.Node) -> ir.Node:
     """The node once more, in a graph of its own, to ask whether a fault has a place there."""
-    copy = ir.Node(node.domain, node.op_type, node.inputs, dict(node.attributes), num_outputs=len(node.outputs), name=node.name)
+    copy = ir.Node(
+        node.domain, node.op_type, node.inputs, dict(node.attributes), num_outputs=len(node.outputs), name=node.name
+    )
     for mine, theirs in zip(copy.outputs, node.outputs, strict=True):
         mine.name, mine.type = theirs.name, theirs.type
     probe = ir.Graph([], [], nodes=[copy], opset_imports={"": 20}, name="probe")
@@ -251,7 +263,9 @@ def main() -> int:
     print(dict(counts))
     faults = sum(count for name, count in counts.items() if name.startswith("fault"))
     first = counts["fault: first"]
-    print(f"named first: {first} of {faults} ({first / max(faults, 1):.1%}); named without a fault: {counts['no fault: named']}")
+    print(
+        f"named first: {first} of {faults} ({first / max(faults, 1):.1%}); named without a fault: {counts['no fault: named']}"
+    )
     return 0 if first >= 0.98 * faults and not counts["no fault: named"] else 1
 
 

@@ -42,7 +42,9 @@ class Cnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 16, 3, stride=2)
-        self.blocks = nn.Sequential(Residual(16), nn.MaxPool2d(3, 2, 1), Residual(16), nn.AvgPool2d(3, 2, 1), Residual(16))
+        self.blocks = nn.Sequential(
+            Residual(16), nn.MaxPool2d(3, 2, 1), Residual(16), nn.AvgPool2d(3, 2, 1), Residual(16)
+        )
         self.hidden, self.head = nn.Linear(16, 16), nn.Linear(16, 10)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:

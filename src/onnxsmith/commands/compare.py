@@ -14,8 +14,9 @@ class Compare(Command):
 
     The exit status is 0 when they agree and 1 when they differ.
 
-    A side is m.onnx, m.onnx@reference (that runtime), or file.py:factory (the torch module it gives). With --per-layer
-    the first operation that errs by itself is named, with its torch module and line.
+    A side is m.onnx, m.onnx@reference (that runtime), m.onnx@onnxruntime:disable (with that option), or
+    file.py:factory (the torch module it gives). With --per-layer the first operation that errs by itself is named, with
+    its torch module and line.
     """
 
     name = "compare"
@@ -29,7 +30,7 @@ class Compare(Command):
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension: batch=1; several times", default=(), metavar="NAME=SIZE"
     )
-    runtime: str | None = option("runtime for .onnx files: onnxruntime or reference", metavar="NAME")
+    runtime: str | None = option("runtime for .onnx files: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
     per_layer: bool = flag("compare every tensor that both sides have, and name the first operation that errs")

@@ -40,7 +40,7 @@ class Export(Command):
     no_weights: bool = flag("leave the parameters out of the file: they become inputs of the graph")
     no_simplify: bool = flag("leave the graph as it was captured")
     no_verify: bool = flag("write without checking; the report says so")
-    runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
+    runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
     transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
     task: str | None = option(

@@ -25,7 +25,7 @@ class Run(Command):
     )
     random: bool = flag("generate the inputs that were not given")
     dim: tuple[str, ...] = option("size of a symbolic dimension for --random: batch=4", default=(), metavar="NAME=SIZE")
-    runtime: str | None = option("onnxruntime or reference", metavar="NAME")
+    runtime: str | None = option("onnxruntime, openvino or reference", metavar="NAME")
     provider: str = option("execution provider: cpu, cuda or tensorrt; used or refused", default="cpu")
     seed: int = option("seed of the generated inputs", default=0)
 

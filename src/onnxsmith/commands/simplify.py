@@ -39,7 +39,7 @@ class Simplify(Command):
     dim: tuple[str, ...] = option("size of a symbolic dimension in the check: batch=1", default=(), metavar="NAME=SIZE")
     external_data: bool | None = option("keep weights in a second file; as the input does when left out")
     no_verify: bool = flag("write without checking; the report says so")
-    runtime: str | None = option("runtime to check on: onnxruntime or reference", metavar="NAME")
+    runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
     def run(self) -> Report:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.view import View
 from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model.load import load
+from onnxsmith.model.load import TEXT_SUFFIXES, load
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
@@ -40,7 +40,7 @@ class SideSource:
 def side(value: Any, runtime: str | None) -> SideSource:
     """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
     not name one themselves."""
-    if isinstance(value, str) and factory.is_target(value) and not Path(value).exists():
+    if isinstance(value, str) and _is_target(value):
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
         return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
@@ -56,6 +56,12 @@ def side(value: Any, runtime: str | None) -> SideSource:
     else:
         source = model = load(value)
     return SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model))
+
+
+def _is_target(text: str) -> bool:
+    """Whether it names a factory: `m.onnx@onnxruntime:disable` does not, though it ends like one."""
+    on_runtime = Path(text.rpartition("@")[0]).suffix in (".onnx", *TEXT_SUFFIXES)
+    return factory.is_target(text) and not on_runtime and not Path(text).exists()
 
 
 def _torch_side(model: factory.TorchModel, label: str) -> SideSource:

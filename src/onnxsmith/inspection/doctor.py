@@ -31,6 +31,7 @@ _CORE = {
 _OPTIONAL = {
     "onnxruntime": ("running models on the CPU", "pip install 'onnxsmith[cpu]'"),
     "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
+    "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")

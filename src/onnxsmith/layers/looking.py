@@ -13,8 +13,8 @@ from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import Divergence, Found, Look
-from onnxsmith.layers.resemblance import equal_values
 from onnxsmith.layers.outline import Step
+from onnxsmith.layers.resemblance import equal_values
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem
@@ -127,7 +127,7 @@ def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
         reference=look.pair.reference,
         paired_by=look.pair.how,
         op=step.op if step else "",
-        steps=tuple(one.label for one in sorted(reversed(steps), key=_suspicion)),
+        steps=tuple(one.label for one in sorted(steps[::-1], key=_suspicion)),
         module=step.module if step else "",
         source=step.source if step else "",
         dtype=look.dtype,

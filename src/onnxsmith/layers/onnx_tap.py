@@ -35,7 +35,7 @@ class OnnxTap(Tap):
 
     def __init__(self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str) -> None:
         self.label = label
-        self._runtime, self._options = runtime, options
+        self._preparer = runtime.preparer(options)
         self.model, _ = shapes.inferred(load(source))
         self.signature = signature(self.model)
         self.outline = _outline(self.model)
@@ -53,9 +53,9 @@ class OnnxTap(Tap):
 
     def _session(self, cuts: frozenset[str], names: tuple[str, ...]) -> tuple[Session, dict[str, str]]:
         if self._prepared is None or self._prepared[0] != (cuts, names):
-            self.close()
+            self._prepared = None
             made = cut(self.model, cuts, names)
-            session = self._runtime.prepare(made.model, self._options)
+            session = self._preparer.prepare(made.model)
             self._prepared = ((cuts, names), session, made.inputs)
         return self._prepared[1], self._prepared[2]
 
@@ -96,9 +96,8 @@ class OnnxTap(Tap):
         return found
 
     def close(self) -> None:
-        if self._prepared is not None:
-            self._prepared[1].close()
-            self._prepared = None
+        self._preparer.close()
+        self._prepared = None
 
 
 def _count(value: ir.Value, sizes: Sizes) -> int | None:

@@ -98,15 +98,21 @@ def find(known: Collection[Place], names: Collection[str]) -> list[Place]:
 
 def unknown(name: str, known: Collection[Place]) -> OnnxsmithError:
     """The error for a name, or a pattern, that no tensor has."""
-    names = sorted(place.name for place in known)
-    containing = sorted((text for text in names if name and name.lower() in text.lower()), key=len)
-    near = containing[:_SUGGESTED] or difflib.get_close_matches(name, names, _SUGGESTED)
+    names = [place.name for place in known]
+    found = near(name, names)
     return problem(
         "model/unknown-tensor",
         f"no tensor of the model is called {name!r}",
-        why="" if near else f"it has {len(names)} named tensors, none of them spelled like it",
-        fix=f"the nearest names: {', '.join(near)}" if near else "`onnxsmith inspect MODEL --nodes` lists the names",
+        why="" if found else f"it has {len(names)} named tensors, none of them spelled like it",
+        fix=f"the nearest names: {', '.join(found)}" if found else "`onnxsmith inspect MODEL --nodes` lists the names",
     )
+
+
+def near(name: str, names: Collection[str]) -> list[str]:
+    """A few of the names that contain `name`, the shortest first, else those that are spelled like it."""
+    ordered = sorted(names)
+    containing = sorted((text for text in ordered if name and name.lower() in text.lower()), key=len)
+    return containing[:_SUGGESTED] or difflib.get_close_matches(name, ordered, _SUGGESTED)
 
 
 def _places(graph: ir.Graph, bodies: tuple[Body, ...]) -> Iterator[tuple[ir.Value, tuple[Body, ...], Kind]]:

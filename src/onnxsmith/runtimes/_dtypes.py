@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 _NUMPY: dict[str, type[np.generic]] = {
     "float": np.float32,
@@ -32,11 +34,17 @@ _NUMPY: dict[str, type[np.generic]] = {
 }
 _BITS = {"float6e2m3": 6, "float6e3m2": 6, "float4e2m1": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 NAMES = tuple(_NUMPY)
+_NAMED = {np.dtype(kind): name for name, kind in _NUMPY.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
     """The numpy dtype of an ONNX dtype name; ml_dtypes' for bfloat16, float8 and int4, object for strings."""
     return np.dtype(_NUMPY[name])
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The ONNX name of a numpy dtype. Raises KeyError for one that ONNX lacks."""
+    return _NAMED[dtype]
 
 
 def bits(name: str) -> int:
@@ -47,6 +55,17 @@ def bits(name: str) -> int:
 def packed_nbytes(name: str, shape: tuple[int, ...]) -> int:
     """Bytes of a tensor as ONNX stores it, sub-byte dtypes packed."""
     return math.ceil(bits(name) * math.prod(shape) / 8)
+
+
+def unpacked(data: bytes, name: str) -> npt.NDArray[Any]:
+    """Elements that share bytes, the first in the lowest bits, each in a byte of its own as ml_dtypes keeps them."""
+    width, dtype = bits(name), numpy_dtype(name)
+    codes = (np.frombuffer(data, np.uint8)[:, None] >> np.arange(0, 8, width, dtype=np.uint8)) & (2**width - 1)
+    flat = codes.reshape(-1).astype(np.int8)
+    if name.startswith("float"):
+        return np.asarray(flat.view(dtype))
+    signed = np.where(flat >= 2 ** (width - 1), flat - 2**width, flat) if name.startswith("int") else flat
+    return np.asarray(signed.astype(dtype))
 
 
 def onnx_name(tensor_type: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from onnxsmith.model.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._child import Child
+from onnxsmith.runtimes._process import preparation
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
 _START_LIMIT = 120.0
@@ -22,13 +22,11 @@ _GONE = {"runtime/died", "runtime/timeout"}
 
 
 class Isolated(Preparer):
-    """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is started again.
+    """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is started
+    again."""
 
-    `request` turns a path into what the child is asked to prepare.
-    """
-
-    def __init__(self, module: str, what: str, request: Callable[[Path, Options], dict[str, Any]], options: Options):
-        self._module, self._what, self._request, self._options = module, what, request, options
+    def __init__(self, module: str, what: str, options: Options) -> None:
+        self._module, self._what, self._options = module, what, options
         self._child: Child | None = None
         self._file = contextlib.ExitStack()
         self.turn = 0
@@ -37,11 +35,11 @@ class Isolated(Preparer):
     def prepare(self, source: Source, interface: Signature | None = None) -> Session:
         model: Path | ir.Model = onnx_source(source)
         self._file.close()
-        path = self._file.enter_context(on_disk(model))
+        path, weights = self._file.enter_context(on_disk(model))
         self.turn += 1
         ports = interface or signature(load(model))
         self.start()
-        head, _ = self.ask(self._request(path, self._options), time_limit=self._options.time_limit)
+        head, _ = self.ask(preparation(path, weights, self._options), time_limit=self._options.time_limit)
         return _Turn(self, ports, str(head.get("provider", "")))
 
     def start(self) -> None:

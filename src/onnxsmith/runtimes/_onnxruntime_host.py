@@ -6,18 +6,15 @@ import ctypes
 import math
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
 
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
-from onnxsmith.runtimes._dtypes import numpy_dtype, onnx_name, packed_nbytes
+from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
 from onnxsmith.runtimes.base import Array, Outputs, Value
-
-if TYPE_CHECKING:
-    import onnx_ir as ir
 
 _PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -199,10 +196,7 @@ def _from_ort_value(value: Any) -> Value:
         return array
     shape = tuple(value.shape())
     data = ctypes.string_at(value.data_ptr(), packed_nbytes(name, shape))
-    import onnx_ir as ir
-
-    dtype = ir.DataType[name.upper()]
-    flat = np.frombuffer(data, dtype=numpy_dtype(name)) if dtype.bitwidth >= 8 else _unpacked(data, dtype)
+    flat = np.frombuffer(data, dtype=numpy_dtype(name)) if bits(name) >= 8 else unpacked(data, name)
     return flat[: math.prod(shape)].reshape(shape)
 
 
@@ -221,17 +215,6 @@ def _from_ort_sequence(value: Any) -> Value:
     options.log_severity_level = 4
     session = ort.InferenceSession(ir.to_proto(ir.Model(graph, ir_version=7)).SerializeToString(), options)
     return _from_ort(session.run(None, {"x": value})[0])
-
-
-def _unpacked(data: bytes, dtype: ir.DataType) -> Array:
-    """Elements that share bytes, the first in the lowest bits, each in a byte of its own as ml_dtypes keeps them."""
-    bits = dtype.bitwidth
-    codes = (np.frombuffer(data, np.uint8)[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & (2**bits - 1)
-    flat = codes.reshape(-1).astype(np.int8)
-    if dtype.is_floating_point():
-        return np.asarray(flat.view(dtype.numpy()))
-    signed = np.where(flat >= 2 ** (bits - 1), flat - 2**bits, flat) if dtype.is_signed() else flat
-    return np.asarray(signed.astype(dtype.numpy()))
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:

@@ -9,7 +9,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the child processes of runtimes import this module and neve
 from onnxsmith.model.versions import newest
 
 Array = npt.NDArray[Any]
+_LEVELS = {"disable_all": "disable", "enable_basic": "basic", "enable_extended": "extended", "enable_all": "all"}
 _LARGE = 2**24
 """Bytes of weights above which a temporary file has them beside it: one message is put together in memory, thrice."""
 Value = Array | list[Any] | None
@@ -135,6 +136,11 @@ class Runtime(ABC):
     """The distribution that it needs, None when it needs nothing."""
     extra: ClassVar[str | None] = None
     """The extra of onnxsmith that installs it."""
+    providers: ClassVar[tuple[str, ...]] = ("cpu",)
+    """What `Options.provider` may be, in short."""
+    levels: ClassVar[tuple[str, ...]] = ()
+    """What `Options.optimization` may be; none where there is no choice."""
+    takes_threads: ClassVar[bool] = False
 
     @abstractmethod
     def missing(self) -> Problem | None:
@@ -158,11 +164,24 @@ class Runtime(ABC):
 
 
 def get(name: str) -> Runtime:
-    """The runtime of that name, ready for use.
+    """The runtime of that name, ready for use. With options (`onnxruntime:basic`) one that runs with these.
 
     Raises:
-        OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/not-installed` when it is not here.
+        OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/unknown-option` for an option that it
+            has not, `runtime/not-installed` when it is not here.
     """
+    runtime, options = parse(name)
+    return runtime if options == Options() else _Chosen(name, runtime, options)
+
+
+def parse(text: str) -> tuple[Runtime, Options]:
+    """`NAME[:OPTION…]` as a runtime and how to run: a provider (`onnxruntime:cuda`), a level of optimisation
+    (`onnxruntime:disable`, or as onnxruntime calls it, `disable_all`), `threads=1`.
+
+    Raises:
+        OnnxsmithError: as `get`.
+    """
+    name, *words = text.split(":")
     found = rooms.members("onnxsmith.runtimes", Runtime)
     if name not in found:
         raise problem(
@@ -171,10 +190,57 @@ def get(name: str) -> Runtime:
             fix=f"one of: {', '.join(found)}",
         )
     runtime = found[name]
+    options = Options()
+    for word in words:
+        options = _with(options, runtime, word, text)
     missing = runtime.missing()
     if missing is not None:
         raise OnnxsmithError(missing)
-    return runtime
+    return runtime, options
+
+
+def _with(options: Options, runtime: Runtime, word: str, text: str) -> Options:
+    level = _LEVELS.get(word, word)
+    key, _, number = word.partition("=")
+    if word in runtime.providers:
+        return replace(options, provider=word)
+    if level in runtime.levels:
+        return replace(options, optimization=level)
+    if key == "threads" and runtime.takes_threads and number.isdecimal():
+        return replace(options, threads=int(number))
+    known = [*runtime.providers, *runtime.levels, *(["threads=NUMBER"] if runtime.takes_threads else [])]
+    raise problem(
+        "runtime/unknown-option",
+        f"{runtime.title} has no option {word!r}",
+        where=text,
+        fix=f"it has: {', '.join(known)}",
+    )
+
+
+class _Chosen(Runtime):
+    """A runtime with options that were chosen with its name; what a caller asks for beyond counts where they say
+    nothing."""
+
+    def __init__(self, name: str, runtime: Runtime, options: Options) -> None:
+        self.title = name  # type: ignore[misc]
+        self._runtime, self._options = runtime, options
+
+    def missing(self) -> Problem | None:
+        return self._runtime.missing()
+
+    def newest_opset(self) -> int:
+        return self._runtime.newest_opset()
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        return self._runtime.prepare(source, self._both(options))
+
+    def preparer(self, options: Options | None = None) -> Preparer:
+        return self._runtime.preparer(self._both(options))
+
+    def _both(self, options: Options | None) -> Options:
+        usual, asked = vars(Options()), vars(options or Options())
+        own = {name: value for name, value in vars(self._options).items() if asked[name] == usual[name]}
+        return Options(**{**asked, **own})
 
 
 def default() -> str:
@@ -184,9 +250,10 @@ def default() -> str:
 
 
 @contextmanager
-def on_disk(source: Path | ir.Model) -> Iterator[tuple[Path, Path | None]]:
+def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Path, Path | None]]:
     """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends. With it the
-    folder of its external data, where that is not the file's own: weights that lie on disk are not written again."""
+    folder of its external data, where that is not the file's own: weights that lie on disk are not written again. Not
+    so without `refer`, for runtimes that read such data beside the file only."""
     from onnxsmith.model.load import TEXT_SUFFIXES, load
     from onnxsmith.model.save import save, write_referring
     from onnxsmith.model.walk import initializer_tensors
@@ -197,7 +264,7 @@ def on_disk(source: Path | ir.Model) -> Iterator[tuple[Path, Path | None]]:
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         path = Path(folder) / "model.onnx"
         model = load(source)
-        weights = write_referring(model, path)
+        weights = write_referring(model, path) if refer else None
         if weights is None:
             large = sum(weight.nbytes for weight in initializer_tensors(model)) > _LARGE
             save(model, path, external_data=True if large else None)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
-
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import signature
 from onnxsmith.model.versions import newest
-from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.runtimes import _feeds
+from onnxsmith.problem import Problem
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, on_disk, onnx_source
+from onnxsmith.runtimes._process import ChildSession
+from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source, onnx_source
 
 _HOST = "onnxsmith.runtimes._onnxruntime_host"
 
@@ -27,6 +21,9 @@ class OnnxRuntime(Runtime):
     title = "ONNX Runtime"
     package = "onnxruntime"
     extra = "cpu"
+    providers = ("cpu", "cuda", "tensorrt")
+    levels = ("all", "extended", "basic", "disable")
+    takes_threads = True
 
     def missing(self) -> Problem | None:
         if find_spec("onnxruntime") is not None:
@@ -45,58 +42,17 @@ class OnnxRuntime(Runtime):
         return _Session(onnx_source(source), options or Options())
 
     def preparer(self, options: Options | None = None) -> Preparer:
-        return Isolated(_HOST, "onnxruntime", _request, options or Options())
+        return Isolated(_HOST, "onnxruntime", options or Options())
 
 
-class _Session(Session):
-    """After a crash the next run starts the child again: what one input does to a runtime says nothing of others."""
+class _Session(ChildSession):
+    host = _HOST
+    what = "onnxruntime"
 
-    def __init__(self, source: Path | ir.Model, options: Options) -> None:
-        self._options = options
-        self.signature = signature(load(source))
-        self._stack = contextlib.ExitStack()
-        self._crashed = False
-        with contextlib.ExitStack() as stack:
-            self._path, self._weights = stack.enter_context(on_disk(source))
-            stack.callback(lambda: self._child.close())
-            head = self._start()
-            self._stack = stack.pop_all()
-        self.provider = head["provider"]
-        self.nodes_by_provider: dict[str, int] = head["nodes"]
-
-    def _start(self) -> dict[str, Any]:
-        self._child = Child(_HOST, "main", what="onnxruntime")
-        head, _ = self._child.ask(
-            _request(self._path, self._weights, self._options), time_limit=self._options.time_limit
-        )
-        self._crashed = False
-        return head
-
-    def run(self, feeds: Feeds) -> Outputs:
-        _feeds.check(feeds, self.signature)
-        if self._crashed:
-            self._child.close()
-            self._start()
-        try:
-            _, outputs = self._child.ask({"do": "run"}, dict(feeds), time_limit=self._options.time_limit)
-        except OnnxsmithError as error:
-            self._crashed = error.problem.id == "runtime/died"
-            raise
-        return outputs
-
-    def close(self) -> None:
-        self._stack.close()
-
-
-def _request(path: Path, weights: Path | None, options: Options) -> dict[str, Any]:
-    return {
-        "do": "prepare",
-        "path": str(path.absolute()),
-        "weights": None if weights is None else str(weights),
-        "provider": options.provider,
-        "optimization": options.optimization,
-        "threads": options.threads,
-    }
+    @property
+    def nodes_by_provider(self) -> dict[str, int]:
+        """How many nodes each execution provider runs."""
+        return dict(self.head["nodes"])
 
 
 def available_providers() -> dict[str, Any]:

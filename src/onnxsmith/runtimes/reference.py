@@ -48,7 +48,7 @@ class Tracer(Isolated):
     """The evaluator in a process of its own, which can also tell what every tensor held."""
 
     def __init__(self, options: Options) -> None:
-        super().__init__(_HOST, "the reference evaluator", _request, options)
+        super().__init__(_HOST, "the reference evaluator", options)
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Every value of the main graph that could be computed, by name; see `traced`."""
@@ -74,11 +74,6 @@ class _Session(Session):
         except Exception as error:
             raise _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
-
-
-def _request(path: Path, options: Options) -> dict[str, Any]:
-    """What the child process is asked, to prepare the file."""
-    return {"do": "prepare", "path": str(path.absolute()), "provider": options.provider}
 
 
 def traced(path: Path, feeds: Feeds) -> Outputs:

@@ -1,0 +1,55 @@
+"""Arrays in an `.npz`, written one by one."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from onnxsmith.runtimes.base import Array
+
+ABOUT = "onnxsmith.json"
+"""The entry with the JSON text, an array of bytes."""
+
+
+class Writer:
+    """Writes a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
+
+    def add(self, key: str, array: Array) -> None:
+        """Adds an array; dtypes that numpy lacks as their bits."""
+        plain = array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin != 1 else array
+        with self._zip.open(f"{key}.npy", "w", force_zip64=True) as entry:
+            np.lib.format.write_array(entry, plain, allow_pickle=False)
+
+    def finish(self, about: str) -> None:
+        """Adds the text and ends the file."""
+        self.add(ABOUT, np.frombuffer(about.encode(), np.uint8))
+        self._zip.close()
+
+    def close(self) -> None:
+        """Ends the file wherever it is."""
+        self._zip.close()
+
+
+class Reader:
+    """An `.npz` in which nothing is pickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with zipfile.ZipFile(path) as held:
+            names = held.namelist()
+        self.keys = {name.removesuffix(".npy") for name in names} - {ABOUT}
+
+    def about(self) -> str:
+        """The JSON text."""
+        return bytes(self.array(ABOUT)).decode()
+
+    def array(self, key: str) -> Array:
+        """One array."""
+        with zipfile.ZipFile(self._path) as held, held.open(f"{key}.npy") as entry:
+            found: Array = np.lib.format.read_array(entry, allow_pickle=False)
+            return found

@@ -1,0 +1,95 @@
+"""Arrays in a `.safetensors`: eight bytes with the length of a JSON head, the head, the values one after the other.
+
+The head comes first and can be written last only, so that values wait in a file of their own; none is held in memory.
+Read by memory mapping. The format: https://github.com/huggingface/safetensors#format
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
+from onnxsmith.runtimes.base import Array
+
+_CODES = {
+    "float": "F32", "double": "F64", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL",
+    **{f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2",
+}  # fmt: skip
+_NAMES = {code: name for name, code in _CODES.items()}
+_LONGEST = 100_000_000
+"""Bytes of a head that the format allows."""
+
+
+class Writer:
+    """Writes a file, and until then another one beside it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._values = file.with_suffix(".values").open("w+b")
+        self._head: dict[str, Any] = {}
+
+    def add(self, key: str, array: Array) -> None:
+        """Adds an array; dtypes that the format lacks as their bits."""
+        name = name_of(array.dtype)
+        code = _CODES.get(name, f"U{array.dtype.itemsize * 8}")
+        begin = self._values.tell()
+        if array.size:
+            self._values.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        self._head[key] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, self._values.tell()]}
+
+    def finish(self, about: str) -> None:
+        """Puts head and values together."""
+        head = json.dumps({"__metadata__": {"onnxsmith": about}, **self._head}, ensure_ascii=False).encode()
+        head += b" " * (-len(head) % 8)
+        self._values.seek(0)
+        with self._file.open("wb") as made:
+            made.write(len(head).to_bytes(8, "little") + head)
+            shutil.copyfileobj(self._values, made, 2**20)
+
+    def close(self) -> None:
+        """Lets go of the values."""
+        self._values.close()
+
+
+class Reader:
+    """A file whose head was held to its size."""
+
+    def __init__(self, path: Path) -> None:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or length > min(size - 8, _LONGEST):
+                raise ValueError("the file ends before its head does")
+            head = json.loads(file.read(length))
+        self._path, self._start = path, 8 + length
+        self._about = head.pop("__metadata__", {})["onnxsmith"]
+        self._head = {key: self._checked(item, size - self._start) for key, item in head.items()}
+        self.keys = set(head)
+
+    def _checked(self, item: dict[str, Any], room: int) -> tuple[str, tuple[int, ...], int]:
+        dtype, shape = numpy_dtype(_NAMES[item["dtype"]]), tuple(item["shape"])
+        begin, end = item["data_offsets"]
+        whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
+        if not whole or end > room or end - begin != math.prod(shape) * dtype.itemsize:
+            raise ValueError("a tensor does not fit into the file, or into its place")
+        return _NAMES[item["dtype"]], shape, begin
+
+    def about(self) -> str:
+        """The JSON text."""
+        return str(self._about)
+
+    def array(self, key: str) -> Array:
+        """One array, mapped."""
+        name, shape, begin = self._head[key]
+        dtype = numpy_dtype(name)
+        if not math.prod(shape):
+            return np.empty(shape, dtype)
+        raw = np.memmap(self._path, np.uint8, "r", self._start + begin, (math.prod(shape) * dtype.itemsize,))
+        return raw.view(dtype).reshape(shape)

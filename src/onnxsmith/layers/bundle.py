@@ -1,0 +1,270 @@
+"""Values of a model on one input, in a file: inputs, outputs and tensors in between, by name, and what made them.
+
+A bundle is a `.safetensors` or an `.npz` that other programs read too. What they cannot hold otherwise stands in one
+JSON text, the key `onnxsmith` of the safetensors metadata, an array of its bytes called `onnxsmith.json` in the `.npz`:
+which entry is an input or an output, which arrays make a list, the ONNX dtype, the model's hash, runtime and seed.
+Dtypes that a format lacks are stored as their bits (bfloat16 as uint16 in an `.npz`), strings as JSON, complex numbers
+as pairs. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, cast
+
+import numpy as np
+
+from onnxsmith.layers import _npz, _safetensors
+from onnxsmith.model.places import near
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
+from onnxsmith.runtimes.base import Array, Value
+
+FORMAT = 1
+SUFFIXES = (".safetensors", ".npz")
+_BAD = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged file raises."""
+Role = Literal["input", "output"]
+
+
+@dataclass(frozen=True)
+class About:
+    """What made the values. `sha256` is the model file's, "" where it was no file; `versions` are of the packages."""
+
+    model: str
+    sha256: str
+    runtime: str
+    provider: str
+    seed: int
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value. `kind` is `tensor`, `list` (a sequence, or one array for each turn of a loop: `path` tells, it has the
+    bodies) or `absent`. `dtypes` and `keys` have one element for each array; `keys` are their names in the file."""
+
+    name: str
+    roles: tuple[Role, ...]
+    kind: Literal["tensor", "list", "absent"]
+    dtypes: tuple[str, ...]
+    keys: tuple[str, ...]
+    path: tuple[str, ...] = ()
+
+
+class Store(Protocol):
+    """Arrays by key in a file."""
+
+    def array(self, key: str) -> Array: ...
+
+
+class Bundle:
+    """An open bundle: `entries` by name, in the order of writing; values are read when they are asked for."""
+
+    def __init__(self, about: About, entries: Mapping[str, Entry], store: Store, where: str) -> None:
+        self.about, self.entries, self._store, self._where = about, entries, store, where
+
+    def named(self, role: Role) -> tuple[str, ...]:
+        """The names of the inputs, or of the outputs, in the model's order."""
+        return tuple(name for name, entry in self.entries.items() if role in entry.roles)
+
+    def value(self, name: str) -> Value:
+        """The value of that name: an array, a list of arrays, or None.
+
+        Raises:
+            OnnxsmithError: `bundle/unknown-name`; `bundle/unreadable` when its bytes do not make the array.
+        """
+        if name not in self.entries:
+            raise problem(
+                "bundle/unknown-name",
+                f"the bundle holds no {name!r}",
+                where=self._where,
+                fix=f"it holds: {', '.join(near(name, list(self.entries)) or list(self.entries)[:5])}",
+            )
+        entry = self.entries[name]
+        try:
+            found = [
+                _restored(self._store.array(key), dtype) for key, dtype in zip(entry.keys, entry.dtypes, strict=True)
+            ]
+        except Exception as error:
+            raise _unreadable(self._where, f"{name}: {type(error).__name__}: {error}") from error
+        if entry.kind == "list":
+            return found
+        return found[0] if entry.kind == "tensor" else None
+
+
+class Writer:
+    """Writes a bundle, one value after the other; a context manager. Nothing is at `path` before `finish`.
+
+    Raises:
+        OnnxsmithError: `save/no-folder`, `bundle/suffix`, or `save/failed` when the disk refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_target(path)
+        self._path = path
+        self._entries: dict[str, Entry] = {}
+        self._keys = {_npz.ABOUT, "__metadata__"}
+        self._stack = contextlib.ExitStack()
+        with _disk(path), contextlib.ExitStack() as stack:
+            folder = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
+            self._made = Path(stack.enter_context(folder)) / path.name
+            make = _npz.Writer if path.suffix == ".npz" else _safetensors.Writer
+            self._file: _npz.Writer | _safetensors.Writer = make(self._made)
+            stack.callback(self._file.close)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, name: str, value: Value, roles: tuple[Role, ...] = (), path: tuple[str, ...] = ()) -> None:
+        """Adds a value. Each name once."""
+        assert name not in self._entries, name
+        listed = isinstance(value, list)
+        arrays = value if isinstance(value, list) else [] if value is None else [value]
+        dtypes, keys = [], []
+        for index, array in enumerate(arrays):
+            dtype = "string" if array.dtype.kind in "OUS" else name_of(array.dtype)
+            key = self._free(f"{name}[{index}]" if listed else name)
+            with _disk(self._path):
+                self._file.add(key, _plain(array, dtype))
+            dtypes.append(dtype)
+            keys.append(key)
+        kind: Literal["tensor", "list", "absent"] = "list" if listed else "absent" if value is None else "tensor"
+        self._entries[name] = Entry(name, roles, kind, tuple(dtypes), tuple(keys), path)
+
+    def finish(self, about: About) -> None:
+        """Puts the file in its place."""
+        entries = [asdict(entry) for entry in self._entries.values()]
+        with _disk(self._path):
+            self._file.finish(json.dumps({"format": FORMAT, "about": asdict(about), "entries": entries}))
+            self._made.replace(self._path)
+
+    def _free(self, wish: str) -> str:
+        wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy takes the suffix for its own
+        key, number = wish, 1
+        while key in self._keys:
+            number += 1
+            key = f"{wish}#{number}"
+        self._keys.add(key)
+        return key
+
+
+def check_target(path: Path) -> None:
+    """Raises what can be known of a file to write before anything is computed.
+
+    Raises:
+        OnnxsmithError: `save/no-folder`, `bundle/suffix`.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise problem(
+            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+        )
+    if not is_bundle(path) or path.is_dir():
+        raise problem(
+            "bundle/suffix",
+            "values are written as .safetensors or .npz",
+            where=str(path),
+            fix=f"give a path as {path.stem}.safetensors",
+        )
+
+
+@contextlib.contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise problem(
+            "save/failed",
+            "the values could not be written",
+            where=str(path),
+            why=str(error),
+            fix="make room, or check the permissions of the folder; what was there before is unchanged",
+        ) from error
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether the name is that of one."""
+    return path.suffix in SUFFIXES
+
+
+def read(path: Path) -> Bundle:
+    """The bundle in a file.
+
+    Raises:
+        OnnxsmithError: `bundle/unreadable` when it is none, or is damaged.
+    """
+    try:
+        store = (_npz.Reader if path.suffix == ".npz" else _safetensors.Reader)(path)
+        text = json.loads(store.about())
+        if text["format"] != FORMAT:
+            raise ValueError(f"format {text['format']}, this version reads {FORMAT}")
+        about = About(**{name: text["about"][name] for name in About.__dataclass_fields__})
+        entries = {item["name"]: _entry(item, store.keys) for item in text["entries"]}
+        return Bundle(about, entries, store, str(path))
+    except (*_BAD, OSError) as error:
+        raise _unreadable(str(path), f"{type(error).__name__}: {error}") from error
+
+
+def _entry(item: dict[str, Any], known: set[str]) -> Entry:
+    entry = Entry(
+        str(item["name"]),
+        cast(tuple[Role, ...], tuple(item["roles"])),
+        item["kind"],
+        tuple(item["dtypes"]),
+        tuple(item["keys"]),
+        tuple(item["path"]),
+    )
+    number = {"tensor": 1, "absent": 0, "list": len(entry.keys)}[entry.kind]
+    if not len(entry.keys) == len(entry.dtypes) == number or not set(entry.keys) <= known:
+        raise ValueError(f"the arrays of {entry.name!r} are not there")
+    return entry
+
+
+def _plain(array: Array, dtype: str) -> Array:
+    """The array in a dtype that files hold."""
+    if dtype == "string":
+        texts = [
+            text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text) for text in array.ravel()
+        ]
+        return np.frombuffer(json.dumps({"shape": array.shape, "texts": texts}).encode(), np.uint8)
+    if dtype.startswith("complex"):
+        return np.stack([array.real, array.imag], axis=-1)
+    return np.asarray(array, order="C")
+
+
+def _restored(array: Array, dtype: str) -> Array:
+    if dtype == "string":
+        held = json.loads(array.tobytes().decode())
+        texts = np.empty(len(held["texts"]), object)
+        texts[:] = held["texts"]
+        return texts.reshape(held["shape"])
+    wanted = numpy_dtype(dtype)
+    if dtype.startswith("complex"):
+        return (array[..., 0] + 1j * array[..., 1]).astype(wanted)
+    if array.dtype == wanted:
+        return array
+    if array.dtype.kind not in "iu" or array.dtype.itemsize != wanted.itemsize:
+        raise ValueError(f"{array.dtype} where the bits of {dtype} should be")
+    return array.view(wanted)
+
+
+def _unreadable(where: str, why: str) -> OnnxsmithError:
+    return problem(
+        "bundle/unreadable",
+        "this is no bundle of values, or it is damaged",
+        where=where,
+        why=why,
+        fix="write one: `onnxsmith dump model.onnx -o values.safetensors`",
+    )

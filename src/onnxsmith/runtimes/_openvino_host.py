@@ -1,0 +1,134 @@
+"""Runs in the child process of `openvino.py`: the only module that imports openvino."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
+import numpy as np
+
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes._child import serve
+from onnxsmith.runtimes._dtypes import bits, numpy_dtype, packed_nbytes, unpacked
+from onnxsmith.runtimes.base import Array, Outputs, Value
+
+_DTYPES = {
+    "boolean": "bool", "f16": "float16", "f32": "float", "f64": "double", "bf16": "bfloat16",
+    **{f"{sign}{size}": f"{kind}{size}" for sign, kind in (("i", "int"), ("u", "uint")) for size in (8, 16, 32, 64)},
+    "i4": "int4", "u4": "uint4", "u2": "uint2", "f4e2m1": "float4e2m1",
+    "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "f8e8m0": "float8e8m0",
+}  # fmt: skip
+"""ONNX's names of OpenVINO's dtypes."""
+_AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
+"""Dtypes that numpy lacks: values go as bits."""
+_EXACT = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    "KV_CACHE_PRECISION": "f32",
+}
+"""The CPU plugin computes in bfloat16, and quantises activations and caches, where the machine is made for it."""
+
+
+class Host:
+    """Holds one compiled model."""
+
+    def __init__(self) -> None:
+        self._request: Any = None
+        self._inputs: dict[str, Any] = {}
+
+    def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
+        """Answers one request. Outputs are called by their index: OpenVINO gives a port any number of names."""
+        match request["do"]:
+            case "prepare":
+                return self._prepare(request), {}
+            case "run":
+                return {}, self._run(values)
+            case other:
+                raise ValueError(f"unknown request {other!r}")
+
+    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        import openvino as ov
+
+        core = ov.Core()
+        device = request["provider"].upper()
+        if not any(name.split(".")[0] == device for name in core.available_devices):
+            raise problem(
+                "runtime/provider-missing",
+                f"OpenVINO has no device {device} here",
+                why=f"it has {', '.join(core.available_devices)}",
+                fix="use --provider cpu",
+            )
+        wanted = dict(_EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
+        if request["threads"]:
+            wanted["INFERENCE_NUM_THREADS"] = str(request["threads"])
+        compiled = core.compile_model(core.read_model(request["path"]), device, wanted)
+        self._inputs = {name: port for port in compiled.inputs for name in port.get_names()}
+        self._outputs = list(compiled.outputs)
+        self._request = compiled.create_infer_request()
+        return {"provider": f"OpenVINO {device}", "inputs": sorted(self._inputs)}
+
+    def _run(self, values: dict[str, Value]) -> Outputs:
+        for name, value in values.items():
+            if name in self._inputs and isinstance(value, np.ndarray):
+                self._request.set_tensor(self._inputs[name], _tensor(value, self._inputs[name].get_element_type()))
+        self._request.infer()
+        return {str(index): _array(self._request.get_tensor(port)) for index, port in enumerate(self._outputs)}
+
+
+def _tensor(value: Array, kind: Any) -> Any:
+    import openvino as ov
+
+    array = np.ascontiguousarray(value).reshape(value.shape)
+    if bits(_DTYPES[kind.get_type_name()]) < 8:
+        raise problem(
+            "runtime/dtype-unsupported",
+            f"OpenVINO takes no {value.dtype} input from Python",
+            why="elements that share a byte",
+            fix="use --runtime onnxruntime or --runtime reference",
+        )
+    if kind.get_type_name() in _AS_BITS:
+        raw = array.view(f"u{array.dtype.itemsize}")
+        made = ov.Tensor(kind, ov.Shape(array.shape))
+        made.data.reshape(-1).view(np.uint8)[:] = raw.reshape(-1).view(np.uint8)
+        return made
+    return ov.Tensor(array, shared_memory=False)
+
+
+def _array(tensor: Any) -> Array:
+    """The values in the dtype that OpenVINO says; it hands out what numpy lacks as bits of another one."""
+    name = _DTYPES[tensor.get_element_type().get_type_name()]
+    shape = tuple(tensor.get_shape())
+    dtype, size = numpy_dtype(name), math.prod(shape)
+    if not size:
+        return np.empty(shape, dtype)
+    data = np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8)
+    if bits(name) < 8:
+        return unpacked(data[: packed_nbytes(name, shape)].tobytes(), name)[:size].reshape(shape)
+    return np.array(data.view(dtype)[:size].reshape(shape))
+
+
+def translate(error: Exception) -> OnnxsmithError:
+    """OpenVINO's message as a problem that says what to do."""
+    text = str(error)
+    missing = re.search(r"No conversion rule found for operations: (.+)", text)
+    if missing:
+        return problem(
+            "runtime/unknown-operator",
+            f"OpenVINO does not know the operator {missing[1].strip()}",
+            why="it has no conversion for it, or not for this version of it",
+            fix="replace the node, or use --runtime onnxruntime",
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Exception from")]
+    return problem(
+        "runtime/failed",
+        "OpenVINO refused or failed",
+        why=" ".join(lines)[:600] or type(error).__name__,
+        fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
+    )
+
+
+def main() -> None:
+    """The child's entry."""
+    serve(Host(), translate)
