@@ -120,10 +120,8 @@ def loops(b: Builder, size: int, at: float, plant: Plant) -> onnx.ModelProto:
     while len(b.nodes) < size - 2:
         here = not planted and len(b.nodes) >= size * at
         planted = planted or here
-        if len(b.nodes) % 2 or here:
-            x = _loop(b, x, width, plant if here else None)
-        else:
-            x = _choice(b, x, width)
+        looped = len(b.nodes) % 2 or here
+        x = _loop(b, x, width, plant if here else None) if looped else _choice(b, x, width)
         for _ in range(3):
             x = b.add("Tanh", b.add("Add", b.add("MatMul", x, b.weight(width, width)), b.weight(width)))
     return b.model({"x": ["batch", width]}, [b.add("Softmax", x)])
@@ -243,9 +241,9 @@ def lost_nan(op: str) -> Plant:
     """One element becomes NaN; onnxruntime's ReduceMax and ReduceMin lose it, the specification's do not."""
 
     def plant(b: Builder, x: str) -> str:
-        root = b.add("Sqrt", b.add("Sub", x, b.constant(0.1)))
-        highest = b.add(op, root, keepdims=1)
-        return b.add("Add", x, highest)
+        least = b.add("ReduceMin", x, keepdims=0)
+        root = b.add("Sqrt", b.add("Sub", b.add("Sub", x, least), b.constant(1e-9)))
+        return b.add("Add", x, b.add(op, root, keepdims=1))
 
     return plant
 

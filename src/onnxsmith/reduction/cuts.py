@@ -56,6 +56,7 @@ def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, li
     _remove(graph, ordered)
     if not graph.outputs:
         return None
+    _declare(graph, known)
     prune(copy)
     return fed(copy, feeds)
 
@@ -154,6 +155,15 @@ def _settle_outputs(graph: ir.Graph, read: list[ir.Value], kept: list[ir.Node]) 
         last = next((n for n in reversed(kept) if n.op_type != "Constant" or n.domain), None)
         if last is not None:
             graph.outputs.extend(value for value in last.outputs if value.name)
+
+
+def _declare(graph: ir.Graph, known: Known) -> None:
+    """Gives outputs a type and a shape, which the format asks for, where these are known."""
+    for value in graph.outputs:
+        kind = known.kind(value.name or "")
+        if value.type is None and kind is not None:
+            value.type = ir.TensorType(kind[0])
+            value.shape = None if kind[1] is None else ir.Shape(kind[1])
 
 
 def _remove(graph: ir.Graph | ir.Function, nodes: list[ir.Node]) -> None:

@@ -60,7 +60,7 @@ def _is_ours(path: Path) -> bool:
     return not entries or (readme.is_file() and readme.read_text(errors="replace").startswith(f"<!-- {_MARK}"))
 
 
-def write(target: Path, case: Case, oracle: Oracle, label: str) -> list[Path]:
+def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
     """Writes the folder aside, runs its program in a process of its own, and moves it into place.
 
     Raises:
@@ -69,7 +69,7 @@ def write(target: Path, case: Case, oracle: Oracle, label: str) -> list[Path]:
     try:
         aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
-            _fill(aside, case, oracle, label)
+            _fill(aside, case, oracle)
             _place(aside, target)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -78,7 +78,7 @@ def write(target: Path, case: Case, oracle: Oracle, label: str) -> list[Path]:
     return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
 
 
-def _fill(folder: Path, case: Case, oracle: Oracle, label: str) -> None:
+def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
     save(case.model, folder / "model.onnx")
     odd = arrays.write(case.feeds, folder / "inputs.npz")
     if odd:
@@ -92,10 +92,12 @@ def _fill(folder: Path, case: Case, oracle: Oracle, label: str) -> None:
     title = " ".join(failure.what.replace('"', "'").replace("\\", "/").split())[:_TITLE]
     program = "\n".join((f'"""{title}"""', "", *oracle.check.script(failure), ""))
     (folder / "repro.py").write_text(program, encoding="utf-8")
+    for file in oracle.check.files():
+        shutil.copy2(file, folder / file.name)
     code, said = _run(folder, oracle, failure)
     (folder / "output.txt").write_text(said, encoding="utf-8")
     (folder / "versions.txt").write_text(_versions(), encoding="utf-8")
-    (folder / "README.md").write_text(_readme(case, failure, label, code), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(case, failure, code), encoding="utf-8")
     folder.chmod(0o777 & ~_umask())
 
 
@@ -182,7 +184,7 @@ def _versions() -> str:
     return "\n".join([f"python {sys.version.split()[0]}", *found, f"onnxsmith {__version__}", ""])
 
 
-def _readme(case: Case, failure: Failure, label: str, code: int) -> str:
+def _readme(case: Case, failure: Failure, code: int) -> str:
     status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
     return f"""<!-- {_MARK} -->
 # A failing model of {case.nodes} node{"" if case.nodes == 1 else "s"}
@@ -190,5 +192,5 @@ def _readme(case: Case, failure: Failure, label: str, code: int) -> str:
 {failure.what}
 
 `python repro.py` in this folder shows it; it ended with {status}, and `output.txt` is what it said. It needs what
-`versions.txt` lists, at these versions as far as the failure depends on them. Inputs: {label}.
+`versions.txt` lists, at these versions as far as the failure depends on them.
 """

@@ -98,10 +98,10 @@ def _splice(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
     after: list[ir.Node] = []
     finals = _results(node, results, after, names, graph.opset_imports.get("", 1))
     graph.insert_before(node, after)
-    for value, new in zip(node.outputs, finals, strict=True):
-        if new is None:
+    for value, final in zip(node.outputs, finals, strict=True):
+        if final is None:
             return False
-        value.replace_all_uses_with(new, replace_graph_outputs=True)
+        value.replace_all_uses_with(final, replace_graph_outputs=True)
     captures.release(node)
     graph.remove(node, safe=True)
     return len(set(graph.outputs)) == len(graph.outputs)
@@ -121,8 +121,8 @@ def _given(node: ir.Node, body: ir.Graph, before: list[ir.Node], names: Names) -
         axes = node.attributes["scan_input_axes"].as_ints() if "scan_input_axes" in node.attributes else [0] * count
         found = list(node.inputs[:split])
         zero = _constant(np.array(0, np.int64), before, names)
-        for value, axis in zip(node.inputs[split:], axes, strict=True):
-            piece = ir.node("Gather", [value, zero], {"axis": axis})
+        for scanned, axis in zip(node.inputs[split:], axes, strict=True):
+            piece = ir.node("Gather", [scanned, zero], {"axis": axis})
             piece.outputs[0].name = names.free("slice")
             before.append(piece)
             found.append(piece.outputs[0])

@@ -10,6 +10,7 @@ from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
 
 Step = Callable[[Case, Known, Oracle], Case]
+Shrink = Callable[[Case, Oracle], Case]
 
 CUTS: tuple[tuple[str, Step], ...] = (
     ("nodes cut off at the end", halving.prefix),
@@ -30,7 +31,7 @@ OPENINGS: tuple[tuple[str, Step], ...] = (
 )
 """What lets more be cut: after one that changed something, the cuts begin again."""
 
-SHRINKS: tuple[tuple[str, Step], ...] = (
+SHRINKS: tuple[tuple[str, Shrink], ...] = (
     ("inputs made readable", plainer.readable),
     ("smaller dimensions", sizes.smaller),
     ("attributes left out", plainer.attributes),

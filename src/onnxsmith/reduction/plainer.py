@@ -11,13 +11,13 @@ from onnxsmith.reduction.arrays import is_plain
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.chunks import swept
 from onnxsmith.reduction.oracle import Oracle
-from onnxsmith.reduction.tensors import Known, tensor
+from onnxsmith.reduction.tensors import tensor
 
 _SMALL = 16
 """Elements up to which an input becomes a constant."""
 
 
-def constants(case: Case, known: Known, oracle: Oracle) -> Case:
+def constants(case: Case, oracle: Oracle) -> Case:
     """The case with its small inputs as initializers, those where it fails so."""
 
     def places(current: Case) -> list[int]:
@@ -50,14 +50,14 @@ def constant(case: Case, chosen: list[str]) -> Case | None:
     return fed(copy, case.feeds)
 
 
-def readable(case: Case, known: Known, oracle: Oracle) -> Case:
+def readable(case: Case, oracle: Oracle) -> Case:
     """The case with only such inputs as an `.npz` holds: others become initializers, where it fails so."""
     odd = [name for name, value in case.feeds.items() if not is_plain(value)]
     smaller = constant(case, odd) if odd else None
     return smaller if smaller is not None and oracle.fails(smaller) else case
 
 
-def attributes(case: Case, known: Known, oracle: Oracle) -> Case:
+def attributes(case: Case, oracle: Oracle) -> Case:
     """The case without attributes that may be left out, where it fails so."""
 
     def take(current: Case, chosen: list[int]) -> list[Case | None]:
@@ -80,7 +80,7 @@ def _optional(model: ir.Model) -> list[tuple[ir.Node, str]]:
     return found
 
 
-def descriptions(case: Case, known: Known, oracle: Oracle) -> Case:
+def descriptions(case: Case, oracle: Oracle) -> Case:
     """The case without declared shapes in the middle, descriptions and metadata, if it fails so."""
     copy = cloned(case.model)
     strip(copy)

@@ -33,29 +33,32 @@ class Process:
         while self._open():
             self._cut()
         for name, step in pipeline.SHRINKS:
-            self._step(name, step, keeps_values=False)
+            self._take(name, step(self.case, self.oracle), keeps_values=False)
         self._cut()
         return self.case
 
     def _cut(self) -> None:
-        while True:
+        while self.case.nodes > 1:
             before = self.case
             for name, step in pipeline.CUTS:
-                self._step(name, step, keeps_values=name in pipeline.EXACT)
+                self._take(name, step(self.case, self._values(), self.oracle), keeps_values=name in pipeline.EXACT)
             if self.case is before:
                 return
 
     def _open(self) -> bool:
         before = self.case
         for name, step in pipeline.OPENINGS:
-            self._step(name, step, keeps_values=False)
+            if self.case.nodes > 1:
+                self._take(name, step(self.case, self._values(), self.oracle), keeps_values=False)
         return self.case is not before
 
-    def _step(self, name: str, step: pipeline.Step, *, keeps_values: bool) -> None:
+    def _values(self) -> Known:
+        """What the tensors of the present case hold; recorded when it is asked for, because a failing model may take
+        its time."""
         if self._known is None:
             bench = self.oracle.bench
             self._known = record(self.case, bench, self.oracle.check.patience() or bench.time_limit)
-        self._take(name, step(self.case, self._known, self.oracle), keeps_values=keeps_values)
+        return self._known
 
     def _take(self, name: str, case: Case, *, keeps_values: bool) -> None:
         tried = sum(self.oracle.tries.values())

@@ -80,7 +80,7 @@ def reduce(
         files: list[Path] = []
         if target is not None:
             with stage("write"):
-                files = folders.write(target, case, oracle, label)
+                files = folders.write(target, case, oracle)
     part = Reduction(
         check=_text(check),
         failure=oracle.first.what if oracle.first is not None else "",

@@ -11,7 +11,7 @@ from onnxsmith.model import walk
 from onnxsmith.model.copying import cloned
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
-from onnxsmith.reduction.tensors import Known, tensor
+from onnxsmith.reduction.tensors import tensor
 from onnxsmith.runtimes.base import Array, Value
 
 _MOST_SIZES = 24
@@ -19,7 +19,7 @@ _MOST_TEXT = 64
 """Elements up to which integers are taken for sizes that a graph computes with."""
 
 
-def smaller(case: Case, known: Known, oracle: Oracle) -> Case:
+def smaller(case: Case, oracle: Oracle) -> Case:
     """The case with smaller dimensions: the batch first, then each size that stands in its inputs and weights, the
     largest first; to 1, to 2, else to half, again and again."""
     for target in (1, 2):

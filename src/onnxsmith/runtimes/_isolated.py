@@ -28,7 +28,9 @@ class Isolated(Preparer):
     def __init__(self, module: str, what: str, options: Options) -> None:
         self._module, self._what, self._options = module, what, options
         self._child: Child | None = None
+        self._spare: Child | None = None
         self._file = contextlib.ExitStack()
+        self._lost = False
         self.turn = 0
         """How often a model was prepared; a session belongs to one turn."""
 
@@ -45,8 +47,14 @@ class Isolated(Preparer):
     def start(self) -> None:
         """Starts the child where there is none, and waits until it has imported what it needs."""
         if self._child is None:
-            self._child = Child(self._module, "main", what=self._what)
+            replaced = self._spare is not None or self._lost
+            self._child, self._spare = self._spare or self._started(), None
+            if replaced:  # one that was lost is followed by more: the next imports while this one works
+                self._spare = self._started()
             self.ask({"do": "about"}, time_limit=_START_LIMIT)
+
+    def _started(self) -> Child:
+        return Child(self._module, "main", what=self._what)
 
     def ask(
         self, request: dict[str, Any], feeds: Feeds | None = None, *, time_limit: float | None = None
@@ -59,6 +67,7 @@ class Isolated(Preparer):
         except OnnxsmithError as error:
             if error.problem.id in _GONE:
                 self._drop()
+                self._lost = True
             raise
         except BaseException:
             self._drop()
@@ -77,6 +86,9 @@ class Isolated(Preparer):
 
     def close(self) -> None:
         self._drop()
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
         self._file.close()
 
 

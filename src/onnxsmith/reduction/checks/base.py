@@ -110,6 +110,10 @@ class Check(ABC):
         """The lines of a Python program that shows the failure in the folder where `model.onnx` and `inputs.npz` lie.
         Its exit status is not 0 where the model still fails."""
 
+    def files(self) -> tuple[Path, ...]:
+        """Files that the program needs beside the model."""
+        return ()
+
     def shows(self, failure: Failure, status: int, said: str) -> bool:
         """Whether that program, which ended so, has shown the failure and nothing else."""
         return status != 0

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from onnxsmith.problem import problem
@@ -77,18 +78,38 @@ class Command(Check):
             raise
         return process.returncode, said.decode(errors="replace")
 
+    def files(self) -> tuple[Path, ...]:
+        return tuple(Path(word) for word in self.words if _is_script(word))
+
     def script(self, failure: Failure) -> tuple[str, ...]:
-        words = ["python" if word == sys.executable else word for word in self.words]
-        filled = [word.replace("{model}", "model.onnx").replace("{inputs}", "inputs.npz") for word in words]
         wanted = "code != 0" if self.status is None else f"code == {self.status}"
         return (
             "import subprocess",
             "import sys",
             "",
-            f"code = subprocess.run({filled!r}, check=False).returncode",
+            f"command = [{', '.join(map(_quoted, self.words))}]",
+            "code = subprocess.run(command, check=False).returncode",
             'print("the exit status is", code)',
-            f"sys.exit({wanted})",
+            f"raise SystemExit({wanted})",
         )
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        """The same exit status as before, which the program prints."""
+        return status == 1 and f"the exit status is {next(iter(failure.marks))}\n" in said
+
+
+def _is_script(word: str) -> bool:
+    """Whether a word of the command names a program of the user's own, which the folder has to hold."""
+    return word.endswith((".py", ".sh")) and Path(word).is_file()
+
+
+def _quoted(word: str) -> str:
+    """A word as the program writes it: the files lie beside it."""
+    if word == sys.executable:
+        return "sys.executable"
+    if _is_script(word):
+        return repr(Path(word).name)
+    return repr(word.replace("{model}", "model.onnx").replace("{inputs}", "inputs.npz"))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

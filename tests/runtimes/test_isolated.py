@@ -1,0 +1,98 @@
+"""One process prepares one model after another, and is there again after a crash or a timeout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxsmith.model.text import from_text
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options
+from onnxsmith.runtimes.fake import Fake
+from onnxsmith.runtimes.reference import Reference
+from tests.conftest import Refused
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]> g '
+NEGATED = from_text(HEAD + "(float[2] x) => (float[2] y) { y = Neg(x) }")
+DOUBLED = from_text(HEAD + "(float[2] x) => (float[2] y) { y = Add(x, x) }")
+MODULO = from_text(HEAD + "(int64[1] x, int64[1] m) => (int64[1] y) { y = Mod(x, m) }")
+ENDLESS = from_text(
+    HEAD
+    + """(bool c, float[2] x) => (float[2] y) {
+    y = Loop(, c, x) <body = b (int64 i, bool more, float[2] s) => (bool again, float[2] n) {
+        again = Identity(more)
+        n = Tanh(s)
+    }>
+}"""
+)
+X = {"x": np.array([1, 2], np.float32)}
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "reference"])
+def test_one_model_after_another(name: str) -> None:
+    with runtimes.get(name).preparer() as preparer:
+        for model, factor in ((NEGATED, -1), (DOUBLED, 2), (NEGATED, -1)):
+            np.testing.assert_array_equal(preparer.prepare(model).run(X)["y"], factor * X["x"])
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "reference"])
+def test_a_model_that_never_ends_is_stopped(name: str, refused: Refused) -> None:
+    feeds: dict[str, Any] = {**X, "c": np.array(True)}
+    with runtimes.get(name).preparer(Options(time_limit=3)) as preparer:
+        with refused("runtime/timeout"):
+            preparer.prepare(ENDLESS).run(feeds)
+        np.testing.assert_array_equal(preparer.prepare(DOUBLED).run(X)["y"], 2 * X["x"])
+
+
+def test_a_crash_is_survived(refused: Refused) -> None:
+    fatal = {"x": np.array([-(2**63)]), "m": np.array([-1])}
+    with runtimes.get("onnxruntime").preparer() as preparer:
+        for _ in range(2):
+            session = preparer.prepare(MODULO)
+            with refused("runtime/died"):
+                session.run(fatal)
+            with refused("runtime/closed"):
+                session.run(fatal)
+        assert preparer.prepare(MODULO).run({"x": np.array([7]), "m": np.array([4])})["y"] == [3]
+
+
+def test_a_session_ends_with_the_next_model(refused: Refused) -> None:
+    with runtimes.get("onnxruntime").preparer() as preparer:
+        first = preparer.prepare(NEGATED)
+        preparer.prepare(DOUBLED)
+        with refused("runtime/closed"):
+            first.run(X)
+
+
+def test_a_refusal_harms_nobody(refused: Refused) -> None:
+    bad = from_text(HEAD + "(float[2] x) => (float[2] y) { y = Geluu(x) }")
+    with runtimes.get("onnxruntime").preparer() as preparer:
+        with refused("runtime/unknown-operator"):
+            preparer.prepare(bad)
+        assert preparer.prepare(NEGATED).run(X)["y"][0] == -1
+
+
+def test_a_runtime_without_a_process_prepares_one_by_one() -> None:
+    with Fake().preparer() as preparer:
+        assert preparer.prepare(NEGATED).run(X)["y"].shape == (2,)
+        assert preparer.prepare(DOUBLED).run(X)["y"].shape == (2,)
+
+
+def test_a_trace_passes_over_what_fails(tmp_path: Any) -> None:
+    from onnxsmith.model.save import save
+
+    model = from_text(
+        HEAD
+        + """(float[2] x) => (float[3] z) <float[3] w = {1, 2, 3}> {
+        a = Tanh(x)
+        bad = Add(a, w)
+        lost = Neg(bad)
+        z = Neg(w)
+    }"""
+    )
+    save(model, tmp_path / "m.onnx")
+    with Reference().preparer() as preparer:
+        found = preparer.trace(tmp_path / "m.onnx", X)
+    assert set(found) == {"a", "z"}
