@@ -264,7 +264,8 @@ def main() -> int:
     faults = sum(count for name, count in counts.items() if name.startswith("fault"))
     first = counts["fault: first"]
     print(
-        f"named first: {first} of {faults} ({first / max(faults, 1):.1%}); named without a fault: {counts['no fault: named']}"
+        f"named first: {first} of {faults} ({first / max(faults, 1):.1%}); "
+        f"named without a fault: {counts['no fault: named']}"
     )
     return 0 if first >= 0.98 * faults and not counts["no fault: named"] else 1
 
