@@ -25,7 +25,7 @@ from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import measures, widen
 from onnxsmith.runtimes.base import Feeds, Value
 
-_STEPS_ON = 4
+_STEPS_ON = 6
 """How many pairs further an error is followed with everything else as in the reference."""
 _MOST_DECIDED = 8
 """Suspects for which the reference is computed in float64."""
@@ -190,10 +190,9 @@ class Divergence:
     def _judge(self, found: Found) -> None:
         """Says of each look what it is. The first suspect in order whose error goes on to an output is a culprit; what
         comes after is judged without it, for behind it nothing agrees any more."""
-        plainly = {look.pair.candidate for look in found.looks if look.inherited.reason}
         suspects = [look for look in found.looks if look.own is not None and look.own.reason]
         for _ in range(_MOST_DECIDED):
-            suspects = self._going_on(suspects, plainly, found)
+            suspects = self._going_on(suspects, found)
             if not suspects:
                 break
             first, *suspects = suspects
@@ -209,12 +208,11 @@ class Divergence:
             if not look.verdict:
                 look.verdict = "inherited" if look.inherited.reason else "equal"
 
-    def _going_on(self, suspects: list[Look], plainly: set[str], found: Found) -> list[Look]:
+    def _going_on(self, suspects: list[Look], found: Found) -> list[Look]:
         """The suspects whose error goes on to an output; the others are computed otherwise and right in the end."""
         if not suspects:
             return []
-        followed, right = self._followed({look.pair.candidate for look in suspects})
-        wrong = followed | (plainly - right)
+        wrong = self._cuts - self._right_after({look.pair.candidate for look in suspects})
         kept = []
         for look in suspects:
             if self._reaches_output(look.pair.candidate, wrong):
@@ -224,9 +222,9 @@ class Divergence:
                 found.otherwise.append(look)
         return kept
 
-    def _followed(self, wrong: set[str]) -> tuple[set[str], set[str]]:
-        """`wrong` and what comes out wrong after it while everything else is as in the reference; and what comes out
-        right."""
+    def _right_after(self, wrong: set[str]) -> set[str]:
+        """What comes out right again behind `wrong`, while everything that is not reached is as in the reference. An
+        error that is followed for `_STEPS_ON` pairs without an end is taken to go on."""
         loose, right = set(wrong), set[str]()
         for _ in range(_STEPS_ON):
             cuts = self._cuts - loose
@@ -248,7 +246,7 @@ class Divergence:
             if not new:
                 break
             loose |= new
-        return loose, right
+        return right
 
     def _after(self, names: Collection[str]) -> list[str]:
         """The nearest pairs after `names`, in order."""
