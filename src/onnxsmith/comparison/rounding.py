@@ -50,6 +50,12 @@ MOVING = {
     "Transpose", "Unsqueeze",
 }  # fmt: skip
 """Operators that hand on what they read, elsewhere."""
+_EXACT = MOVING | {
+    "Abs", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less",
+    "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "ReduceMax", "ReduceMin", "Relu", "Round",
+    "ScatterElements", "ScatterND", "Sign", "TopK", "Trilu", "Where", "Xor",
+}  # fmt: skip
+"""Operators that choose, move or round rightly: of equal inputs every kernel makes equal bits."""
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
 """Half a step of an 8-bit quantiser relative to its range: a value at the edge of two steps may go either way."""
@@ -112,11 +118,12 @@ def roundings(
     found: dict[str, Rounding] = {}
     for node in model.graph:
         before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
-        result = _through(node, before, model)
+        is_exact = bool(cuts) and node.op_type in _EXACT and all(one.terms == 0 for one in before)
+        result = _INPUT if is_exact else _through(node, before, model)
         for output in node.outputs:
             known[output] = result
             if names is not None and output.name in names:
-                found[output.name or ""] = _stored(result, output)
+                found[output.name or ""] = result if is_exact else _stored(result, output)
     if names is not None:
         return found
     return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}

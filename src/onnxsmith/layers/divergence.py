@@ -27,6 +27,8 @@ from onnxsmith.runtimes.base import Feeds, Value
 
 _STEPS_ON = 6
 """How many pairs further an error is followed with everything else as in the reference."""
+_COARSE = 2.0**-8
+"""Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
 _MOST_DECIDED = 8
 """Suspects for which the reference is computed in float64."""
 
@@ -90,6 +92,8 @@ class Divergence:
         self._by_candidate = {pair.candidate: pair for pair in self._pairs}
         self._cuts = {pair.candidate for pair in self._pairs}
         self._runs = 0
+        self._converted: set[str] = set()
+        """Tensors of the candidate whose floats have another width than the reference's."""
         self._kept: Values = {}
         """The reference's tensors, where all that is looked at fits in one chunk."""
 
@@ -133,6 +137,9 @@ class Divergence:
         if candidate.can_force and not any(_mismatch(ours[p.reference], plain[p.candidate]) for p in chunk):
             handed = {name: ours[self._by_candidate[name].reference] for name in given}
             forced = self._candidate(handed, names)
+        for pair in chunk:
+            if getattr(ours[pair.reference], "dtype", None) != getattr(plain[pair.candidate], "dtype", None):
+                self._converted.add(pair.candidate)
         own = self._roundings(names, self._cuts)
         inherited = self._roundings(names, frozenset())
         return [
@@ -180,7 +187,13 @@ class Divergence:
         for pair in pairs:
             both = [known[name] for known, name in ((ours, pair.reference), (theirs, pair.candidate)) if name in known]
             found[pair.candidate] = max(both, key=lambda one: one.tolerance) if both else self._guess(pair, cuts)
+            if found[pair.candidate].tolerance == 0 and self._is_converted(pair.candidate):
+                found[pair.candidate] = replace(found[pair.candidate], terms=1, depth=1, unit=_COARSE)
         return found
+
+    def _is_converted(self, name: str) -> bool:
+        """Whether something that the steps before a tensor are given has been rounded for them."""
+        return not self._converted.isdisjoint(self._sides[1].outline.segment(name, self._cuts)[1])
 
     def _guess(self, pair: Pair, cuts: Collection[str]) -> Rounding:
         """Where neither side is a graph of ONNX: each step sums as many terms as one of unknown length."""
