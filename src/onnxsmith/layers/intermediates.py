@@ -196,6 +196,6 @@ def _size(dim: str | None, bound: Mapping[str, int]) -> int | None:
 
 
 def _stored(dtype: str, shape: Sequence[int]) -> int:
-    """Bytes of an array; what strings take is a guess."""
-    known = ir.DataType[dtype.upper()]
+    """Bytes of an array; what strings take is a guess, and an unknown dtype is taken to be a wide one."""
+    known = ir.DataType.DOUBLE if dtype == "undefined" else ir.DataType[dtype.upper()]
     return math.prod(shape) * (_TEXT if known == ir.DataType.STRING else known.numpy().itemsize)
