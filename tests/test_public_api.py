@@ -24,6 +24,7 @@ NAMES = [
     "compare",
     "diagnose",
     "doctor",
+    "dump",
     "explain",
     "export",
     "inspect",
@@ -48,6 +49,12 @@ SIGNATURES = {
         "inputs: 'Sequence[str]' = (), dynamic: 'Dynamic' = None, opset: 'int | None' = None) -> 'Result'"
     ),
     "doctor": "() -> 'Report'",
+    "dump": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, tensors: 'Sequence[str]' = (), "
+        "inputs: 'Mapping[str, Any] | Sequence[str]' = (), runtime: 'str | None' = None, "
+        "sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0, statistics: 'bool' = True, "
+        "budget: 'int' = 1073741824) -> 'Result'"
+    ),
     "explain": "(id: 'str') -> 'Report'",
     "export": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onnxsmith.inspection.doctor import doctor
     from onnxsmith.inspection.explain import explain
     from onnxsmith.inspection.inspect import inspect
+    from onnxsmith.layers.dump import dump
     from onnxsmith.model.load import load
     from onnxsmith.model.save import save
     from onnxsmith.problem import OnnxsmithError, Problem
@@ -40,6 +41,7 @@ __all__ = [
     "compare",
     "diagnose",
     "doctor",
+    "dump",
     "explain",
     "export",
     "inspect",
@@ -62,6 +64,7 @@ _HOME = {
     "compare": "exporter.compare",
     "diagnose": "exporter.diagnose",
     "doctor": "inspection.doctor",
+    "dump": "layers.dump",
     "explain": "inspection.explain",
     "export": "exporter.export",
     "inspect": "inspection.inspect",

@@ -14,10 +14,10 @@ import json
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, cast
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -52,7 +52,6 @@ class Entry:
     bodies) or `absent`. `dtypes` and `keys` have one element for each array; `keys` are their names in the file."""
 
     name: str
-    roles: tuple[Role, ...]
     kind: Literal["tensor", "list", "absent"]
     dtypes: tuple[str, ...]
     keys: tuple[str, ...]
@@ -68,12 +67,19 @@ class Store(Protocol):
 class Bundle:
     """An open bundle: `entries` by name, in the order of writing; values are read when they are asked for."""
 
-    def __init__(self, about: About, entries: Mapping[str, Entry], store: Store, where: str) -> None:
-        self.about, self.entries, self._store, self._where = about, entries, store, where
+    def __init__(
+        self,
+        about: About,
+        entries: Mapping[str, Entry],
+        ports: Mapping[Role, tuple[str, ...]],
+        store: Store,
+        where: str,
+    ) -> None:
+        self.about, self.entries, self._ports, self._store, self._where = about, entries, ports, store, where
 
     def named(self, role: Role) -> tuple[str, ...]:
-        """The names of the inputs, or of the outputs, in the model's order."""
-        return tuple(name for name, entry in self.entries.items() if role in entry.roles)
+        """The names of the inputs, or of the outputs, in the model's order. All of them are among the entries."""
+        return self._ports[role]
 
     def value(self, name: str) -> Value:
         """The value of that name: an array, a list of arrays, or None.
@@ -127,7 +133,7 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def add(self, name: str, value: Value, roles: tuple[Role, ...] = (), path: tuple[str, ...] = ()) -> None:
+    def add(self, name: str, value: Value, path: tuple[str, ...] = ()) -> None:
         """Adds a value. Each name once."""
         assert name not in self._entries, name
         listed = isinstance(value, list)
@@ -141,13 +147,16 @@ class Writer:
             dtypes.append(dtype)
             keys.append(key)
         kind: Literal["tensor", "list", "absent"] = "list" if listed else "absent" if value is None else "tensor"
-        self._entries[name] = Entry(name, roles, kind, tuple(dtypes), tuple(keys), path)
+        self._entries[name] = Entry(name, kind, tuple(dtypes), tuple(keys), path)
 
-    def finish(self, about: About) -> None:
-        """Puts the file in its place."""
+    def finish(self, about: About, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Puts the file in its place. `inputs` and `outputs` name those among the values, in the model's order."""
+        ports = {"input": list(inputs), "output": list(outputs)}
+        assert all(name in self._entries for names in ports.values() for name in names)
         entries = [asdict(entry) for entry in self._entries.values()]
         with _disk(self._path):
-            self._file.finish(json.dumps({"format": FORMAT, "about": asdict(about), "entries": entries}))
+            text = {"format": FORMAT, "about": asdict(about), "ports": ports, "entries": entries}
+            self._file.finish(json.dumps(text))
             self._made.replace(self._path)
 
     def _free(self, wish: str) -> str:
@@ -212,7 +221,10 @@ def read(path: Path) -> Bundle:
             raise ValueError(f"format {text['format']}, this version reads {FORMAT}")
         about = About(**{name: text["about"][name] for name in About.__dataclass_fields__})
         entries = {item["name"]: _entry(item, store.keys) for item in text["entries"]}
-        return Bundle(about, entries, store, str(path))
+        inputs, outputs = (tuple(text["ports"][role]) for role in ("input", "output"))
+        if not {*inputs, *outputs} <= entries.keys():
+            raise ValueError("an input or an output is not there")
+        return Bundle(about, entries, {"input": inputs, "output": outputs}, store, str(path))
     except (*_BAD, OSError) as error:
         raise _unreadable(str(path), f"{type(error).__name__}: {error}") from error
 
@@ -220,7 +232,6 @@ def read(path: Path) -> Bundle:
 def _entry(item: dict[str, Any], known: set[str]) -> Entry:
     entry = Entry(
         str(item["name"]),
-        cast(tuple[Role, ...], tuple(item["roles"])),
         item["kind"],
         tuple(item["dtypes"]),
         tuple(item["keys"]),

@@ -51,9 +51,10 @@ class Intermediates:
     """Values by name; an iterable that can be used once.
 
     `taps` says of each tensor what it is, in the order of the graph. `refused` are those that cannot be given, with the
-    reason. `outputs` are those of the run in which nothing was exposed. Known at the end only: `moved`, the outputs
-    that are others once tensors are exposed, held to those at a tolerance of 0; `runs`, in how many runs the values
-    were made; `alone`, tensors that are larger than the budget, and were given one by one; the rest of `refused`.
+    reason. `outputs` are those of the run in which nothing was exposed, by `provider`. Known at the end only: `moved`,
+    the outputs that are others once tensors are exposed, held to those at a tolerance of 0; `runs`, in how many runs
+    the values were made; `alone`, tensors that are larger than the budget, and were given one by one; the rest of
+    `refused`.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Intermediates:
         names: Which,
         feeds: Feeds,
         budget: int,
+        exposing: Exposing | None = None,
     ) -> None:
         self._runtime, self._options, self._feeds, self._budget = runtime, options, feeds, budget
-        self._exposing = Exposing(load(source))
+        self._exposing = exposing or Exposing(load(source))
         asked = self._exposing.choose(names)
         self.refused = self._exposing.refusals(asked)
         self.taps = {name: self._exposing.taps[name] for name in asked if name not in self.refused}
@@ -77,6 +79,7 @@ class Intermediates:
         self._failures = 0
         with runtime.prepare(source, options) as session:
             self.outputs: Outputs = session.run(feeds)
+            self.provider = session.provider
 
     def __iter__(self) -> Iterator[tuple[str, Value]]:
         known = [name for name, tap in self.taps.items() if tap.given != "output"]
@@ -193,6 +196,6 @@ def _size(dim: str | None, bound: Mapping[str, int]) -> int | None:
 
 
 def _stored(dtype: str, shape: Sequence[int]) -> int:
-    """Bytes of an array; what strings take is a guess."""
-    known = ir.DataType[dtype.upper()]
+    """Bytes of an array; what strings take is a guess, and an unknown dtype is taken to be a wide one."""
+    known = ir.DataType.DOUBLE if dtype == "undefined" else ir.DataType[dtype.upper()]
     return math.prod(shape) * (_TEXT if known == ir.DataType.STRING else known.numpy().itemsize)

@@ -66,11 +66,11 @@ def plan(
     `open_dims` alone are the same in every turn of a loop."""
     kind, dtype = kind_of(known.type), known.dtype
     if sizes and (kind != "tensor" or not opset):
-        return f"the size of a {kind} is not asked for"
+        return f"no size can be asked for ({kind})"
     if not place.bodies:
         return Carriage(ir.DataType.INT64 if sizes else dtype, sizes=sizes)
     if kind != "tensor":
-        return f"a {kind} in a branch or body: lists hold tensors only"
+        return f"it is no tensor ({kind}), and what comes out of a branch or body is a list of tensors"
     if dtype is None:
         return "its dtype is not known, which a list has to name"
     refusal = _refusal(place.bodies, opset, _is_steady(known.shape, open_dims))

@@ -1,0 +1,50 @@
+"""`onnxsmith dump model.onnx -o values.safetensors`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Dump(Command):
+    """Write the values of a model's tensors, on one input.
+
+    Without --output their statistics are shown and nothing is written.
+    """
+
+    name = "dump"
+
+    model: str = argument("the .onnx file, or m.onnx@reference for that runtime", metavar="MODEL")
+    output: str | None = option("file to write: .safetensors or .npz", short="-o", metavar="FILE")
+    tensor: tuple[str, ...] = option(
+        "a tensor, or a pattern as '*attention*'; several times; all when there is none", default=(), metavar="NAME"
+    )
+    input: tuple[str, ...] = option(
+        "x=photo.png, inputs.npz; several times; the others are generated", default=(), metavar="SPEC"
+    )
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension: batch=4; several times", default=(), metavar="NAME=SIZE"
+    )
+    statistics: bool = flag("show the statistics of what is written, too")
+    runtime: str | None = option("onnxruntime, openvino or reference", metavar="NAME")
+    seed: int = option("seed of the generated inputs", default=0)
+    memory: int = option("megabytes of values that are held at once", default=1024, metavar="MB")
+
+    def run(self) -> Report:
+        from onnxsmith.feeds import given
+        from onnxsmith.layers.dump import dump
+
+        return dump(
+            self.model,
+            self.output,
+            tensors=self.tensor,
+            inputs=self.input,
+            runtime=self.runtime,
+            sizes=given.sizes(self.dim),
+            seed=self.seed,
+            statistics=self.statistics,
+            budget=self.memory * 10**6,
+        ).report

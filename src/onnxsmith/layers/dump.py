@@ -1,0 +1,223 @@
+"""`dump`: the values of any tensors of a model on one input, in a file and as statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith._version import __version__
+from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.feeds import given
+from onnxsmith.feeds.generate import Generator
+from onnxsmith.feeds.sizes import bases
+from onnxsmith.inspection.statistics import statistics as statistics_of
+from onnxsmith.layers import bundle
+from onnxsmith.layers.bundle import About, Role, Writer
+from onnxsmith.layers.intermediates import BUDGET, Intermediates
+from onnxsmith.metrics.base import is_numeric, widen
+from onnxsmith.model import shapes
+from onnxsmith.model.exposing import Exposing
+from onnxsmith.model.load import Source, load
+from onnxsmith.model.places import Place, find, unknown
+from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.parts.values import ValueRow, Values
+from onnxsmith.report.parts.written import written
+from onnxsmith.result import Result
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes._dtypes import name_of
+from onnxsmith.runtimes.base import Value
+
+_BINS = 16
+_PACKAGES = ("onnx", "onnxruntime", "openvino", "numpy")
+
+
+def dump(
+    source: Source,
+    output: str | Path | None = None,
+    *,
+    tensors: Sequence[str] = (),
+    inputs: Mapping[str, Any] | Sequence[str] = (),
+    runtime: str | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    statistics: bool = True,
+    budget: int = BUDGET,
+) -> Result:
+    """Runs a model and gives the values of its tensors: to a file (`layers/bundle.py`), and what they look like.
+
+    `tensors` are names and patterns (`*attention*`), all computed tensors when there are none; inputs and outputs are
+    always there. Inputs that are not given are generated from `seed`, symbolic dimensions at `sizes` or at 1. `budget`
+    is how many bytes of values are held at once. A path may end in `@runtime`.
+
+    Raises:
+        OnnxsmithError: `model/unknown-tensor` for a name or pattern that nothing matches; `bundle/suffix` and `save/…`
+            for the file; what `run` raises.
+    """
+    target = None if output is None else Path(output)
+    if target is not None:
+        bundle.check_target(target)
+    source, runtime = _split(source, runtime)
+    name = runtime or runtimes.default()
+    with Clock() as clock:
+        with stage("load"):
+            model = load(source)
+            interface = signature(model)
+            values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
+            feeds = _feeds(model, interface, values, sizes or {}, seed)
+        on_disk = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else None
+        with stage("run"):
+            exposing = Exposing(model)
+            names = _chosen(list(exposing.places.values()), tensors, interface)
+            run = Intermediates(on_disk or model, runtimes.get(name), None, names, feeds, budget, exposing)
+            with Writer(target) if target is not None else contextlib.nullcontext() as writer:
+                rows = tuple(_rows(run, interface, writer, statistics or target is None))
+                label = str(source) if isinstance(source, str | Path) else "the given model"
+                if writer is not None:
+                    about = _about(label, on_disk, name, run.provider, seed)
+                    writer.finish(about, *(_names(ports, rows) for ports in (interface.inputs, interface.outputs)))
+    part = Values(
+        model=label,
+        runtime=name,
+        provider=run.provider,
+        runs=run.runs,
+        rows=rows,
+        refused=dict(run.refused),
+        moved={output: found.reason for output, found in run.moved.items()},
+    )
+    parts = (part, *([written([target])] if target is not None else []), Timing(dict(clock.seconds)))
+    notes = tuple([run.trouble] if run.trouble else [])
+    notes += tuple(f"{one} is larger than the budget of memory, and was held all the same" for one in run.alone)
+    return Result(Report("dump", Verdict.DONE, parts, notes=notes), path=target)
+
+
+def _split(source: Source, runtime: str | None) -> tuple[Source, str | None]:
+    """`m.onnx@reference` as a path and a runtime."""
+    if isinstance(source, str) and not Path(source).exists():
+        path, at, asked = source.rpartition("@")
+        if at:
+            return path, asked
+    return source, runtime
+
+
+def _feeds(
+    model: ir.Model,
+    interface: Signature,
+    inputs: Mapping[str, Any] | Sequence[str],
+    sizes: Mapping[str, int],
+    seed: int,
+) -> dict[str, Any]:
+    values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
+    if all(port.name in values for port in interface.required()):
+        return values
+    known = {**next(bases(interface, dict.fromkeys(interface.symbols(), 1))), **_sizes(interface, values), **sizes}
+    inferred, _ = shapes.inferred(model)
+    return {**Generator.for_model(inferred).feed(known, seed=seed).values, **values}
+
+
+def _sizes(interface: Signature, values: Mapping[str, Any]) -> dict[str, int]:
+    """What the given inputs say of symbolic dimensions, so that generated ones go with them."""
+    return {
+        dim: size
+        for port in interface.inputs
+        if isinstance(array := values.get(port.name), np.ndarray)
+        for dim, size in zip(port.shape or (), array.shape, strict=False)
+        if isinstance(dim, str)
+    }
+
+
+def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature) -> list[str]:
+    """Full names: the inputs, what was asked for, the outputs."""
+    ports = [port.name for port in interface.inputs], [port.name for port in interface.outputs]
+    middle = [place for text in asked for place in _matching(known, text)]
+    if not asked:
+        middle = [place for place in known if place.kind == "node"]
+    ends = [[place.name for place in find(known, names)] for names in ports]
+    return list(dict.fromkeys([*ends[0], *(place.name for place in middle), *ends[1]]))
+
+
+def _matching(known: Collection[Place], text: str) -> list[Place]:
+    """The tensors of that name, or that a pattern matches."""
+    exact = [place for place in known if text in (place.name, place.value.name)]
+    found = exact or [place for place in known if fnmatch.fnmatchcase(place.name, text)]
+    if not found:
+        raise unknown(text, known)
+    return found
+
+
+def _rows(run: Intermediates, interface: Signature, writer: Writer | None, counted: bool) -> Iterator[ValueRow]:
+    ports: dict[str, tuple[Role, ...]] = {port.name: ("input",) for port in interface.inputs}
+    for port in interface.outputs:
+        ports[port.name] = (*ports.get(port.name, ()), "output")
+    for name, value in run:
+        tap = run.taps[name]
+        roles = () if tap.path else ports.get(name, ())
+        if writer is not None:
+            writer.add(name, value, tap.path)
+        yield _row(name, value, roles, tap.path, tap.operator, tap.dtype, counted)
+
+
+def _names(ports: Sequence[Port], rows: Sequence[ValueRow]) -> list[str]:
+    """Those of which there is a value, each once."""
+    there = {row.name for row in rows}
+    return [name for name in dict.fromkeys(port.name for port in ports) if name in there]
+
+
+def _row(
+    name: str,
+    value: Value,
+    roles: tuple[Role, ...],
+    path: tuple[str, ...],
+    operator: str,
+    dtype: str,
+    counted: bool,
+) -> ValueRow:
+    listed = isinstance(value, list)
+    arrays = value if isinstance(value, list) else [] if value is None else [value]
+    kind = "list" if listed else "absent" if value is None else "tensor"
+    found = [np.asarray(array) for array in arrays]
+    if found:
+        dtype = "string" if found[0].dtype.kind in "OUS" else name_of(found[0].dtype)
+    row = ValueRow(name, roles, path, operator, dtype, kind, tuple(array.shape for array in found))
+    if not counted or not found or not is_numeric(found[0]):
+        return row
+    flat = found[0].reshape(-1) if len(found) == 1 else np.concatenate([array.reshape(-1) for array in found])
+    seen = statistics_of(ir.Tensor(flat))
+    return ValueRow(**{**vars(row), "statistics": seen, "histogram": _histogram(flat)})
+
+
+def _histogram(flat: Any) -> tuple[int, ...]:
+    """How many finite elements lie in each bin from the smallest to the largest; of complex ones the magnitudes."""
+    wide = np.abs(flat).astype(np.float64) if flat.dtype.kind == "c" else widen(flat)
+    if is_float(flat):
+        wide = wide[np.isfinite(wide)]
+    if not wide.size:
+        return ()
+    scale = max(1.0, float(np.max(np.abs(wide))))  # the range of two large numbers may be none
+    low, high = float(wide.min()) / scale, float(wide.max()) / scale
+    if not high - low > 0 or high - low < 1e-300:
+        return (int(wide.size),)
+    counts, _ = np.histogram(wide / scale, bins=_BINS, range=(low, high))
+    return tuple(int(count) for count in counts)
+
+
+def _about(label: str, path: Path | None, runtime: str, provider: str, seed: int) -> About:
+    digest = ""
+    if path is not None:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    versions = {"onnxsmith": __version__}
+    for package in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return About(label, digest, runtime, provider, seed, versions)

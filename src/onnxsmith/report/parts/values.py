@@ -1,0 +1,99 @@
+"""What a model computes on the way, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.parts._text import amount, dims, number
+from onnxsmith.report.parts.tensor_table import Statistics
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """One tensor. `roles` are `input` and `output`, none for one in between; `path` are the bodies that it lies in.
+
+    `shapes` has one shape for each array: a sequence, or a tensor in a loop, has several, or none. `histogram` counts
+    the finite elements between `statistics.min` and `max` in bins of one width; it is empty, and `statistics` is None,
+    where nothing was counted: strings, or statistics that were not asked for.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    path: tuple[str, ...]
+    operator: str
+    dtype: str
+    kind: str
+    shapes: tuple[tuple[int, ...], ...]
+    statistics: Statistics | None = None
+    histogram: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Values(Part):
+    """The values of one input. `refused` are tensors that could not be had, with the reason; `moved` the outputs that
+    are others while tensors are taken out, since the runtime fuses less then."""
+
+    title = "Values"
+
+    model: str
+    runtime: str
+    provider: str
+    runs: int
+    rows: tuple[ValueRow, ...]
+    refused: dict[str, str]
+    moved: dict[str, str]
+
+    def blocks(self) -> Iterator[Block]:
+        yield facts(
+            [
+                ("model", self.model),
+                ("runtime", f"{self.runtime}, {self.provider}"),
+                ("tensors", f"{len(self.rows):,} from {amount(self.runs, 'run')} with tensors taken out"),
+            ]
+        )
+        if any(row.statistics for row in self.rows):
+            yield Table(
+                ("tensor", "dtype and shape", "min", "mean", "max", "std", "odd", "histogram"),
+                tuple((*_named(row), *_counted(row)) for row in self.rows),
+                right=(2, 3, 4, 5),
+            )
+        else:
+            rows = tuple((*_named(row), " ".join(row.roles) or row.operator) for row in self.rows)
+            yield Table(("tensor", "dtype and shape", "is"), rows)
+        for name, why in self.moved.items():
+            yield Text(f"output {name} is another while tensors are taken out: {why}", Tone.WARN)
+        if self.refused:
+            yield Table(("not taken out", "why"), tuple(self.refused.items()))
+
+
+def _named(row: ValueRow) -> tuple[str, str]:
+    return row.name, f"{row.dtype}{_shape(row)}" if row.shapes else f"{row.dtype}, {_none(row)}"
+
+
+def _none(row: ValueRow) -> str:
+    return "never computed" if row.path else "absent" if row.kind == "absent" else "an empty sequence"
+
+
+def _shape(row: ValueRow) -> str:
+    first, *others = row.shapes
+    if row.kind != "list":
+        return dims(first)
+    same = dims(first) if all(shape == first for shape in others) else "[…]"
+    return f"{same}, {len(row.shapes)} times"
+
+
+def _counted(row: ValueRow) -> tuple[str, ...]:
+    found = row.statistics
+    if found is None:
+        return ("",) * 6
+    return (number(found.min), number(found.mean), number(found.max), number(found.std), found.oddities(), bars(row))
+
+
+def bars(row: ValueRow) -> str:
+    """The histogram as text, the highest bin as a full block and an empty one as a blank."""
+    most = max(row.histogram, default=0)
+    return "".join(_BARS[-(-count * len(_BARS) // most) - 1] if count else " " for count in row.histogram)
