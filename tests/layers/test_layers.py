@@ -168,6 +168,35 @@ def test_the_candidate_may_be_the_torch_side(plain: Path) -> None:
     assert found.layer(found.culprits[0]).module == "blocks.1.back"
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_program_of_torch_export_is_a_side(saved: bool, plain: Path, tmp_path: Path) -> None:
+    module, args = build()
+    with quiet():
+        program = torch.export.export(module, args, dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+        torch.export.save(program, tmp_path / "net.pt2")
+    model = ir.load(plain)
+    culprit = approximated(model)
+    reference = tmp_path / "net.pt2" if saved else program
+    found = layers_of(onnxsmith.compare(reference, model, per_layer=True))
+    assert found.layer(found.culprits[0]).steps[0] == culprit.name
+
+
+def test_a_lost_cast_is_found() -> None:
+    class Half(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh((x * 3.0).half().float() + 1.0)
+
+    with quiet():
+        program = torch.onnx.export(Half(), (torch.randn(4, 32),), verbose=False)
+    assert program is not None
+    model = program.model
+    cast = node(model, "Cast")
+    cast.attributes["to"] = ir.AttrInt64("to", ir.DataType.FLOAT.value)
+    cast.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    found = layers_of(onnxsmith.compare((Half(), (torch.randn(4, 32),)), model, per_layer=True))
+    assert found.layer(found.culprits[0]).steps[0] == cast.name
+
+
 def test_memory_in_pieces_finds_the_same(plain: Path) -> None:
     model = ir.load(plain)
     approximated(model)

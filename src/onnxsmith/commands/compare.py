@@ -15,8 +15,8 @@ class Compare(Command):
     The exit status is 0 when they agree and 1 when they differ.
 
     A side is m.onnx, m.onnx@reference (that runtime), m.onnx@onnxruntime:disable (with that option), or
-    file.py:factory (the torch module it gives). With --per-layer the first operation that errs by itself is named, with
-    its torch module and line.
+    file.py:factory (the torch module it gives), or m.pt2 (a program of torch.export). With --per-layer the first
+    operation that errs by itself is named, with its torch module and line.
     """
 
     name = "compare"

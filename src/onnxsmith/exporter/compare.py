@@ -58,11 +58,11 @@ def compare(
     """Runs two models on the same inputs and compares every output.
 
     A side is a path (`m.onnx`, or `m.onnx@reference` to choose its runtime), a `ModelProto`, an `ir.Model`, a torch
-    module with inputs as `(module, args)`, or a target `file.py:factory`. Axes are dynamic where the ONNX side says so.
-    `inputs` are arrays by name, texts as the command line takes them, or an iterable of arrays by name, one input each;
-    `generate` False compares on these alone. `tolerance` is the largest difference relative to an output's scale, in
-    place of what follows from rounding. The input on which the two are furthest apart is written to `worst_input`, an
-    `.npz` that `inputs` takes again.
+    module with inputs as `(module, args)`, a program of torch.export or a `.pt2` file, or a target `file.py:factory`.
+    Axes are dynamic where the ONNX side says so. `inputs` are arrays by name, texts as the command line takes them,
+    or an iterable of arrays by name, one input each; `generate` False compares on these alone. `tolerance` is the
+    largest difference relative to an output's scale, in place of what follows from rounding. The input on which the
+    two are furthest apart is written to `worst_input`, an `.npz` that `inputs` takes again.
 
     With `per_layer` every tensor that both sides have is compared on that input, and the report names the first
     operation that errs by itself, apart from those that hand on what others did.

@@ -26,9 +26,14 @@ from onnxsmith.runtimes.torch_eager import TorchProgram, to_array, to_tensor
 
 def traced(program: TorchProgram, example: Mapping[str, Any]) -> ExportedProgram:
     """The program in the operations that an export translates, each one that PyTorch itself computes: without the
-    translations of this package, which are ONNX already. Raises what torch.export raises."""
-    with tracing(program, example, own=False) as trace:
-        made = decomposed(trace.exported())
+    translations of this package, which are ONNX already, and with its rewrites only where the module cannot be traced
+    as it is. Raises what torch.export raises."""
+    try:
+        with tracing(program, example, own=False, rewrites=False) as trace:
+            return decomposed(trace.exported())
+    except Exception:  # noqa: BLE001 — torch.export raises whatever it likes; what the second way says counts
+        with tracing(program, example, own=False) as trace:
+            made = decomposed(trace.exported())
     foreign = {str(node.target) for node in made.graph.nodes if str(node.target).startswith("onnx")}
     if foreign:
         raise RuntimeError(f"the trace holds operators of ONNX, which PyTorch does not compute: {', '.join(foreign)}")

@@ -29,6 +29,8 @@ class SideSource:
     interface: Signature
     options: Options = field(default_factory=Options)
     torch_model: factory.TorchModel | None = None
+    exported: Any = None
+    """The exported program, where the side is one."""
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
 
@@ -44,6 +46,8 @@ def side(value: Any, runtime: str | None) -> SideSource:
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
         return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
+    if is_program(value):
+        return _program_side(value)
     name = runtime or runtimes.default()
     label = "the given model"
     if isinstance(value, str | Path):
@@ -69,6 +73,22 @@ def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
     return SideSource(f"{label} in PyTorch, eager", _Later(), runtimes.get("torch-eager"), empty, torch_model=model)
 
 
+def is_program(value: Any) -> bool:
+    """Whether it is a program of torch.export, or a `.pt2` file with one; asked without importing torch."""
+    if isinstance(value, str | Path):
+        return Path(value).suffix == ".pt2"
+    kind = type(value)
+    return kind.__module__ == "torch.export.exported_program" and kind.__name__ == "ExportedProgram"
+
+
+def _program_side(value: Any) -> SideSource:
+    from onnxsmith.exporter.exported import as_model, read
+
+    label = Path(value).name if isinstance(value, str | Path) else "the given program"
+    exported = read(Path(value)) if isinstance(value, str | Path) else value
+    return replace(_torch_side(as_model(exported), label), exported=exported)
+
+
 class _Later(Program):
     """Stands for a torch program until the other side has said which axes are dynamic."""
 
@@ -84,7 +104,8 @@ def _as_program(side: SideSource, other: Signature) -> SideSource:
         return side
     from onnxsmith.exporter import program as programs
 
-    side.torch_model.module.eval()
+    if side.exported is None:
+        side.torch_model.module.eval()
     built = programs.build(side.torch_model, {})
     program, example = built.program, built.example
     ports = program.signature.inputs

@@ -18,12 +18,14 @@ def tap(side: SideSource, feeds: Feeds) -> Tap:
     if not isinstance(side.source, Program):
         return OnnxTap(side.source, side.runtime, side.options, side.label)
     from onnxsmith.exporter.capture import grown
-    from onnxsmith.exporter.fx_tap import FxTap, traced
+    from onnxsmith.exporter.fx_tap import FxTap, decomposed, traced
     from onnxsmith.exporter.module_tap import ModuleTap
     from onnxsmith.runtimes.torch_eager import TorchProgram
 
     assert isinstance(side.source, TorchProgram)
     program = side.source
+    if side.exported is not None:
+        return FxTap(decomposed(side.exported), program.signature, side.label)
     try:
         exported = traced(program, grown(program, side.example)[0])
     except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; modules are looked at then

@@ -63,11 +63,16 @@ class Tracing:
 
 @contextmanager
 def tracing(
-    program: TorchProgram, example: Mapping[str, Any], *, own: bool = True, open_: Sequence[str] | None = None
+    program: TorchProgram,
+    example: Mapping[str, Any],
+    *,
+    own: bool = True,
+    rewrites: bool = True,
+    open_: Sequence[str] | None = None,
 ) -> Iterator[Tracing]:
     """Inside, the program can be traced on the example, with the axes of the names in `open_` dynamic (all of them by
     default), and what was traced can be translated: with the translations of this package, unless `own` is False, and
-    with the user's."""
+    with the user's. Without `rewrites` the module is traced as it is."""
     ports = program.signature.inputs
     with ExitStack() as stack:
         stack.callback(Memory(program.module).restore)
@@ -76,7 +81,7 @@ def tracing(
         stack.enter_context(memoised())
         stack.enter_context(cheap_views())
         uses = stack.enter_context(translating(own=own))
-        notes = stack.enter_context(rewriting(program.module))
+        notes = stack.enter_context(rewriting(program.module)) if rewrites else ()
         watch = stack.enter_context(watching([port.name for port in ports]))
         yield Tracing(
             watch=watch,

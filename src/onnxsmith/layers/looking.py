@@ -117,9 +117,9 @@ def _notes(result: Found) -> list[str]:
 
 def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
     name = look.pair.candidate
-    step = candidate.outline.step_of(name)
     steps, before = candidate.outline.segment(name, by_name.keys())
-    last_first = steps[::-1]
+    ranked = sorted(steps[::-1], key=_suspicion)
+    step = ranked[0] if ranked else None
     into = [by_name[read].inherited.worst_rel for read in before if read in by_name]
     growth = look.inherited.worst_rel / max(into) if into and max(into) > 0 else None
     wrong = look.own if look.own is not None and look.own.reason else look.inherited
@@ -128,7 +128,7 @@ def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
         reference=look.pair.reference,
         paired_by=look.pair.how,
         op=step.op if step else "",
-        steps=tuple(one.label for one in sorted(last_first, key=_suspicion)),
+        steps=tuple(one.label for one in ranked),
         module=step.module if step else "",
         source=step.source if step else "",
         dtype=look.dtype,

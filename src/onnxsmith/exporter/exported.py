@@ -1,0 +1,48 @@
+"""A program of torch.export as a model: what it runs, and the inputs that it was exported with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch.export import ExportedProgram
+
+from onnxsmith.exporter.tracing import quiet
+from onnxsmith.problem import problem
+from onnxsmith.sources.factory import TorchModel
+
+
+def read(path: Path) -> ExportedProgram:
+    """The program in a `.pt2` file.
+
+    Raises:
+        OnnxsmithError: `compare/program` when there is none.
+    """
+    try:
+        with quiet():
+            return torch.export.load(path)
+    except Exception as error:
+        raise problem(
+            "compare/program",
+            "this is no program of torch.export that can be read",
+            where=str(path),
+            why=f"{type(error).__name__}: {error}"[:300],
+            fix="write it with torch.export.save(torch.export.export(module, args), path) and this version of torch",
+        ) from error
+
+
+def as_model(exported: ExportedProgram) -> TorchModel:
+    """The program as a module with its example inputs.
+
+    Raises:
+        OnnxsmithError: `compare/program` when it came without example inputs.
+    """
+    if exported.example_inputs is None:
+        raise problem(
+            "compare/program",
+            "the program holds no example inputs",
+            why="it was made without, or they were stripped; what its inputs look like is read from them",
+            fix="export it again with torch.export.export(module, args)",
+        )
+    args, kwargs = exported.example_inputs
+    return TorchModel(exported.module(), tuple(args), dict(kwargs))
