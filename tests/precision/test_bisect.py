@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import onnxsmith
 from onnxsmith.model.check import check
@@ -125,7 +127,9 @@ BRANCH = """(float[n] x, bool c) => (float[n] y) <float[1] k = {12.0}> {
 
 def test_an_overflow_in_a_branch_is_found_there(tmp_path: Path) -> None:
     text = BRANCH.replace("<float[1] k = {12.0}>", "<float[1] k = {12.0}, float top = {3.0}>")
-    result = onnxsmith.bisect(model(text), tmp_path / "keep.txt", tolerance=2e-2, runtime="reference", model=tmp_path / "mixed.onnx")
+    result = onnxsmith.bisect(
+        model(text), tmp_path / "keep.txt", tolerance=2e-2, runtime="reference", model=tmp_path / "mixed.onnx"
+    )
     assert kept(result) == ["exp", "log"]
     assert keeping.read(tmp_path / "keep.txt") == ("exp", "log")
     part = result.report.part(Precision)
@@ -137,7 +141,9 @@ def test_an_overflow_in_a_branch_is_found_there(tmp_path: Path) -> None:
 def test_the_list_and_the_model_are_written(tmp_path: Path) -> None:
     source = tmp_path / "m.onnx"
     save(model(VARIANCE, opset=13), source)
-    result = onnxsmith.bisect(source, tmp_path / "keep.json", tolerance=1e-2, runtime="reference", model=tmp_path / "mixed.onnx")
+    result = onnxsmith.bisect(
+        source, tmp_path / "keep.json", tolerance=1e-2, runtime="reference", model=tmp_path / "mixed.onnx"
+    )
     assert result.path == tmp_path / "keep.json"
     content = json.loads((tmp_path / "keep.json").read_text())
     assert content == {"to": "float16", "keep": ["square", "variance", "deviation"]}
@@ -163,7 +169,9 @@ def test_operators_without_a_kernel_stay() -> None:
 
 
 def test_unnamed_nodes_are_called_after_what_they_make() -> None:
-    text = "(float[n] x) => (float[n] y) { s = Mul(x, x) t = Mul(s, s) u = Mul(t, t) v = Exp(u) w = Log(v) y = Sqrt(w) }"
+    text = (
+        "(float[n] x) => (float[n] y) { s = Mul(x, x) t = Mul(s, s) u = Mul(t, t) v = Exp(u) w = Log(v) y = Sqrt(w) }"
+    )
     names = kept(onnxsmith.bisect(model(text), tolerance=1e-2, runtime="reference"))
     assert {"-> v", "-> w"} <= set(names)
 
@@ -220,3 +228,22 @@ def test_the_mixed_model_computes_what_was_measured() -> None:
     assert theirs.dtype == np.float32
     np.testing.assert_allclose(theirs, ours, atol=1e-2)
     assert (theirs == theirs.astype(np.float16)).all(), "the last node is narrow"
+
+
+@settings(max_examples=12)
+@given(st.lists(st.sampled_from(["Abs", "Neg", "overflow", "Sigmoid"]), min_size=1, max_size=6))
+def test_planted_overflows_are_found_in_chains(steps: list[str]) -> None:
+    """An overflow is a pair: what goes beyond 65504, and what brings it back. Nothing else need stay."""
+    nodes, planted, value = [], [], "x"
+    for place, step in enumerate(steps):
+        if step == "overflow":
+            nodes += [f"[up{place}] u{place} = Mul({value}, k)", f"[down{place}] v{place} = Div(u{place}, k)"]
+            planted += [f"up{place}", f"down{place}"]
+        else:
+            nodes.append(f"[node{place}] v{place} = {step}({value})")
+        value = f"v{place}"
+    text = (
+        f"(float[4] x) => (float[4] y) <float k = {{1000000.0}}> {{ {' '.join(nodes)} [last] y = Identity({value}) }}"
+    )
+    names = kept(onnxsmith.bisect(model(text), tolerance=1e-2, runtime="reference"))
+    assert names == planted

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.conftest import Refused
-from tests.reduction.planted import Chain, crash, endless, flows, lost_nan, operators, planted, unknown
 
 import onnxsmith
 from onnxsmith.commands.reduce import Reduce
 from onnxsmith.report.parts.reduction import Reduction
 from onnxsmith.report.parts.written import Written
+from tests.conftest import Refused
+from tests.reduction.planted import Chain, crash, endless, flows, lost_nan, operators, planted, unknown
 
 CASES: dict[str, tuple[Any, str, list[str]]] = {
     "refuses": (unknown, "refuses onnxruntime", ["Geluu"]),

@@ -8,11 +8,11 @@ from typing import Any
 
 import onnx
 import pytest
-from tests.conftest import Refused
-from tests.reduction.planted import endless, lost_nan, planted, unknown
 
 import onnxsmith
 from onnxsmith.commands.reduce import Reduce
+from tests.conftest import Refused
+from tests.reduction.planted import endless, lost_nan, planted, unknown
 
 REFUSES = "refuses onnxruntime"
 

@@ -179,7 +179,10 @@ class _Typed(_Form):
             return value
         name = self.names.free(f"{value.name}_{self.suffix}")
         made = ir.Value(
-            name=name, type=ir.TensorType(self.to), shape=ir.Shape(tensor.shape.numpy()), const_value=self._lazy(tensor, name)
+            name=name,
+            type=ir.TensorType(self.to),
+            shape=ir.Shape(tensor.shape.numpy()),
+            const_value=self._lazy(tensor, name),
         )
         graph.register_initializer(made)
         return made
