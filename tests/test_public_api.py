@@ -21,6 +21,7 @@ NAMES = [
     "Result",
     "Verdict",
     "__version__",
+    "bisect",
     "compare",
     "diagnose",
     "doctor",
@@ -38,6 +39,13 @@ NAMES = [
 ]
 
 SIGNATURES = {
+    "bisect": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'float16', "
+        "tolerance: 'float | None' = None, keep: 'Iterable[str]' = (), inputs: 'Sequence[str]' = (), "
+        "sizes: 'Mapping[str, int] | None' = None, only_given: 'bool' = False, runtime: 'str | None' = None, "
+        "any_runtime: 'bool' = False, model: 'str | Path | None' = None, tries: 'int | None' = None, "
+        "seed: 'int' = 0) -> 'Result'"
+    ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "
         "runtime: 'str | None' = None, generate: 'bool' = True, seed: 'int' = 0, "

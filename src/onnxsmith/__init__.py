@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from onnxsmith.layers.dump import dump
     from onnxsmith.model.load import load
     from onnxsmith.model.save import save
+    from onnxsmith.precision.bisect import bisect
     from onnxsmith.problem import OnnxsmithError, Problem
     from onnxsmith.reduction.reduce import reduce
     from onnxsmith.report.base import Report, Verdict
@@ -38,6 +39,7 @@ __all__ = [
     "Result",
     "Verdict",
     "__version__",
+    "bisect",
     "compare",
     "diagnose",
     "doctor",
@@ -61,6 +63,7 @@ _HOME = {
     "Report": "report.base",
     "Result": "result",
     "Verdict": "report.base",
+    "bisect": "precision.bisect",
     "compare": "exporter.compare",
     "diagnose": "exporter.diagnose",
     "doctor": "inspection.doctor",

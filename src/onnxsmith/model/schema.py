@@ -12,11 +12,17 @@ _ONNX_DOMAINS = {"", "ai.onnx"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """A formal input or output; a variadic one, always the last, stands for any number."""
+    """A formal input or output; a variadic one, always the last, stands for any number.
+
+    `type` is its type variable (`T`), or its type where the operator has but one (`tensor(float)`); `types` are those
+    that it may have.
+    """
 
     name: str
     optional: bool = False
     variadic: bool = False
+    type: str = ""
+    types: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,14 @@ class Schema:
     def input_name(self, index: int) -> str:
         """The formal name of the input at a position: `W`, `inputs[3]` of a variadic one, "" beyond the last."""
         return _name(self.inputs, index)
+
+    def input(self, index: int) -> Parameter | None:
+        """The formal input at a position; the variadic one for all from its own on, None beyond the last."""
+        return _at(self.inputs, index)
+
+    def output(self, index: int) -> Parameter | None:
+        """The formal output at a position."""
+        return _at(self.outputs, index)
 
     def output_name(self, index: int) -> str:
         """The formal name of the output at a position."""
@@ -70,7 +84,13 @@ def find(op_type: str, domain: str, version: int) -> Schema | None:
 
 def _parameter(formal: onnx.defs.OpSchema.FormalParameter) -> Parameter:
     options = onnx.defs.OpSchema.FormalParameterOption
-    return Parameter(formal.name, formal.option == options.Optional, formal.option == options.Variadic)
+    return Parameter(
+        formal.name,
+        formal.option == options.Optional,
+        formal.option == options.Variadic,
+        formal.type_str,
+        frozenset(formal.types),
+    )
 
 
 def _default(attribute: onnx.defs.OpSchema.Attribute) -> ir.Attr | None:
@@ -78,6 +98,12 @@ def _default(attribute: onnx.defs.OpSchema.Attribute) -> ir.Attr | None:
     if proto.type == onnx.AttributeProto.UNDEFINED:
         return None
     return ir.serde.deserialize_attribute(proto)
+
+
+def _at(parameters: tuple[Parameter, ...], index: int) -> Parameter | None:
+    if index < len(parameters):
+        return parameters[index]
+    return parameters[-1] if parameters and parameters[-1].variadic else None
 
 
 def _name(parameters: tuple[Parameter, ...], index: int) -> str:

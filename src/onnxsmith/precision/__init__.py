@@ -1,0 +1,1 @@
+"""What a narrower float may compute of a model, and what it may not."""

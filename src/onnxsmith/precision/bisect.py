@@ -1,0 +1,285 @@
+"""`bisect`: which nodes must stay in float32 so that the rest of a model can be float16 or bfloat16."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import Clock, advance, stage
+from onnxsmith.comparison.explore import Explorer, Plan, Run
+from onnxsmith.comparison.rounding import Rounding, asked, roundings
+from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.feeds import given as given_inputs
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.model import shapes, walk
+from onnxsmith.model.check import check
+from onnxsmith.model.inlining import inlined
+from onnxsmith.model.load import Source, load
+from onnxsmith.model.signature import signature
+from onnxsmith.precision import kernels, ranking, why
+from onnxsmith.precision.narrowing import narrowed
+from onnxsmith.precision.request import Request, refuse, units_of
+from onnxsmith.precision.search import minimal
+from onnxsmith.precision.trials import Trials
+from onnxsmith.precision.units import NARROW
+from onnxsmith.precision.writing import Delivery, checked
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.base import Report
+from onnxsmith.report.parts.precision import Precision
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.written import Written
+from onnxsmith.result import Result
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Runtime, Session
+
+_OTHER_SEED = 1000
+"""What the final check adds to the seed: its inputs are others than those that were searched with."""
+_ROUNDS = 8
+"""Searches after which an input of the check that still shows a difference ends it."""
+
+
+def bisect(
+    source: Source,
+    output: str | Path | None = None,
+    *,
+    to: str = "float16",
+    tolerance: float | None = None,
+    keep: Iterable[str] = (),
+    inputs: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    only_given: bool = False,
+    runtime: str | None = None,
+    any_runtime: bool = False,
+    model: str | Path | None = None,
+    tries: int | None = None,
+    seed: int = 0,
+) -> Result:
+    """Finds nodes that must stay in float32 while all others compute in `to` (`float16` or `bfloat16`), such that the
+    outputs stay within tolerance and no node can be left out. `Result.model` is the mixed model.
+
+    `tolerance` is relative to an output's scale; without one it follows from the graph as if all of it were of the
+    narrow dtype. `keep` are nodes to keep in any case. `inputs` are texts as the command line takes them, generated
+    ones come on top but with `only_given`; `sizes` fixes symbolic dimensions. A node counts as narrow when what it
+    reads and makes is rounded, and it computes in float32 in between, which is what an accelerator does; the variant of
+    the narrow dtype itself has to pass on `runtime`, too, unless `any_runtime` is set. At most `tries` variants are
+    tried. The list goes to `output` (JSON where that ends in .json), the mixed model to the path `model`.
+
+    Raises:
+        OnnxsmithError: `bisect/unknown-dtype`, `bisect/tolerance`, `bisect/tries`, `bisect/opset`,
+            `bisect/nothing-to-narrow`, `bisect/unknown-node`, `bisect/no-kernels`, `bisect/none-suffices`;
+            `model/…`, `input/…`, `runtime/…`, `verify/…` and `save/…` for what these say.
+    """
+    request = Request(
+        to, tolerance, tuple(keep), tuple(inputs), sizes or {}, only_given, runtime, any_runtime, tries, seed
+    )
+    refuse(request)
+    where = str(source) if isinstance(source, str | Path) else "the given model"
+    target = None if output is None else checked(Path(output))
+    with Clock() as clock, ExitStack() as stack:
+        with stage("load"):
+            loaded = load(source)
+            doubts = check(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
+        search = _Search(loaded, request, stack)
+        search.run()
+        mixed = search.trials.variant(search.kept, rounded=False)
+        agrees = all(one.equal for one in search.verified)
+        part, shown = search.part(), Written({}, "the variant differs from the model")
+        if agrees:
+            with stage("save"):
+                shown, nbytes = Delivery(target, model, source).write(search.kept, to, mixed, loaded)
+            part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1])
+    last = next((one for one in search.verified if not one.equal), search.verified[0])
+    report = Report(
+        "bisect",
+        verdict(last),
+        (part, *search.verified, shown, Timing(dict(clock.seconds))),
+        problems=(*doubts, *problems(last)),
+        headline=f"{where}: {len(part.kept)} of {part.candidates} nodes stay in float32, the others are {to}; "
+        f"{ending(last)}",
+    )
+    return Result(report, mixed if agrees else None, target if agrees else None)
+
+
+class _Search:
+    """One bisection: the reference, what it was asked, and the tries."""
+
+    def __init__(self, loaded: ir.Model, request: Request, stack: ExitStack) -> None:
+        self._request = request
+        self._to = NARROW[request.to]
+        self.name = request.runtime or runtimes.default()
+        self.runtime: Runtime = runtimes.get(self.name)
+        plain, trouble = inlined(loaded)
+        self.model, shape_trouble = shapes.inferred(plain)
+        self.notes = [text for text in (trouble, shape_trouble) if text]
+        self.units = units_of(self.model, self._to, request)
+        self.unsupported: frozenset[str] = frozenset()
+        self.kept: tuple[str, ...] = ()
+        self.own: dict[str, float] = {}
+        self.before = ""
+        self.verified: tuple[Verification, ...] = ()
+        self.seconds = 0.0
+        self._interface = signature(loaded)
+        self._reference: Session = stack.enter_context(self.runtime.prepare(loaded))
+        self.trials = Trials(
+            self.model,
+            self.units,
+            self._to,
+            self.runtime.prepare,
+            [],
+            self._roundings(),
+            most=request.tries,
+            told=lambda done: advance("search", done, 0),
+        )
+
+    def run(self) -> None:
+        """Searches, and checks what was found on other inputs; one that shows a difference is searched with, too."""
+        with stage("reference"):
+            self.trials.runs = self._runs()
+        self.trials.always = frozenset(self._request.keep)
+        if not self._request.any_runtime:
+            with stage("kernels"):
+                refused = kernels.without(self.trials, self.name)
+            self.unsupported = frozenset(unit.name for unit in self.units.units if unit.op in refused)
+            self.trials.always |= self.unsupported
+        begin = time.perf_counter()
+        for _ in range(_ROUNDS):
+            with stage("search"):
+                self._search()
+            self.seconds = time.perf_counter() - begin
+            if self._passes_check():
+                break
+        with stage("compare all"):
+            whole = self._check(frozenset(), rounded=True)[0]
+        self.before = _worst(whole)
+
+    def _search(self) -> None:
+        if self.trials.passes(frozenset()):
+            found: tuple[str, ...] | None = ()
+        else:
+            found = minimal(self._order(), self.trials.passes)
+        if found is None:
+            raise self._none_suffices()
+        order = {unit.name: unit.index for unit in self.units.units}
+        self.kept = tuple(sorted({*found, *self.trials.always}, key=order.__getitem__))
+
+    def _order(self) -> list[str]:
+        """The nodes that may be kept, those with the largest errors of their own first."""
+        try:
+            self.own = ranking.errors(self.model, self.units, self._to, self.runtime, self.trials.runs[0].feed.values)
+        except OnnxsmithError as error:
+            self.notes.append(f"the nodes were searched in the order of the graph: {error.problem.what}")
+        free = [unit for unit in self.units.units if unit.name not in self.trials.always]
+        return [unit.name for unit in sorted(free, key=lambda unit: -self.own.get(unit.name, 0.0))]
+
+    def _none_suffices(self) -> OnnxsmithError:
+        every = frozenset(unit.name for unit in self.units.units)
+        if self.trials.refused and every not in self.trials.seen:
+            return problem(
+                "bisect/tries",
+                f"no variant within tolerance was found in {len(self.trials.seen)} tries",
+                fix=f"give it more: --tries {4 * len(self.trials.seen)}; or a wider tolerance",
+            )
+        return problem(
+            "bisect/none-suffices",
+            "no keep-list suffices: even with every node in float32 the outputs are out of tolerance",
+            why=str(self.trials.trial(every)),
+            fix="give a wider --tolerance; see `onnxsmith explain bisect/none-suffices`",
+        )
+
+    def _passes_check(self) -> bool:
+        """Verifies the list on inputs that were not searched with. Where it does not hold, the tries learn why."""
+        with stage("verify"):
+            checks = [self._check(self.kept, rounded=True)]
+            if checks[0][0].equal and not self._request.any_runtime:
+                checks.append(self._check(self.kept, rounded=False))
+        self.verified = tuple(part for part, _ in checks)
+        part, worst = checks[-1]
+        if part.equal:
+            return True
+        self.trials.typed |= len(checks) == 2
+        run = None if worst is None else Run(worst, self._reference.run(worst.values))
+        self.trials.again(run)
+        return False
+
+    def _check(self, keep: Iterable[str], *, rounded: bool) -> tuple[Verification, Feed | None]:
+        plan = replace(self._plan(), seed=self._request.seed + _OTHER_SEED)
+        worst: list[Feed] = []
+        how = "rounded" if rounded else "its own kernels"
+        with self.runtime.prepare(self.trials.variant(frozenset(keep), rounded=rounded)) as session:
+            a = Side(f"the model on {self.name} ({self._reference.provider})", self._reference)
+            b = Side(f"its {self._request.to} variant on {self.name} ({session.provider}, {how})", session)
+            return verify(a, b, plan, self.trials.roundings, on_worst=worst.append), next(iter(worst), None)
+
+    def _plan(self) -> Plan:
+        texts = self._request.inputs
+        values = given_inputs.values(list(texts), self._interface) if texts else None
+        given = () if values is None else (Feed("the given input", {}, values),)
+        generator = replace(Generator.for_model(self.model), signature=self._interface)
+        return Plan(
+            generator,
+            given=given,
+            known=self._request.sizes,
+            generate=not self._request.only_given,
+            seed=self._request.seed,
+        )
+
+    def _runs(self) -> list[Run]:
+        explorer = Explorer(self._reference, self._plan(), roundings(self.model))
+        runs = list(explorer.runs())
+        if not runs:
+            raise problem(
+                "verify/nothing-compared", "there is no input to compare on", fix="give one: --input inputs.npz"
+            )
+        return runs
+
+    def _roundings(self) -> dict[str, Rounding]:
+        if self._request.tolerance is not None:
+            return {port.name: asked(self._request.tolerance) for port in self._interface.outputs}
+        whole, _ = shapes.inferred(narrowed(self.model, self.units.units, self._to))
+        return roundings(whole)
+
+    def part(self) -> Precision:
+        """What was found."""
+        seen = self.trials.seen
+        own = [name for name in self.kept if name not in self.trials.always]
+        tried = {name: seen.get(frozenset(self.kept) - {name}) for name in own}
+        without = {name: str(trial) for name, trial in tried.items() if trial is not None}
+        reasons = why.Reasons(self.own, without, self.unsupported)
+        by_name = self.units.by_name
+        with stage("explain"):
+            kept = why.explained(
+                self.model, [by_name[name] for name in self.kept], self._to, self.runtime, self.trials.runs, reasons
+            )
+        tolerances = sorted((rounding.tolerance, str(rounding)) for rounding in self.trials.roundings.values())
+        return Precision(
+            to=self._request.to,
+            nodes=walk.count_nodes(self.model),
+            candidates=len(self.units.units),
+            kept=kept,
+            fixed={reason: dict(operators) for reason, operators in self.units.fixed.items()},
+            tolerance=tolerances[-1][1] if tolerances else "",
+            before=self.before,
+            after=_worst(self.verified[0]),
+            tries=len(seen),
+            remembered=self.trials.remembered,
+            sessions=self.trials.sessions,
+            checked=sum(1 for trial in tried.values() if trial is not None and not trial.passed),
+            seconds=self.seconds,
+            notes=tuple(self.notes),
+        )
+
+
+def _worst(part: Verification) -> str:
+    """The output that differs most, in a few words."""
+    if not part.outputs:
+        return "no outputs"
+    worst = max(part.outputs, key=lambda output: (not output.equal, output.worst_rel))
+    far = f"{worst.worst_rel:.2g} of the scale of {worst.name}"
+    return far if worst.equal else f"{far}: {worst.reason}"

@@ -1,0 +1,63 @@
+"""A keep-list as a file: the names of the nodes that stay in float32, one a line, or as JSON.
+
+A line that begins with `#` is a comment. A name that would be read as something else is written as a JSON string.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+
+def text(names: Sequence[str], to: str, *, as_json: bool = False) -> str:
+    """The file's content."""
+    if as_json:
+        return json.dumps({"to": to, "keep": list(names)}, ensure_ascii=False, indent=2) + "\n"
+    head = f"# nodes that stay in float32 while the rest of the model is {to}\n"
+    return head + "".join(f"{_line(name)}\n" for name in names)
+
+
+def read(path: str | Path) -> tuple[str, ...]:
+    """The names in a keep-list.
+
+    Raises:
+        OnnxsmithError: `bisect/keep-list` for a file that is none.
+    """
+    file = Path(path)
+    try:
+        content = file.read_text(encoding="utf-8")
+        if file.suffix == ".json":
+            return _names(json.loads(content)["keep"])
+        lines = [line.strip() for line in content.split("\n")]
+        return _names([_name(line) for line in lines if line and not line.startswith("#")])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise unreadable(file, f"{type(error).__name__}: {error}") from error
+
+
+def unreadable(file: Path, why: str) -> OnnxsmithError:
+    """The problem with a file that is no keep-list."""
+    return problem(
+        "bisect/keep-list",
+        "this is no keep-list",
+        where=str(file),
+        why=why,
+        fix='write the name of a node on each line, or {"keep": ["name", …]} into a .json file',
+    )
+
+
+def _names(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ValueError("the names are no list of strings")
+    return tuple(found)
+
+
+def _line(name: str) -> str:
+    plain = name == name.strip() and name.isprintable() and name and name[0] not in '#"'
+    return name if plain else json.dumps(name)
+
+
+def _name(line: str) -> str:
+    return str(json.loads(line)) if line.startswith('"') else line

@@ -1,0 +1,63 @@
+"""Operators that a runtime knows in float32 and not in the narrow dtype."""
+
+from __future__ import annotations
+
+from onnxsmith.model import walk
+from onnxsmith.precision.narrowing import narrowed
+from onnxsmith.precision.trials import Trials
+from onnxsmith.precision.units import Unit
+from onnxsmith.problem import OnnxsmithError, problem
+
+_FATAL = {"runtime/died", "runtime/timeout", "runtime/not-installed", "runtime/unknown"}
+_MOVING = {
+    "Cast", "CastLike", "Concat", "ConstantOfShape", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+    "Identity", "OneHot", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze", "Where",
+}  # fmt: skip
+"""Operators that compute nothing: a runtime that has no others in a dtype does not have the dtype."""
+
+
+def without(trials: Trials, runtime: str) -> dict[str, str]:
+    """Operators that the runtime does not take in the narrow dtype, and what it says to each. The model is prepared
+    once; where it is refused, once for each of its operators.
+
+    Raises:
+        OnnxsmithError: `bisect/no-kernels` when the runtime takes no operator that computes anything, or refuses the
+            variant though it takes each operator by itself.
+    """
+    whole = _refusal(trials, list(trials.units.units))
+    if not whole:
+        return {}
+    by_op: dict[str, list[Unit]] = {}
+    for unit in trials.units.units:
+        by_op.setdefault(unit.op, []).append(unit)
+    refused = {op: said for op, units in by_op.items() if (said := _refusal(trials, units))}
+    computing = set(by_op) - _MOVING
+    taken = [unit for op, units in by_op.items() if op not in refused for unit in units]
+    left = _refusal(trials, taken) if refused and taken else whole
+    if left or (computing and computing <= set(refused)):
+        raise _nothing(trials, runtime, left or whole)
+    return refused
+
+
+def _refusal(trials: Trials, units: list[Unit]) -> str:
+    """What the runtime says to the model with these nodes narrow; "" when it takes it."""
+    trials.sessions += 1
+    try:
+        with trials.prepare(narrowed(trials.model, units, trials.to)):
+            return ""
+    except OnnxsmithError as error:
+        if error.problem.id in _FATAL or not error.problem.id.startswith("runtime/"):
+            raise
+        return " ".join(f"{error.problem.what} {error.problem.why}".split())
+
+
+def _nothing(trials: Trials, runtime: str, said: str) -> OnnxsmithError:
+    dtype = trials.to.name.lower()
+    return problem(
+        "bisect/no-kernels",
+        f"{runtime} does not compute this model in {dtype}",
+        where=f"{len(trials.units.units)} of {walk.count_nodes(trials.model)} nodes",
+        why=said[:400],
+        fix="add --any-runtime for a keep-list by rounding alone, made for a runtime that has the dtype",
+    )

@@ -1,0 +1,73 @@
+"""What every node errs by itself when it is narrow and all else is not, in one forced pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.tensors import difference, is_float
+from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.chunks import chunks
+from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.model import captures, walk
+from onnxsmith.precision.narrowing import narrowed
+from onnxsmith.precision.units import Units
+from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
+
+_BUDGET = 2**30
+"""Bytes of tensors that are held at once."""
+
+
+def errors(
+    model: ir.Model, units: Units, to: ir.DataType, runtime: Runtime, feeds: Feeds, budget: int = _BUDGET
+) -> dict[str, float]:
+    """By node: the largest difference of what it makes, relative to its scale, when it is given what the reference has
+    in the place of its inputs, rounded; infinite where one side is not finite and the other is. Nodes in a body have
+    what the node errs that holds it. Nodes whose values cannot be had are left out.
+
+    Raises:
+        OnnxsmithError: what the runtime says to a model that is cut apart.
+    """
+    variant = narrowed(model, units.units, to, rounded=True)
+    options = Options()
+    with OnnxTap(model, runtime, options, "") as reference, OnnxTap(variant, runtime, options, "") as candidate:
+        names = [name for name in reference.outline.tensors() if name in candidate.outline.maker]
+        cuts = frozenset(names)
+        own: dict[str, float] = {}
+        for chunk in chunks([Pair(name, name, "name") for name in names], reference.nbytes(feeds), budget):
+            asked = [pair.candidate for pair in chunk]
+            read = [name for one in asked for name in candidate.outline.segment(one, cuts)[1] if name in cuts]
+            ours = reference.values(feeds, tuple(dict.fromkeys([*asked, *read])))
+            given = {name: _rounded(ours[name], to) for name in dict.fromkeys(read)}
+            theirs = candidate.forced(feeds, given, asked)
+            own |= {name: _error(ours[name], theirs[name]) for name in asked if name in theirs}
+    return _by_unit(model, units, own)
+
+
+def _by_unit(model: ir.Model, units: Units, own: Mapping[str, float]) -> dict[str, float]:
+    nodes = list(walk.nodes(model.graph))
+    holders = {inner: node for node in model.graph for body in captures.subgraphs(node) for inner in body.all_nodes()}
+    found = {}
+    for unit in units.units:
+        node = holders.get(nodes[unit.index], nodes[unit.index])
+        known = [own[value.name or ""] for value in node.outputs if value.name in own]
+        if known:
+            found[unit.name] = max(known)
+    return found
+
+
+def _rounded(value: Value, to: ir.DataType) -> Value:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float32:
+        return value
+    with np.errstate(over="ignore"):
+        return value.astype(to.numpy()).astype(np.float32)
+
+
+def _error(reference: Value, candidate: Value) -> float:
+    found = difference(reference, candidate, math.inf, math.inf)
+    if found.reason and isinstance(reference, np.ndarray) and is_float(reference):
+        return math.inf
+    return found.worst_rel

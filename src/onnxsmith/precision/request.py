@@ -1,0 +1,85 @@
+"""What a bisection is asked for, and what is refused of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.model import opset as opsets
+from onnxsmith.precision.units import NARROW, Units, find
+from onnxsmith.problem import problem
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a bisection is asked for. See `bisect`."""
+
+    to: str = "float16"
+    tolerance: float | None = None
+    keep: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    only_given: bool = False
+    runtime: str | None = None
+    any_runtime: bool = False
+    tries: int | None = None
+    seed: int = 0
+
+
+def refuse(request: Request) -> None:
+    """Raises for options that mean nothing."""
+    if request.to not in NARROW:
+        raise problem(
+            "bisect/unknown-dtype", f"there is no {request.to!r} to go to", fix=f"one of: {', '.join(NARROW)}"
+        )
+    if request.tolerance is not None and not (math.isfinite(request.tolerance) and request.tolerance >= 0):
+        raise problem(
+            "bisect/tolerance",
+            f"a tolerance of {request.tolerance:g} allows nothing, or everything",
+            fix="give a part of an output's scale: --tolerance 0.01; or none",
+        )
+    if request.tries is not None and request.tries < 1:
+        raise problem(
+            "bisect/tries", f"{request.tries} tries find nothing", fix="give at least 1, or none for no limit"
+        )
+
+
+_OLDEST = {"float16": 6, "bfloat16": 13}
+"""The opsets in which Cast took a number for a dtype, and in which operators took bfloat16."""
+
+
+def units_of(model: ir.Model, to: ir.DataType, request: Request) -> Units:
+    """What can be narrow of the model.
+
+    Raises:
+        OnnxsmithError: `bisect/opset`, `bisect/nothing-to-narrow`, `bisect/unknown-node`.
+    """
+    if opsets.of(model) < _OLDEST[request.to]:
+        raise problem(
+            "bisect/opset",
+            f"opset {opsets.of(model)} is too old for {request.to}",
+            fix=f"bring it further first: onnxsmith simplify MODEL -o newer.onnx --opset 18; "
+            f"{request.to} needs {_OLDEST[request.to]}",
+        )
+    units = find(model, to)
+    if not units.units:
+        fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in units.fixed.items()]
+        raise problem(
+            "bisect/nothing-to-narrow",
+            f"no node of the model can become {request.to}",
+            why="; ".join(fixed)[:400] or "none of them reads or makes float32: it is narrow already, or has no floats",
+            fix="start from the float32 model",
+        )
+    unknown = [name for name in request.keep if name not in units.by_name]
+    if unknown:
+        raise problem(
+            "bisect/unknown-node",
+            f"no node that could be narrow is called {unknown[0]!r}",
+            where=", ".join(unknown[:5]),
+            why="the list was made for another model, or for this one before it was changed",
+            fix="`onnxsmith inspect MODEL --nodes` lists the names; or bisect without --keep",
+        )
+    return units

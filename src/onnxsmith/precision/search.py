@@ -1,0 +1,59 @@
+"""The search for a smallest set that passes, over things of any kind.
+
+Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
+Software Engineering 28(2), 2002) over an order in which those that matter should come first: a prefix of the order that
+passes is found by doubling and halving, and then parts of it are dropped, half of it first and single members last, for
+as long as what is left passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T", bound=Hashable)
+Passes = Callable[[frozenset[T]], bool]
+
+
+def minimal(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
+    """Members of `order`, in it, that pass together, and do not when any one of them is missing; None where not even
+    all pass.
+
+    Every answer that counts was given by `passes`, so that this holds whether or not more always pass when fewer do.
+    """
+    if passes(frozenset()):
+        return ()
+    prefix = _prefix(order, passes)
+    return None if prefix is None else _reduced(list(prefix), passes)
+
+
+def _prefix(order: Sequence[T], passes: Passes[T]) -> Sequence[T] | None:
+    """A prefix that passes: the shortest, where every longer one passes as well."""
+    low, high = 0, 1
+    while high < len(order) and not passes(frozenset(order[:high])):
+        low, high = high, high * 2
+    high = min(high, len(order))
+    if not passes(frozenset(order[:high])):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if passes(frozenset(order[:middle])):
+            high = middle
+        else:
+            low = middle
+    return order[:high]
+
+
+def _reduced(kept: list[T], passes: Passes[T]) -> tuple[T, ...]:
+    size = max(len(kept) // 2, 1)
+    while True:
+        before, start = len(kept), 0
+        while start < len(kept):
+            rest = kept[:start] + kept[start + size :]
+            if passes(frozenset(rest)):
+                kept = rest
+            else:
+                start += size
+        if size == 1 and len(kept) == before:
+            return tuple(kept)
+        size = max(size // 2, 1)

@@ -1,0 +1,168 @@
+"""Which nodes of a model could compute in a narrower float, and what they are called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.model import captures, schema, walk
+from onnxsmith.model.schema import Parameter, Schema
+
+NARROW = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}
+"""The dtypes that there are, by name."""
+_NAMING = ("to", "dtype", "output_dtype", "output_datatype")
+"""Attributes that say of an output which dtype it has."""
+VALUE = "value"
+"""The attribute of ConstantOfShape that does so, by a tensor."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A node that can be narrow. `index` is its place in `walk.nodes`; `inputs` and `outputs` are the positions that
+    become narrow with it, `attribute` names its dtype where one does."""
+
+    index: int
+    name: str
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attribute: str = ""
+
+
+@dataclass(frozen=True)
+class Units:
+    """The nodes that can be narrow, and why others that touch float32 cannot: reason → operator → how many."""
+
+    units: tuple[Unit, ...]
+    fixed: Mapping[str, Mapping[str, int]]
+
+    @property
+    def by_name(self) -> dict[str, Unit]:
+        """The nodes by name."""
+        return {unit.name: unit for unit in self.units}
+
+
+def find(model: ir.Model, to: ir.DataType) -> Units:
+    """The nodes of `model`, whose dtypes have been inferred, that can compute in `to` what they compute in float32."""
+    found: list[Unit] = []
+    fixed: dict[str, Counter[str]] = {}
+    names = labels(model)
+    for index, node in enumerate(walk.nodes(model.graph)):
+        if (node.op_type == "Constant" and not node.domain) or not _touches_float(node):
+            continue
+        unit = _unit(node, index, names[index], model.opset_imports.get(node.domain, 1), to)
+        if isinstance(unit, Unit):
+            found.append(unit)
+        else:
+            fixed.setdefault(unit, Counter())[walk.op_name(node)] += 1
+    return Units(tuple(found), fixed)
+
+
+def labels(model: ir.Model) -> Sequence[str]:
+    """A name for each of `walk.nodes` that no other has: its own, else `-> ` and what it makes; where several share
+    that, after the nodes whose bodies they lie in."""
+    plain = [walk.node_label(node) for node in walk.nodes(model.graph)]
+    made = [next((f"-> {v.name}" for v in node.outputs if v.name), "") for node in walk.nodes(model.graph)]
+    full = [f"{path}{label}" for path, label in _paths(model.graph, "")]
+    shared, once, twice = Counter(plain), Counter(made), Counter(full)
+    found = []
+    for index, label in enumerate(plain):
+        if shared[label] == 1:
+            found.append(label)
+        elif made[index] and once[made[index]] == 1:
+            found.append(made[index])
+        else:
+            found.append(full[index] if twice[full[index]] == 1 else f"{full[index]} #{index}")
+    return found
+
+
+def _paths(graph: ir.Graph, path: str) -> Iterator[tuple[str, str]]:
+    for node in graph:
+        yield path, walk.node_label(node)
+        for name, attribute in node.attributes.items():
+            if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+                yield from _paths(attribute.as_graph(), f"{path}{walk.node_label(node)}/{name}/")
+            elif attribute.type == ir.AttributeType.GRAPHS and not attribute.is_ref():
+                for number, inner in enumerate(attribute.as_graphs()):
+                    yield from _paths(inner, f"{path}{walk.node_label(node)}/{name}.{number}/")
+
+
+def _is_float(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype == ir.DataType.FLOAT
+
+
+def _touches_float(node: ir.Node) -> bool:
+    return any(_is_float(value) for value in (*node.inputs, *node.outputs))
+
+
+def _unit(node: ir.Node, index: int, name: str, version: int, to: ir.DataType) -> Unit | str:
+    if any(True for _ in captures.subgraphs(node)):
+        return "what goes into a body and comes out of it stays float32; its nodes are judged one by one"
+    if any(v is not None and v.type is not None and not isinstance(v.type, ir.TensorType) for v in _values(node)):
+        return "sequences and optional values stay as they are"
+    if node.op_type in walk.RANDOM and not node.domain:
+        return "it draws random numbers, others in another dtype"
+    known = schema.find(node.op_type, node.domain, version)
+    if known is None:
+        return "the installed onnx has no schema of it"
+    if _is_open(node, known, to):
+        return "the dtype of one of its values is not known"
+    free = _variables(node, known, to)
+    inputs = tuple(i for i, v in enumerate(node.inputs) if _is_float(v) and _type(known.input(i)) in free)
+    outputs, attribute = _outputs(node, known, free, to)
+    if not inputs and not outputs:
+        return f"the operator has no {to.name.lower()} by its schema"
+    return Unit(index, name, walk.op_name(node), inputs, outputs, attribute)
+
+
+def _values(node: ir.Node) -> tuple[ir.Value | None, ...]:
+    return (*node.inputs, *node.outputs)
+
+
+def _type(formal: Parameter | None) -> str:
+    return formal.type if formal is not None else ""
+
+
+def _allows(formal: Parameter | None, dtype: ir.DataType) -> bool:
+    return formal is not None and f"tensor({dtype.name.lower()})" in formal.types
+
+
+def _is_open(node: ir.Node, known: Schema, to: ir.DataType) -> bool:
+    """Whether a value of unknown dtype may be a float that would have to become narrow too."""
+    pairs = [(value, known.input(i)) for i, value in enumerate(node.inputs)]
+    pairs += [(value, known.output(i)) for i, value in enumerate(node.outputs) if value.name]
+    return any(value is not None and value.dtype is None and _allows(formal, to) for value, formal in pairs)
+
+
+def _variables(node: ir.Node, known: Schema, to: ir.DataType) -> set[str]:
+    """Type variables that are float32 by an input and may be narrow."""
+    pairs = [(value, known.input(i)) for i, value in enumerate(node.inputs)]
+    return {_type(formal) for value, formal in pairs if _is_float(value) and _allows(formal, to)}
+
+
+def _outputs(node: ir.Node, known: Schema, free: set[str], to: ir.DataType) -> tuple[tuple[int, ...], str]:
+    """Outputs that become narrow: with an input of their type variable, or because an attribute says so."""
+    bound = {_type(known.input(i)) for i, value in enumerate(node.inputs) if value is not None}
+    attribute = _attribute(node, known)
+    found, named = [], ""
+    for i, value in enumerate(node.outputs):
+        formal = known.output(i)
+        if not _is_float(value) or not _allows(formal, to):
+            continue
+        if _type(formal) in bound:
+            if _type(formal) in free:
+                found.append(i)
+        elif attribute:
+            found.append(i)
+            named = attribute
+    return tuple(found), named
+
+
+def _attribute(node: ir.Node, known: Schema) -> str:
+    if node.op_type == "ConstantOfShape":
+        return VALUE
+    possible = (*known.required, *known.defaults)
+    return next((name for name in _NAMING if name in possible), "")

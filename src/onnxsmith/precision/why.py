@@ -1,0 +1,130 @@
+"""Why a node is kept: what it erred, and the range of numbers that it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.explore import Run
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.metrics.base import widen
+from onnxsmith.model import provenance, walk
+from onnxsmith.model.exposing import Exposing
+from onnxsmith.model.places import places
+from onnxsmith.precision.units import Unit
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.precision import NO_KERNEL, KeptNode
+from onnxsmith.runtimes.base import Runtime, Value
+
+_TOGETHER = 32
+"""Tensors that are looked at in one run."""
+
+
+@dataclass
+class Range:
+    """The magnitudes of a tensor's numbers over all inputs, of those that are finite and not 0."""
+
+    name: str
+    low: float = np.inf
+    high: float = 0.0
+    seen: bool = False
+
+    def add(self, value: Value) -> None:
+        """Takes in the numbers of one run."""
+        if not isinstance(value, np.ndarray) or not is_float(value):
+            return
+        self.seen = True
+        sizes = np.abs(widen(value))
+        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+        if sizes.size:
+            self.low, self.high = min(self.low, float(sizes.min())), max(self.high, float(sizes.max()))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.low:.3g} to {self.high:.3g}" if self.high else f"{self.name}: nothing but 0"
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What is known of kept nodes, by name."""
+
+    own: Mapping[str, float]
+    without: Mapping[str, str]
+    unsupported: Collection[str]
+
+
+def explained(
+    model: ir.Model, kept: Iterable[Unit], to: ir.DataType, runtime: Runtime, runs: Iterable[Run], reasons: Reasons
+) -> tuple[KeptNode, ...]:
+    """The kept nodes with what can be said of each."""
+    kept = list(kept)
+    nodes = list(walk.nodes(model.graph))
+    seen = ranges(model, [nodes[unit.index] for unit in kept if unit.name not in reasons.unsupported], runtime, runs)
+    found = []
+    for unit in kept:
+        node = nodes[unit.index]
+        known = provenance.of(node)
+        here = [seen[value] for value in (*node.outputs, *node.inputs) if value is not None and value in seen]
+        why = NO_KERNEL if unit.name in reasons.unsupported else _why(here, to)
+        found.append(
+            KeptNode(
+                name=unit.name,
+                op=unit.op,
+                module=known.module,
+                source=known.source,
+                why=why,
+                own=reasons.own.get(unit.name),
+                range="; ".join(str(one) for one in here),
+                without=reasons.without.get(unit.name, ""),
+            )
+        )
+    return tuple(found)
+
+
+def ranges(model: ir.Model, nodes: Iterable[ir.Node], runtime: Runtime, runs: Iterable[Run]) -> dict[ir.Value, Range]:
+    """What floats the nodes read and make, in the reference. Those that the runtime does not give are left out."""
+    wanted = {
+        value for node in nodes for value in (*node.outputs, *node.inputs)
+        if value is not None and value.name and value.dtype == ir.DataType.FLOAT
+    }  # fmt: skip
+    known = {place.name: place.value for place in places(model) if place.value in wanted}
+    found = {value: Range(name) for name, value in known.items()}
+    exposing, names, runs = Exposing(model), list(known), list(runs)
+    refused = exposing.refusals(names)
+    names = [name for name in names if name not in refused]
+    for start in range(0, len(names), _TOGETHER):
+        exposed = exposing.expose(names[start : start + _TOGETHER])
+        try:
+            with runtime.prepare(exposed.model) as session:
+                for run in runs:
+                    outputs = session.run(run.feed.values)
+                    for name in exposed.taps:
+                        value = exposed.value(name, outputs, run.feed.values)
+                        for one in value if isinstance(value, list) else [value]:
+                            found[known[name]].add(one)
+        except OnnxsmithError:
+            continue
+    return {value: one for value, one in found.items() if one.seen}
+
+
+def _why(seen: Iterable[Range], to: ir.DataType) -> str:
+    limits, dtype = limits_of(to), to.name.lower()
+    over = [one for one in seen if one.high > limits[1]]
+    if over:
+        worst = max(over, key=lambda one: one.high)
+        return f"overflow: {worst.name} reaches {worst.high:.3g}, {dtype} ends at {limits[1]:.5g}"
+    under = [one for one in seen if one.low < limits[0] / 2]
+    if under:
+        worst = min(under, key=lambda one: one.low)
+        return f"rounding; {worst.name} has numbers down to {worst.low:.2g}, which are 0 in {dtype}"
+    return "rounding"
+
+
+def limits_of(to: ir.DataType) -> tuple[float, float]:
+    """The smallest positive number of a dtype, denormal ones included, and the largest."""
+    known: Any = ml_dtypes.finfo(to.numpy())  # type: ignore[no-untyped-call]
+    return float(known.smallest_subnormal), float(known.max)

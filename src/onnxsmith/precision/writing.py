@@ -1,0 +1,84 @@
+"""Writes a keep-list, and the mixed model beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.model import walk
+from onnxsmith.model.check import check
+from onnxsmith.model.load import Source
+from onnxsmith.model.save import staged
+from onnxsmith.precision import keep as keeping
+from onnxsmith.problem import problem
+from onnxsmith.report.parts.written import Written
+from onnxsmith.report.parts.written import written as files_written
+
+
+def checked(path: Path) -> Path:
+    """The path of the keep-list, where one can be written."""
+    if path.is_dir():
+        raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
+    if not path.absolute().parent.is_dir():
+        raise problem(
+            "save/no-folder",
+            "the folder to write to does not exist",
+            where=str(path.absolute().parent),
+            fix=f"mkdir -p {path.absolute().parent}",
+        )
+    return path
+
+
+Sizes = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is written where: the list to `keep`, the model to `mixed`; None for nowhere. `source` is what the mixed
+    model was made from."""
+
+    keep: Path | None
+    mixed: str | Path | None
+    source: Source
+
+    def write(self, names: Sequence[str], to: str, model: ir.Model, before: ir.Model) -> tuple[Written, Sizes]:
+        """Writes both, the list last, once the model is in place; and the sizes of the model before and after.
+
+        Raises:
+            OnnxsmithError: `save/…`, or `model/invalid` for a mixed model that is not valid.
+        """
+        files: list[Path] = []
+        sizes: Sizes = (None, None)
+        if self.mixed is not None:
+            old = _nbytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
+            with staged(self.mixed) as stage:
+                stage.write(model)
+                check(model, where="the mixed model", file=stage.path)
+                sizes = (old, stage.nbytes())
+                files += stage.commit()
+        if self.keep is not None:
+            _write(self.keep, keeping.text(names, to, as_json=self.keep.suffix == ".json"))
+            files.append(self.keep)
+        return files_written(files) if files else Written({}, "no output was asked for"), sizes
+
+
+def _write(path: Path, content: str) -> None:
+    """A text in one piece, or none of it."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(content, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise problem("save/failed", "the keep-list could not be written", where=str(path), why=str(error)) from error
+
+
+def _nbytes(file: Path, model: ir.Model) -> int | None:
+    if not file.is_file():
+        return None
+    outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))
+    return file.stat().st_size + sum(outside)

@@ -1,0 +1,249 @@
+"""Which nodes must stay in float32: planted ones are found, all of them and no others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import onnxsmith
+from onnxsmith.model.check import check
+from onnxsmith.model.load import load
+from onnxsmith.model.save import save
+from onnxsmith.model.text import from_text
+from onnxsmith.precision import keep as keeping
+from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.parts.precision import NO_KERNEL, Precision
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.result import Result
+from onnxsmith.runtimes.base import get
+from tests.conftest import Refused
+
+
+def model(body: str, *, opset: int = 18) -> ir.Model:
+    return from_text(f'<ir_version: 10, opset_import: ["": {opset}]>\ng {body}')
+
+
+def weight(name: str, *shape: int, scale: float = 1.0) -> str:
+    """An initializer as text, of random numbers."""
+    numbers = np.random.default_rng(len(name)).standard_normal(int(np.prod(shape))) * scale
+    dims = ",".join(map(str, shape))
+    return f"float[{dims}] {name} = {{{', '.join(f'{number:.6f}' for number in numbers)}}}"
+
+
+def kept(result: Result) -> list[str]:
+    assert result.report.verdict is Verdict.DONE, result.report
+    part = result.report.part(Precision)
+    assert part.checked == sum(node.why != NO_KERNEL for node in part.kept), "it is not known to be minimal"
+    assert Report.from_json(result.report.to_json()) == result.report
+    return [node.name for node in part.kept]
+
+
+VARIANCE = """(float[n,8] x) => (float[n,8] y) <float[1] k = {1000.0}> {
+    [scale] big = Mul(x, k)
+    [mean] m = ReduceMean<axes = [-1]>(big)
+    [centre] c = Sub(big, m)
+    [square] sq = Mul(c, c)
+    [variance] v = ReduceMean<axes = [-1]>(sq)
+    [deviation] s = Sqrt(v)
+    [divide] y = Div(c, s)
+}"""
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "reference"])
+def test_the_variance_of_large_numbers_stays(runtime: str) -> None:
+    result = onnxsmith.bisect(model(VARIANCE, opset=13), tolerance=1e-2, runtime=runtime)
+    assert kept(result) == ["square", "variance", "deviation"]
+    square = result.report.part(Precision).kept[0]
+    assert square.why.startswith("overflow: sq reaches ")
+    assert square.why.endswith("float16 ends at 65504")
+    assert square.own == np.inf
+    assert "y: " in square.without
+    assert len([part for part in result.report.parts if isinstance(part, Verification)]) == 2
+
+
+def test_bfloat16_has_the_range() -> None:
+    result = onnxsmith.bisect(model(VARIANCE, opset=13), to="bfloat16", any_runtime=True, runtime="reference")
+    assert kept(result) == []
+
+
+def test_a_norm_that_overflows_is_found_with_its_neighbours() -> None:
+    text = """(float[n,64] x) => (float[n,64] y) <float[1] k = {100.0}> {
+        [before] a = Mul(x, k)
+        [square] s = Mul(a, a)
+        [sum] t = ReduceSum<keepdims = 1>(s, axis)
+        [root] r = Sqrt(t)
+        [y_] y = Div(a, r)
+    }""".replace("<float[1] k = {100.0}>", "<float[1] k = {100.0}, int64[1] axis = {-1}>")
+    assert kept(onnxsmith.bisect(model(text), tolerance=5e-3, runtime="reference")) == ["square", "sum", "root"]
+
+
+def test_large_logits_keep_what_makes_and_reads_them() -> None:
+    text = f"""(float[n,16] x) => (float[n,16] y) <{weight("w", 16, 16)}, float[1] k = {{40000.0}}> {{
+        [logits] l = MatMul(x, w)
+        [large] b = Mul(l, k)
+        [small] s = Div(b, k)
+        [softmax] y = Softmax(s)
+    }}"""
+    names = kept(onnxsmith.bisect(model(text), tolerance=1e-2, runtime="reference"))
+    assert names == ["large", "small"]
+
+
+def test_a_small_network_needs_nothing() -> None:
+    text = f"""(float[n,3,8,8] x) => (float[n,4] y) <{weight("w", 4, 3, 3, 3, scale=0.2)}, {weight("b", 4)}> {{
+        [conv] c = Conv<pads = [1,1,1,1]>(x, w, b)
+        [relu] r = Relu(c)
+        [pool] p = GlobalAveragePool(r)
+        [flat] y = Flatten(p)
+    }}"""
+    result = onnxsmith.bisect(model(text))
+    assert kept(result) == []
+    part = result.report.part(Precision)
+    assert (part.tries, part.candidates) == (1, 4)
+    assert part.before == part.after
+    assert result.model is not None
+    assert result.model.graph.initializers["w"].dtype == ir.DataType.FLOAT16
+
+
+BRANCH = """(float[n] x, bool c) => (float[n] y) <float[1] k = {12.0}> {
+    [choose] z = If (c) <
+        then_branch = then_g () => (float[n] t) {
+            [fixed] f = Clip(x, , top)
+            [wide] w = Mul(f, k)
+            [exp] e = Exp(w)
+            [log] l = Log(e)
+            [t_] t = Div(l, k)
+        },
+        else_branch = else_g () => (float[n] u) { [same] u = Abs(x) }
+    >
+    [out] y = Add(z, x)
+}"""
+
+
+def test_an_overflow_in_a_branch_is_found_there(tmp_path: Path) -> None:
+    text = BRANCH.replace("<float[1] k = {12.0}>", "<float[1] k = {12.0}, float top = {3.0}>")
+    result = onnxsmith.bisect(
+        model(text), tmp_path / "keep.txt", tolerance=2e-2, runtime="reference", model=tmp_path / "mixed.onnx"
+    )
+    assert kept(result) == ["exp", "log"]
+    assert keeping.read(tmp_path / "keep.txt") == ("exp", "log")
+    part = result.report.part(Precision)
+    assert part.kept[0].why.startswith("overflow: e reaches ")
+    assert any("goes into a body" in reason for reason in part.fixed)
+    assert check(load(tmp_path / "mixed.onnx")) == ()
+
+
+def test_the_list_and_the_model_are_written(tmp_path: Path) -> None:
+    source = tmp_path / "m.onnx"
+    save(model(VARIANCE, opset=13), source)
+    result = onnxsmith.bisect(
+        source, tmp_path / "keep.json", tolerance=1e-2, runtime="reference", model=tmp_path / "mixed.onnx"
+    )
+    assert result.path == tmp_path / "keep.json"
+    content = json.loads((tmp_path / "keep.json").read_text())
+    assert content == {"to": "float16", "keep": ["square", "variance", "deviation"]}
+    mixed = load(tmp_path / "mixed.onnx")
+    dtypes = {node.name: node.outputs[0].dtype for node in mixed.graph if node.op_type != "Cast"}
+    assert dtypes["square"] in (ir.DataType.FLOAT, None)
+    assert dtypes["centre"] == ir.DataType.FLOAT16
+    assert [value.dtype for value in (*mixed.graph.inputs, *mixed.graph.outputs)] == [ir.DataType.FLOAT] * 2
+    part = result.report.part(Precision)
+    assert part.bytes_before == source.stat().st_size
+    assert part.bytes_after == (tmp_path / "mixed.onnx").stat().st_size
+    again = onnxsmith.bisect(source, keep=keeping.read(tmp_path / "keep.json"), tolerance=1e-2, runtime="reference")
+    assert [node.name for node in again.report.part(Precision).kept] == content["keep"]
+    assert again.report.part(Precision).tries == 1
+
+
+def test_operators_without_a_kernel_stay() -> None:
+    """Of bfloat16 onnxruntime has a kernel for Sign on a CPU, and none for Pow."""
+    text = "(float[n] x) => (float[n] y, float[n] z) <float k = {2.0}> { [pow] y = Pow(x, k) [sign] z = Sign(x) }"
+    result = onnxsmith.bisect(model(text), runtime="onnxruntime", to="bfloat16")
+    assert kept(result) == ["pow"]
+    assert [node.why for node in result.report.part(Precision).kept] == [NO_KERNEL]
+
+
+def test_unnamed_nodes_are_called_after_what_they_make() -> None:
+    text = (
+        "(float[n] x) => (float[n] y) { s = Mul(x, x) t = Mul(s, s) u = Mul(t, t) v = Exp(u) w = Log(v) y = Sqrt(w) }"
+    )
+    names = kept(onnxsmith.bisect(model(text), tolerance=1e-2, runtime="reference"))
+    assert {"-> v", "-> w"} <= set(names)
+
+
+def test_few_tries_say_so(refused: Refused) -> None:
+    with refused("bisect/tries"):
+        onnxsmith.bisect(model(VARIANCE, opset=13), tolerance=1e-2, tries=1, runtime="reference")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem_id"),
+    [
+        ({"to": "float8"}, "bisect/unknown-dtype"),
+        ({"tolerance": -1.0}, "bisect/tolerance"),
+        ({"tolerance": float("nan")}, "bisect/tolerance"),
+        ({"tries": 0}, "bisect/tries"),
+        ({"keep": ["nobody"]}, "bisect/unknown-node"),
+        ({"to": "bfloat16", "runtime": "onnxruntime"}, "bisect/no-kernels"),
+        ({"output": "/nowhere/at/all/keep.txt"}, "save/no-folder"),
+        ({"only_given": True}, "verify/nothing-compared"),
+        ({"runtime": "abacus"}, "runtime/unknown"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(given: dict[str, object], problem_id: str, refused: Refused) -> None:
+    with refused(problem_id):
+        onnxsmith.bisect(model(VARIANCE, opset=13), **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("(float16[n] x) => (float16[n] y) { y = Exp(x) }", "narrow already"),
+        ("(int64[n] x) => (int64[n] y) { y = Neg(x) }", "no floats"),
+    ],
+)
+def test_models_without_a_node_to_narrow_are_refused(text: str, why: str, refused: Refused) -> None:
+    with refused("bisect/nothing-to-narrow") as refusal:
+        onnxsmith.bisect(model(text))
+    assert why in refusal.problem.why
+
+
+def test_bfloat16_needs_an_opset_that_has_it(refused: Refused) -> None:
+    with refused("bisect/opset"):
+        onnxsmith.bisect(model(VARIANCE, opset=12), to="bfloat16")
+
+
+def test_the_mixed_model_computes_what_was_measured() -> None:
+    result = onnxsmith.bisect(model(VARIANCE, opset=13), tolerance=1e-2, runtime="reference")
+    assert result.model is not None
+    x = np.random.default_rng(5).standard_normal((3, 8)).astype(np.float32)
+    with get("reference").prepare(result.model) as mixed, get("reference").prepare(model(VARIANCE, opset=13)) as whole:
+        ours, theirs = whole.run({"x": x})["y"], mixed.run({"x": x})["y"]
+    assert isinstance(theirs, np.ndarray)
+    assert theirs.dtype == np.float32
+    np.testing.assert_allclose(theirs, ours, atol=1e-2)
+    assert (theirs == theirs.astype(np.float16)).all(), "the last node is narrow"
+
+
+@settings(max_examples=12)
+@given(st.lists(st.sampled_from(["Abs", "Neg", "overflow", "Sigmoid"]), min_size=1, max_size=6))
+def test_planted_overflows_are_found_in_chains(steps: list[str]) -> None:
+    """An overflow is a pair: what goes beyond 65504, and what brings it back. Nothing else need stay."""
+    nodes, planted, value = [], [], "x"
+    for place, step in enumerate(steps):
+        if step == "overflow":
+            nodes += [f"[up{place}] u{place} = Mul({value}, k)", f"[down{place}] v{place} = Div(u{place}, k)"]
+            planted += [f"up{place}", f"down{place}"]
+        else:
+            nodes.append(f"[node{place}] v{place} = {step}({value})")
+        value = f"v{place}"
+    text = (
+        f"(float[4] x) => (float[4] y) <float k = {{1000000.0}}> {{ {' '.join(nodes)} [last] y = Identity({value}) }}"
+    )
+    names = kept(onnxsmith.bisect(model(text), tolerance=1e-2, runtime="reference"))
+    assert names == planted

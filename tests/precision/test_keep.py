@@ -1,0 +1,40 @@
+"""A keep-list reads as it was written, whatever the names are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnxsmith.precision import keep
+from tests.conftest import Refused
+
+NAMES = ["/norm/Pow", "-> y", "# 1", '"quoted"', " spaced ", "two\nlines", "tab\t", "\u2028", "déjà", "", "x" * 300]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@given(names=st.lists(st.text() | st.sampled_from(NAMES)))
+def test_names_come_back(names: list[str], as_json: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
+    names = [name.encode("utf-8", "ignore").decode() for name in names]
+    path = tmp_path_factory.mktemp("keep") / ("keep.json" if as_json else "keep.txt")
+    path.write_text(keep.text(names, "float16", as_json=as_json), encoding="utf-8")
+    assert keep.read(path) == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.json", "[]"), ("b.json", "{"), ("c.json", '{"keep": "x"}'), ("d.json", '{"keep": [1]}'), ("e.txt", '"open')],
+)
+def test_what_is_no_list_is_refused(name: str, content: str, tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / name).write_text(content)
+    with refused("bisect/keep-list"):
+        keep.read(tmp_path / name)
+
+
+def test_bytes_and_nothing_are_refused(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
+    for name in ("a.txt", "missing.txt"):
+        with refused("bisect/keep-list"):
+            keep.read(tmp_path / name)
