@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.memory import no_collection
 from onnxsmith.model import carrying, opset, symbols, walk
 from onnxsmith.model.carrying import Carriage
 from onnxsmith.model.copying import cloned
@@ -131,7 +132,10 @@ class Exposing:
 
     def expose(self, names: Iterable[str], *, sizes: bool = False) -> Exposed:
         """A copy that gives the tensors of these full names; with `sizes` their shapes in their place, as int64."""
-        asked = list(dict.fromkeys(names))
+        with no_collection():
+            return self._exposed(list(dict.fromkeys(names)), sizes)
+
+    def _exposed(self, asked: list[str], sizes: bool) -> Exposed:
         plans = {name: self._plan(name, sizes=sizes) for name in asked}
         refused = {name: plan for name, plan in plans.items() if isinstance(plan, str)}
         copy = cloned(self._model)
