@@ -89,7 +89,7 @@ class Preparer(ABC):
     """
 
     @abstractmethod
-    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         """A session for the model; `interface` is its signature, where the caller knows it already.
 
         Raises:
@@ -110,13 +110,13 @@ class Preparer(ABC):
 class _OneByOne(Preparer):
     """Every model anew, as `Runtime.prepare` does it."""
 
-    def __init__(self, runtime: Runtime, options: Options) -> None:
-        self._runtime, self._options = runtime, options
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._session: Session | None = None
 
-    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         self.close()
-        self._session = self._runtime.prepare(source, self._options)
+        self._session = self._runtime.prepare(source, options)
         return self._session
 
     def close(self) -> None:
@@ -150,9 +150,9 @@ class Runtime(ABC):
             OnnxsmithError: `runtime/…` when the runtime is not installed or does not take the model.
         """
 
-    def preparer(self, options: Options | None = None) -> Preparer:
-        """What prepares many models, one after another, each with these options."""
-        return _OneByOne(self, options or Options())
+    def preparer(self) -> Preparer:
+        """What prepares many models, one after another."""
+        return _OneByOne(self)
 
 
 def get(name: str) -> Runtime:
