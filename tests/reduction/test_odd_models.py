@@ -64,7 +64,7 @@ TEXTS: dict[str, tuple[str, list[str]]] = {
                 else_branch = e () => (w) { w = Abs(a) }>
             y = Neg(b)
         }""",
-        ["Geluu"],
+        ["Constant", "Geluu"],
     ),
     "nested branches": (
         """(bool c, float[2] x) => (y) {
@@ -89,7 +89,7 @@ def test_an_unknown_operator_is_what_is_left(name: str, tmp_path: Path) -> None:
 
 
 def test_a_function(tmp_path: Path) -> None:
-    """onnxruntime says of the function, not of the operator in it, that it cannot be typed: inlined, it would be another
+    """onnxruntime says of the function, not of the operator in it, that it cannot be typed: inlined it is another
     failure."""
     text = """<ir_version: 10, opset_import: ["": 20, "local": 1]> g (float[2] x) => (y) {
         a = Neg(x)

@@ -51,7 +51,8 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
     """The nearest value of the same graph outside of the chunk from which `value` was made; of the same dtype and
-    shape, as far as these are known: in a function they never are. One that is an output already is none: a graph gives a value out once."""
+    shape, as far as these are known: in a function they never are. One that is an output already is none: a graph gives
+    a value out once."""
     wanted = _kind(value, known)
     level, seen = [value], {value}
     graph = value.producer().graph  # type: ignore[union-attr]
