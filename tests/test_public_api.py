@@ -31,6 +31,7 @@ NAMES = [
     "inspect",
     "load",
     "onnx_op",
+    "reduce",
     "register",
     "rewrite",
     "run",
@@ -82,6 +83,12 @@ SIGNATURES = {
         "(name: 'str', *inputs: 'torch.Tensor | None', like: 'torch.Tensor | None' = None, "
         "dtype: 'torch.dtype | None' = None, shape: 'Sequence[int | torch.SymInt] | None' = None, "
         "version: 'int | None' = None, **attributes: 'Any') -> 'torch.Tensor'"
+    ),
+    "reduce": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, check: 'str | Check | Function', "
+        "inputs: 'Mapping[str, Any] | Sequence[str] | None' = None, sizes: 'Mapping[str, int] | None' = None, "
+        "status: 'int | None' = None, anonymise: 'bool' = False, time_limit: 'float | None' = None, "
+        "seed: 'int' = 0) -> 'Result'"
     ),
     "register": (
         "(target: 'str | type[torch.autograd.Function]', translation: 'Callable[..., Any] | None' = None, *, "

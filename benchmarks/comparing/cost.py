@@ -21,10 +21,9 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+import onnxsmith
 from comparing.faults import _export
 from comparing.networks import Layer
-
-import onnxsmith
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
 

@@ -40,9 +40,9 @@ def test_one_model_after_another(name: str) -> None:
 @pytest.mark.parametrize("name", ["onnxruntime", "reference"])
 def test_a_model_that_never_ends_is_stopped(name: str, refused: Refused) -> None:
     feeds: dict[str, Any] = {**X, "c": np.array(True)}
-    with runtimes.get(name).preparer(Options(time_limit=3)) as preparer:
+    with runtimes.get(name).preparer() as preparer:
         with refused("runtime/timeout"):
-            preparer.prepare(ENDLESS).run(feeds)
+            preparer.prepare(ENDLESS, Options(time_limit=3)).run(feeds)
         np.testing.assert_array_equal(preparer.prepare(DOUBLED).run(X)["y"], 2 * X["x"])
 
 

@@ -118,7 +118,8 @@ def _notes(result: Found) -> list[str]:
 def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
     name = look.pair.candidate
     steps, before = candidate.outline.segment(name, by_name.keys())
-    ranked = sorted(steps[::-1], key=_suspicion)
+    backwards = steps[::-1]
+    ranked = sorted(backwards, key=_suspicion)
     step = ranked[0] if ranked else None
     into = [by_name[read].inherited.worst_rel for read in before if read in by_name]
     growth = look.inherited.worst_rel / max(into) if into and max(into) > 0 else None

@@ -35,7 +35,7 @@ class OnnxTap(Tap):
 
     def __init__(self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str) -> None:
         self.label = label
-        self._preparer = runtime.preparer(options)
+        self._preparer, self._options = runtime.preparer(), options
         self.model, _ = shapes.inferred(load(source))
         self.signature = signature(self.model)
         self.outline = _outline(self.model)
@@ -55,7 +55,7 @@ class OnnxTap(Tap):
         if self._prepared is None or self._prepared[0] != (cuts, names):
             self._prepared = None
             made = cut(self.model, cuts, names)
-            session = self._preparer.prepare(made.model)
+            session = self._preparer.prepare(made.model, self._options)
             self._prepared = ((cuts, names), session, made.inputs)
         return self._prepared[1], self._prepared[2]
 

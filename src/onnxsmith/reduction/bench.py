@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from onnxsmith.model.signature import Signature
 from onnxsmith.reduction.named import resolve
-from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.runtimes.base import Preparer, Session
 from onnxsmith.runtimes.reference import Tracer
 
 
@@ -18,31 +17,28 @@ class Bench:
 
     def __init__(self, time_limit: float) -> None:
         self.time_limit = time_limit
-        self._stack = contextlib.ExitStack()
-        self._preparers: dict[tuple[str, float], Preparer] = {}
-        self._tracer: Tracer | None = None
+        self._preparers: dict[str, Preparer] = {}
 
     def prepare(
         self, runtime: str, path: Path, interface: Signature | None = None, *, time_limit: float | None = None
     ) -> Session:
-        """A session that ends when the same runtime prepares the next model."""
-        limit = time_limit or self.time_limit
-        if (runtime, limit) not in self._preparers:
-            chosen, options = resolve(runtime, limit)
-            self._preparers[runtime, limit] = self._stack.enter_context(chosen.preparer(options))
-        return self._preparers[runtime, limit].prepare(path, interface)
+        """A session that ends when the same runtime prepares the next model, with other options too."""
+        chosen, options = resolve(runtime, time_limit or self.time_limit)
+        name = runtime.partition(":")[0]
+        if name not in self._preparers:
+            self._preparers[name] = chosen.preparer()
+        return self._preparers[name].prepare(path, options, interface=interface)
 
     def tracer(self) -> Tracer:
         """The reference evaluator, which tells what every tensor held."""
-        if self._tracer is None:
-            self._tracer = self._stack.enter_context(Tracer(Options(time_limit=self.time_limit)))
-        return self._tracer
+        found = self._preparers.setdefault("reference", Tracer())
+        assert isinstance(found, Tracer)
+        return found
 
     def close(self) -> None:
         """Ends every process."""
-        self._stack.close()
-        self._preparers.clear()
-        self._tracer = None
+        while self._preparers:
+            self._preparers.popitem()[1].close()
 
     def __enter__(self) -> Self:
         return self

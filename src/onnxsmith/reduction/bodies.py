@@ -51,12 +51,13 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
     """The nearest value of the same graph outside of the chunk from which `value` was made; of the same dtype and
-    shape, as far as these are known. One that is an output already is none: a graph gives a value out once."""
+    shape, as far as these are known: in a function they never are. One that is an output already is none: a graph gives
+    a value out once."""
     wanted = _kind(value, known)
-    if wanted is None:
-        return None
     level, seen = [value], {value}
     graph = value.producer().graph  # type: ignore[union-attr]
+    if wanted is None and not isinstance(graph, ir.Function):
+        return None
     while level:
         found = [v for item in level if (m := item.producer()) is not None for v in m.inputs if v and v not in seen]
         seen.update(found)

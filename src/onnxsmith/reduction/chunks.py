@@ -7,7 +7,7 @@ something alike that it was made from, or by an input that holds the value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from onnxsmith.model.copying import cloned
 from onnxsmith.reduction import bodies
@@ -16,7 +16,10 @@ from onnxsmith.reduction.cuts import computing, prune, without
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
 
-_Take = Callable[[Case, list[int]], "list[Case | None]"]
+_Take = Callable[[Case, list[int]], "Iterable[Case | None]"]
+_MOST_MISSES = 6
+"""Chunks that were cut out in vain, after which whole chunks are only replaced by something alike: what a failure needs
+flows from far away, and a cut stops it."""
 
 
 def outputs(case: Case, known: Known, oracle: Oracle) -> Case:
@@ -27,11 +30,14 @@ def outputs(case: Case, known: Known, oracle: Oracle) -> Case:
 def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
     """The case without every node of the main graph that it fails without."""
 
-    def take(current: Case, doomed: list[int]) -> list[Case | None]:
-        return [
-            without(current, doomed, known, bypass=True, live=False),
-            without(current, doomed, known, bypass=False, live=True),
-        ]
+    misses = 0
+
+    def take(current: Case, doomed: list[int]) -> Iterator[Case | None]:
+        nonlocal misses
+        yield without(current, doomed, known, bypass=True, live=False)
+        if misses < _MOST_MISSES or len(doomed) == 1:
+            yield without(current, doomed, known, bypass=False, live=True)
+            misses += 1  # only reached where that did not fail
 
     return swept(case, oracle, lambda c: computing(c.model.graph), take)
 

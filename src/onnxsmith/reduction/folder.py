@@ -102,8 +102,7 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
 
 
 def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
-    """How the file fails as it was written, in new processes."""
-    oracle.bench.close()
+    """How the file fails as it was written."""
     outcome = oracle.judge(Case(load(folder / "model.onnx"), case.feeds))
     if outcome.failure is None or oracle.first is None or not outcome.failure.is_like(oracle.first):
         raise _unconfirmed(outcome.failure.what if outcome.failure else outcome.why or outcome.end.value)

@@ -25,8 +25,8 @@ class Isolated(Preparer):
     """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is started
     again."""
 
-    def __init__(self, module: str, what: str, options: Options) -> None:
-        self._module, self._what, self._options = module, what, options
+    def __init__(self, module: str, what: str) -> None:
+        self._module, self._what = module, what
         self._child: Child | None = None
         self._spare: Child | None = None
         self._file = contextlib.ExitStack()
@@ -34,15 +34,16 @@ class Isolated(Preparer):
         self.turn = 0
         """How often a model was prepared; a session belongs to one turn."""
 
-    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
+        options = options or Options()
         model: Path | ir.Model = onnx_source(source)
         self._file.close()
         path, weights = self._file.enter_context(on_disk(model))
         self.turn += 1
         ports = interface or signature(load(model))
         self.start()
-        head, _ = self.ask(preparation(path, weights, self._options), time_limit=self._options.time_limit)
-        return _Turn(self, ports, str(head.get("provider", "")))
+        head, _ = self.ask(preparation(path, weights, options), time_limit=options.time_limit)
+        return _Turn(self, ports, str(head.get("provider", "")), options.time_limit)
 
     def start(self) -> None:
         """Starts the child where there is none, and waits until it has imported what it needs."""
@@ -73,11 +74,11 @@ class Isolated(Preparer):
             self._drop()
             raise
 
-    def run(self, turn: int, feeds: Feeds) -> Outputs:
+    def run(self, turn: int, feeds: Feeds, time_limit: float | None) -> Outputs:
         """What the model of that turn answers."""
         if turn != self.turn:
             raise problem("runtime/closed", "another model was prepared since", fix="prepare the model again")
-        return self.ask({"do": "run"}, feeds, time_limit=self._options.time_limit)[1]
+        return self.ask({"do": "run"}, feeds, time_limit=time_limit)[1]
 
     def _drop(self) -> None:
         if self._child is not None:
@@ -95,10 +96,10 @@ class Isolated(Preparer):
 class _Turn(Session):
     """A session that lives until the next model is prepared, or the child is gone."""
 
-    def __init__(self, isolated: Isolated, interface: Signature, provider: str) -> None:
-        self._isolated, self._turn = isolated, isolated.turn
+    def __init__(self, isolated: Isolated, interface: Signature, provider: str, time_limit: float | None) -> None:
+        self._isolated, self._turn, self._time_limit = isolated, isolated.turn, time_limit
         self.signature, self.provider = interface, provider
 
     def run(self, feeds: Feeds) -> Outputs:
         _feeds.check(feeds, self.signature)
-        return self._isolated.run(self._turn, feeds)
+        return self._isolated.run(self._turn, feeds, self._time_limit)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,7 +92,7 @@ class Preparer(ABC):
     """
 
     @abstractmethod
-    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         """A session for the model; `interface` is its signature, where the caller knows it already.
 
         Raises:
@@ -113,13 +113,13 @@ class Preparer(ABC):
 class _OneByOne(Preparer):
     """Every model anew, as `Runtime.prepare` does it."""
 
-    def __init__(self, runtime: Runtime, options: Options) -> None:
-        self._runtime, self._options = runtime, options
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._session: Session | None = None
 
-    def prepare(self, source: Source, interface: Signature | None = None) -> Session:
+    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         self.close()
-        self._session = self._runtime.prepare(source, self._options)
+        self._session = self._runtime.prepare(source, options)
         return self._session
 
     def close(self) -> None:
@@ -158,9 +158,9 @@ class Runtime(ABC):
             OnnxsmithError: `runtime/…` when the runtime is not installed or does not take the model.
         """
 
-    def preparer(self, options: Options | None = None) -> Preparer:
-        """What prepares many models, one after another, each with these options."""
-        return _OneByOne(self, options or Options())
+    def preparer(self) -> Preparer:
+        """What prepares many models, one after another."""
+        return _OneByOne(self)
 
 
 def get(name: str) -> Runtime:
@@ -234,13 +234,26 @@ class _Chosen(Runtime):
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return self._runtime.prepare(source, self._both(options))
 
-    def preparer(self, options: Options | None = None) -> Preparer:
-        return self._runtime.preparer(self._both(options))
+    def preparer(self) -> Preparer:
+        return _ChosenPreparer(self._runtime.preparer(), self._both)
 
     def _both(self, options: Options | None) -> Options:
         usual, asked = vars(Options()), vars(options or Options())
         own = {name: value for name, value in vars(self._options).items() if asked[name] == usual[name]}
         return Options(**{**asked, **own})
+
+
+class _ChosenPreparer(Preparer):
+    """Another preparer, with options that were chosen with the runtime's name."""
+
+    def __init__(self, preparer: Preparer, chosen: Callable[[Options | None], Options]) -> None:
+        self._preparer, self._chosen = preparer, chosen
+
+    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
+        return self._preparer.prepare(source, self._chosen(options), interface=interface)
+
+    def close(self) -> None:
+        self._preparer.close()
 
 
 def default() -> str:

@@ -41,8 +41,8 @@ class OnnxRuntime(Runtime):
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return _Session(onnx_source(source), options or Options())
 
-    def preparer(self, options: Options | None = None) -> Preparer:
-        return Isolated(_HOST, "onnxruntime", options or Options())
+    def preparer(self) -> Preparer:
+        return Isolated(_HOST, "onnxruntime")
 
 
 class _Session(ChildSession):

@@ -39,16 +39,16 @@ class Reference(Runtime):
             )
         return _Session(load(onnx_source(source)))
 
-    def preparer(self, options: Options | None = None) -> Tracer:
+    def preparer(self) -> Tracer:
         """In a process of its own, unlike `prepare`: among many models one may run without an end."""
-        return Tracer(options or Options())
+        return Tracer()
 
 
 class Tracer(Isolated):
     """The evaluator in a process of its own, which can also tell what every tensor held."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(_HOST, "the reference evaluator", options)
+    def __init__(self) -> None:
+        super().__init__(_HOST, "the reference evaluator")
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Every value of the main graph that could be computed, by name; see `traced`."""

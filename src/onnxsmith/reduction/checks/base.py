@@ -132,7 +132,7 @@ def ended(error: OnnxsmithError) -> Outcome:
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PATH = re.compile(r"(?<![\w<])/[\w./~@+-]+")
-_NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
+_NUMBER = re.compile(r"(?<![\w])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 
 
 def mark(found: Problem, names: frozenset[str]) -> str:
