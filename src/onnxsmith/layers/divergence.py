@@ -209,7 +209,7 @@ class Divergence:
             if not suspects:
                 break
             first, *suspects = suspects
-            if self._is_rounding(first):
+            if first.rounding.tolerance and self._is_rounding(first):  # what rounds rightly has but one right answer
                 first.verdict = "rounding"
                 found.rounded.append(first)
             else:
