@@ -223,7 +223,7 @@ def test_given_bfloat16(tmp_path: Path) -> None:
     feeds: dict[str, Any] = {"x": np.array([1, 2], ml_dtypes.bfloat16)}
     onnxsmith.reduce(tmp_path / "m.onnx", tmp_path / "out", check=REFUSES, inputs=feeds)
     held = [numpy_helper.to_array(t) for t in onnx.load(tmp_path / "out" / "model.onnx").graph.initializer]
-    assert [array.tolist() for array in held] == [[1, 2]]
+    assert [array.tolist() for array in held] == [[1]]
 
 
 def test_names_that_messages_could_hold(tmp_path: Path) -> None:

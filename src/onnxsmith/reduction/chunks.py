@@ -57,8 +57,9 @@ def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take:
             here = places(case)
             stop = min(stop, len(here))
             chunk = here[max(0, stop - size) : stop]
-            found = next((made for made in take(case, chunk) if made is not None and oracle.fails(made)), None)
-            if found is not None and chunk:
+            fewer = (made for made in take(case, chunk) if made is not None and len(places(made)) < len(here))
+            found = next((made for made in fewer if oracle.fails(made)), None) if chunk else None
+            if found is not None:
                 case, changed = found, True
             stop -= size
         if size == 1 and not changed:
