@@ -131,7 +131,7 @@ class _Search:
             self.model,
             self.units,
             self._to,
-            self.runtime.prepare,
+            stack.enter_context(self.runtime.preparer()).prepare,
             [],
             self._roundings(),
             most=request.tries,
