@@ -181,6 +181,18 @@ def test_a_program_of_torch_export_is_a_side(saved: bool, plain: Path, tmp_path:
     assert found.layer(found.culprits[0]).steps[0] == culprit.name
 
 
+def test_a_saved_bundle_is_a_side(plain: Path, tmp_path: Path) -> None:
+    onnxsmith.dump(plain, tmp_path / "values.safetensors")
+    model = ir.load(plain)
+    culprit = approximated(model)
+    assert onnxsmith.compare(tmp_path / "values.safetensors", plain, per_layer=True).ok
+    found = layers_of(onnxsmith.compare(tmp_path / "values.safetensors", model, per_layer=True))
+    assert found.layer(found.culprits[0]).steps[0] == culprit.name
+    with pytest.raises(OnnxsmithError) as raised:
+        onnxsmith.compare(tmp_path / "values.safetensors", plain, inputs={"image": np.zeros((2, 3, 16, 16), "f")})
+    assert raised.value.problem.id == "compare/other-input"
+
+
 def test_a_lost_cast_is_found() -> None:
     class Half(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -81,6 +81,9 @@ def compare(
             if tolerance is not None:
                 tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
             feeds = _feeds(inputs, a)
+            for one in (a, b):
+                if one.only_input is not None and not feeds:
+                    feeds, generate = _saved(one, a), False
             plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
         worst: list[Feed] = []
         with stage("verify"), a.prepare() as first, b.prepare() as second:
@@ -93,6 +96,7 @@ def compare(
         if per_layer and worst:
             options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
             layers = _layers(a, b, worst[0], options, tolerance)
+            layers = replace(layers, exposed=_exposed(layers, part, worst[0]))
             parts.append(layers)
             found = (*found, *_blamed(layers))
     ended = Verdict.DIFFERENT if found else verdict(part)
@@ -118,6 +122,17 @@ def _layers(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tol
         return look(*sides, request)
 
 
+def _exposed(layers: Layers, part: Verification, feed: Feed) -> str:
+    """Looking at a tensor keeps a runtime from fusing across it, so that an error may come or go with it."""
+    ports = {layer.reference: layer.differs for layer in layers.layers if layer.paired_by == "port"}
+    plain = {output.name: not output.equal and output.where == feed.label for output in part.outputs}
+    other = [name for name, differs in ports.items() if name in plain and differs != plain[name]]
+    if not other:
+        return ""
+    said = ", ".join(f"{name} {'differs' if ports[name] else 'agrees'} now" for name in other)
+    return f"with every tensor exposed, which keeps kernels from being fused, the outputs come out otherwise: {said}"
+
+
 def _blamed(layers: Layers) -> tuple[Problem, ...]:
     if not layers.culprits:
         return ()
@@ -132,6 +147,14 @@ def _blamed(layers: Layers) -> tuple[Problem, ...]:
             fix="compare the attributes and weights of this node with what the reference computes there",
         ),
     )
+
+
+def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
+    """The input of a bundle, in the names of the reference."""
+    names = renamed(bundle.interface, a.interface)
+    held = bundle.only_input or {}
+    values = {mine: held[theirs] for mine, theirs in names.items() if theirs in held}
+    return (Feed(f"the input in {bundle.label}", {}, values),)
 
 
 def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:

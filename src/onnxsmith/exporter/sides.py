@@ -11,6 +11,8 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.view import View
 from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.layers.bundle import is_bundle
+from onnxsmith.layers.replay import Recording, Replaying
 from onnxsmith.model.load import TEXT_SUFFIXES, load
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import problem
@@ -34,6 +36,11 @@ class SideSource:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
 
+    @property
+    def only_input(self) -> Mapping[str, Any] | None:
+        """The one input that it answers, where it is no model but a saved bundle."""
+        return self.source.inputs() if isinstance(self.source, Recording) else None
+
     def prepare(self) -> Session:
         """A session of it. Raises what the runtime raises."""
         return self.runtime.prepare(self.source, self.options)
@@ -48,6 +55,9 @@ def side(value: Any, runtime: str | None) -> SideSource:
         return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
     if is_program(value):
         return _program_side(value)
+    if isinstance(value, str | Path) and is_bundle(Path(value)):
+        recording = Recording(Path(value))
+        return SideSource(Path(value).name, recording, Replaying(), recording.signature)
     name = runtime or runtimes.default()
     label = "the given model"
     if isinstance(value, str | Path):

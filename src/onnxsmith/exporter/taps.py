@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnxsmith.exporter.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.layers.replay import Recording, ReplayTap
 from onnxsmith.layers.tap import Tap
 from onnxsmith.runtimes.base import Feeds, Program
 
@@ -15,6 +16,8 @@ def tap(side: SideSource, feeds: Feeds) -> Tap:
     Raises:
         OnnxsmithError: what the runtime raises.
     """
+    if isinstance(side.source, Recording):
+        return ReplayTap(side.source, side.label)
     if not isinstance(side.source, Program):
         return OnnxTap(side.source, side.runtime, side.options, side.label)
     from onnxsmith.exporter.capture import grown

@@ -140,6 +140,7 @@ def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
         allowed=look.rounding.tolerance,
         growth=growth,
         verdict=look.verdict,
+        differs=bool(look.inherited.reason),
         reason=wrong.reason,
         metrics=look.metrics,
     )

@@ -15,9 +15,10 @@ class Layer:
     """One tensor of both sides.
 
     Differences are the largest, relative to the tensor's scale: `inherited` with everything computed from the inputs,
-    `own` with the operation given what the reference has, of which rounding explains `allowed`. `growth` is `inherited`
-    over the largest of the tensors that the operation reads. `verdict` is `equal`, `inherited`, `own error`, `rounding`
-    (float64 says that this side is right), `computed otherwise` (undone further on) or `own error, not followed`.
+    `own` with the operation given what the reference has, of which rounding explains `allowed`. `growth` is
+    `inherited` over the largest of the tensors that the operation reads. `verdict` is `equal`, `inherited`, `own
+    error`, `rounding` (float64 says that this side is right), `computed otherwise` (undone further on) or `own error,
+    not followed`. `differs` says whether it is further off in the plain run than rounding explains.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Layer:
     allowed: float
     growth: float | None
     verdict: str
+    differs: bool = False
     reason: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
 

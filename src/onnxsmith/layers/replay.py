@@ -1,0 +1,117 @@
+"""A saved bundle of values as a side: what a model gave once, on the input that it holds, without the model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.tensors import difference
+from onnxsmith.layers.bundle import Bundle, Entry, read
+from onnxsmith.layers.outline import Outline, Step, Type, kind_of
+from onnxsmith.layers.tap import Tap, Values
+from onnxsmith.model.signature import Port, Signature
+from onnxsmith.problem import Problem, problem
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
+
+
+class Recording(Program):
+    """The bundle at `path`, with the interface of the model that made it.
+
+    Raises:
+        OnnxsmithError: `bundle/unreadable`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.bundle = read(path)
+        self.signature = Signature(
+            tuple(_port(self.bundle, name) for name in self.bundle.named("input")),
+            tuple(_port(self.bundle, name) for name in self.bundle.named("output")),
+        )
+
+    def inputs(self) -> Values:
+        """The input that the values belong to."""
+        return {name: self.bundle.value(name) for name in self.bundle.named("input")}
+
+
+def _port(bundle: Bundle, name: str) -> Port:
+    entry = bundle.entries[name]
+    value = bundle.value(name)
+    shape = tuple(value.shape) if isinstance(value, np.ndarray) else None
+    kinds = {"tensor": "tensor", "list": "sequence", "absent": "optional"}
+    return Port(name, entry.dtypes[0] if entry.dtypes else "undefined", shape, kinds[entry.kind])
+
+
+class Replaying(Runtime):
+    """Gives what a recording holds."""
+
+    title = "a saved bundle"
+
+    def missing(self) -> Problem | None:
+        return None
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        assert isinstance(source, Recording)
+        return _Replay(source)
+
+
+class _Replay(Session):
+    provider = "saved"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.signature = recording.signature
+
+    def run(self, feeds: Feeds) -> Outputs:
+        """The outputs, for the input that they belong to.
+
+        Raises:
+            OnnxsmithError: `compare/other-input` for any other.
+        """
+        check_input(self._recording, feeds)
+        return {port.name: self._recording.bundle.value(port.name) for port in self.signature.outputs}
+
+
+def check_input(recording: Recording, feeds: Feeds) -> None:
+    """Raises where the input is not, to the bit, the one that the values belong to."""
+    for name, value in recording.inputs().items():
+        if name not in feeds or difference(value, feeds[name], 0.0).reason:
+            raise problem(
+                "compare/other-input",
+                f"the bundle holds the values for one input, and {name!r} is another",
+                fix="leave --input away: the input in the bundle is used",
+            )
+
+
+class ReplayTap(Tap):
+    """The tensors that the bundle holds, in the order of writing. Nothing can be computed anew: it is a reference."""
+
+    can_force = False
+
+    def __init__(self, recording: Recording, label: str) -> None:
+        self.label = label
+        self.signature = recording.signature
+        self._bundle = recording.bundle
+        inputs = self._bundle.named("input")
+        inner = [name for name in self._bundle.entries if name not in inputs]
+        steps = tuple(Step(name, "saved", inputs, (name,)) for name in inner)
+        types = {name: _type(self._bundle.entries[name]) for name in inner}
+        self.outline = Outline(steps, inputs, self._bundle.named("output"), types=types)
+
+    def values(self, feeds: Feeds, names: Collection[str]) -> Values:
+        return {name: self._bundle.value(name) for name in names}
+
+    def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
+        return self.values(feeds, names)
+
+    def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
+        return None
+
+    def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
+        return {}
+
+
+def _type(entry: Entry) -> Type:
+    return Type(kind_of(entry.dtypes[0]) if entry.kind == "tensor" else "")
