@@ -21,6 +21,7 @@ from onnxsmith.clock import advance
 from onnxsmith.comparison.rounding import Rounding, asked
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.layers.alignment import Alignment, Pair
+from onnxsmith.layers.noise import FINE, shaken, stands_out
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import measures, widen
 from onnxsmith.runtimes.base import Feeds, Value
@@ -244,22 +245,33 @@ class Divergence:
             after = [name for name in self._after(loose) if name in cuts]
             if not after:
                 break
-            given = self._given(after, cuts)
-            wanted = dict.fromkeys(self._by_candidate[name].reference for name in (*after, *given))
-            ours = self._reference(tuple(wanted))
-            handed = {name: ours[self._by_candidate[name].reference] for name in given}
-            theirs = self._candidate(handed, after)
+            ours, theirs = self._behind(after, cuts)
             roundings = self._roundings(after, cuts)
-            new = {
-                name
-                for name in after
-                if held(ours[self._by_candidate[name].reference], theirs[name], roundings[name]).reason
-            }
+            new = {name for name in after if held(ours[name], theirs[name], roundings[name]).reason}
+            coarse = [name for name in after if name not in new and roundings[name].unit > FINE]
+            if coarse and self._tolerance is None:
+                _, noisy = self._behind(coarse, cuts | wrong, shaken_at=wrong)
+                new |= {n for n in coarse if stands_out(ours[n], theirs[n], noisy[n], roundings[n])}
             right = set(after) - new
             if not new:
                 break
             loose |= new
         return right
+
+    def _behind(
+        self, names: Sequence[str], cuts: Collection[str], shaken_at: Collection[str] = ()
+    ) -> tuple[Values, Values]:
+        """`names` of both sides, by the candidate's names; of the candidate with what the reference has at `cuts`, with
+        as much noise as rounding explains in those of `shaken_at`."""
+        given = self._given(names, cuts)
+        wanted = dict.fromkeys(self._by_candidate[name].reference for name in (*names, *given))
+        ours = self._reference(tuple(wanted))
+        handed = {name: ours[self._by_candidate[name].reference] for name in given}
+        shaking = [name for name in given if name in shaken_at]
+        roundings = self._roundings(shaking, self._cuts)
+        handed |= {name: shaken(handed[name], roundings[name], name) for name in shaking}
+        theirs = self._candidate(handed, names)
+        return {name: ours[self._by_candidate[name].reference] for name in names}, theirs
 
     def _after(self, names: Collection[str]) -> list[str]:
         """The nearest pairs after `names`, in order."""
