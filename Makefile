@@ -46,8 +46,8 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/export.py
 	PYTHONPATH=$(VISION) $(BENCH)/python benchmarks/export.py --suites torchvision_models
 	$(BENCH)/python benchmarks/diagnosis.py
-	$(BENCH)/python benchmarks/interactive.py
 	$(BENCH)/python benchmarks/compare.py
+	$(BENCH)/python benchmarks/interactive.py
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
