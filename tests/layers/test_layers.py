@@ -20,6 +20,7 @@ from onnxsmith.model.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.layers import Layers
+from onnxsmith.report.parts.outputs import Outputs
 
 
 class Block(nn.Module):
@@ -191,6 +192,20 @@ def test_a_saved_bundle_is_a_side(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(OnnxsmithError) as raised:
         onnxsmith.compare(tmp_path / "values.safetensors", plain, inputs={"image": np.zeros((2, 3, 16, 16), "f")})
     assert raised.value.problem.id == "compare/other-input"
+
+
+def test_what_the_other_side_gave_is_kept_where_one_crashes() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (int64[2] x, int64 d) => (int64[2] y) { y = %s (x, d) }"""
+    inputs = {
+        "x": np.array([-(2**63), 11], np.int64),
+        "d": np.array(-1, np.int64),
+    }  # the quotient has no place in int64
+    result = onnxsmith.compare(
+        from_text(text % "Max"), from_text(text % "Div"), inputs=inputs, generate=False, runtime="onnxruntime"
+    )
+    assert result.report.verdict is Verdict.FAILED
+    assert result.report.problems[0].id == "runtime/died"
+    assert result.report.part(Outputs).outputs[0].high == 11
 
 
 def test_a_lost_cast_is_found() -> None:

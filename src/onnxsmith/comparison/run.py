@@ -67,16 +67,30 @@ def run(
             with stage("run"):
                 outputs = session.run(values)
             written = _write(outputs, Path(output)) if output is not None else {}
-            part = Outputs(
-                model=str(source) if isinstance(source, str | Path) else "the given model",
-                runtime=name,
-                provider=session.provider,
-                inputs={key: _typed(value) for key, value in values.items()},
-                outputs=tuple(_summary(key, value, written.get(key, "")) for key, value in outputs.items()),
-                nodes=_nodes(session),
-            )
+            model_name = str(source) if isinstance(source, str | Path) else "the given model"
+            part = summary(model_name, name, session, values, outputs, written)
     report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))))
     return Result(report, outputs=outputs)
+
+
+def summary(
+    model: str,
+    runtime: str,
+    session: Session,
+    values: Mapping[str, Any],
+    outputs: Mapping[str, Value],
+    written: Mapping[str, str] | None = None,
+) -> Outputs:
+    """What a session made of some inputs; `written` says to which file an output went."""
+    written = written or {}
+    return Outputs(
+        model=model,
+        runtime=runtime,
+        provider=session.provider,
+        inputs={key: _typed(value) for key, value in values.items()},
+        outputs=tuple(_summary(key, value, written.get(key, "")) for key, value in outputs.items()),
+        nodes=_nodes(session),
+    )
 
 
 def _nodes(session: Session) -> dict[str, int]:

@@ -10,8 +10,9 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.explore import Plan
+from onnxsmith.comparison.explore import Explorer, Plan
 from onnxsmith.comparison.rounding import Rounding, asked, roundings
+from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side, under
@@ -22,7 +23,7 @@ from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.model import shapes
 from onnxsmith.model.load import load
-from onnxsmith.problem import Problem
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
@@ -67,6 +68,8 @@ def compare(
     With `per_layer` every tensor that both sides have is compared on that input, and the report names the first
     operation that errs by itself, apart from those that hand on what others did.
 
+    Where one side's runtime fails the report has its problem, verdict `failed`, and what the other side gave.
+
     Raises:
         OnnxsmithError: what either side raises on loading; `verify/outputs-differ` when the sides do not have the same
             number of inputs or outputs; `compare/unpaired` when too few tensors could be paired; `verify/…` and
@@ -86,9 +89,16 @@ def compare(
                     feeds, generate = _saved(one, a), False
             plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
         worst: list[Feed] = []
-        with stage("verify"), a.prepare() as first, b.prepare() as second:
-            sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
-            part = verify(*sides, plan, tolerances, on_worst=worst.append)
+        try:
+            with stage("verify"), a.prepare() as first, b.prepare() as second:
+                sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
+                part = verify(*sides, plan, tolerances, on_worst=worst.append)
+        except OnnxsmithError as error:
+            kept = _kept(a, b, plan) if error.problem.id.startswith("runtime/") else ()
+            if not kept:
+                raise
+            said = f"{a.label} and {b.label}: not compared"
+            return Result(Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said))
         if worst_input is not None and worst:
             write_npz(Path(worst_input), worst[0].values)
         parts: list[Part] = [replace(part, notes=(*notes, *part.notes))]
@@ -104,6 +114,19 @@ def compare(
         "compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts, found)
     )
     return Result(report)
+
+
+def _kept(a: SideSource, b: SideSource, plan: Plan) -> tuple[Part, ...]:
+    """What the side gave that runs, where the other does not."""
+    for one in (a, b):
+        try:
+            with one.prepare() as session:
+                view = under(session, one.interface, a.interface)
+                run = next(iter(Explorer(view, plan, {}).runs()))
+                return (summary(one.label, one.runtime.title, session, run.feed.values, run.outputs),)
+        except (OnnxsmithError, StopIteration):
+            continue
+    return ()
 
 
 def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part], found: Sequence[Problem]) -> str:
