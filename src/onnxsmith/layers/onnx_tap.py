@@ -20,6 +20,7 @@ from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.model import captures, provenance, shapes, walk
 from onnxsmith.model.cutting import cut
 from onnxsmith.model.doubling import doubled
+from onnxsmith.model.inlining import inlined
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError
@@ -28,7 +29,8 @@ from onnxsmith.runtimes.base import Feeds, Options, Runtime, Session, Value
 
 
 class OnnxTap(Tap):
-    """The tensors of the main graph; what is inside a branch or a body counts with the node that holds it.
+    """The tensors of the main graph, functions inlined; what is inside a branch or a body counts with the node that
+    holds it.
 
     One session looks at all tensors that are asked for together. It is kept until others are asked for.
     """
@@ -36,7 +38,9 @@ class OnnxTap(Tap):
     def __init__(self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str) -> None:
         self.label = label
         self._preparer, self._options = runtime.preparer(), options
-        self.model, _ = shapes.inferred(load(source))
+        flat, said = inlined(load(source))
+        self.notes = (said,) if said else ()
+        self.model, _ = shapes.inferred(flat)
         self.signature = signature(self.model)
         self.outline = _outline(self.model)
         self._prepared: tuple[Any, Session, dict[str, str]] | None = None
