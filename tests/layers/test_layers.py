@@ -21,6 +21,7 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.outputs import Outputs
+from onnxsmith.report.parts.verification import Verification
 
 
 class Block(nn.Module):
@@ -235,9 +236,10 @@ def test_memory_in_pieces_finds_the_same(plain: Path) -> None:
 
 
 def test_too_few_pairs_are_no_comparison(plain: Path) -> None:
-    with pytest.raises(OnnxsmithError) as raised:
-        onnxsmith.compare(build(), plain, per_layer=LayerOptions(least_share=0.99))
-    assert raised.value.problem.id == "compare/unpaired"
+    report = onnxsmith.compare(build(), plain, per_layer=LayerOptions(least_share=0.99)).report
+    assert report.verdict is Verdict.FAILED
+    assert [problem.id for problem in report.problems] == ["compare/unpaired"]
+    assert report.part(Verification).equal, "what is known of the outputs stays"
 
 
 def test_the_worst_input_runs_again_to_the_bit(plain: Path, tmp_path: Path) -> None:

@@ -68,12 +68,12 @@ def compare(
     With `per_layer` every tensor that both sides have is compared on that input, and the report names the first
     operation that errs by itself, apart from those that hand on what others did.
 
-    Where one side's runtime fails the report has its problem, verdict `failed`, and what the other side gave.
+    Where one side's runtime fails the report has its problem, verdict `failed`, and what the other side gave; where the
+    layers cannot be compared (`compare/unpaired`) it has what is known of the outputs.
 
     Raises:
         OnnxsmithError: what either side raises on loading; `verify/outputs-differ` when the sides do not have the same
-            number of inputs or outputs; `compare/unpaired` when too few tensors could be paired; `verify/…` and
-            `runtime/…` when no comparison could be made.
+            number of inputs or outputs; `verify/…` and `runtime/…` when no comparison could be made.
     """
     with Clock() as clock:
         with stage("load"):
@@ -103,15 +103,19 @@ def compare(
             write_npz(Path(worst_input), worst[0].values)
         parts: list[Part] = [replace(part, notes=(*notes, *part.notes))]
         found = problems(part)
+        ended = verdict(part)
         if per_layer and worst:
             options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
-            layers = _layers(a, b, worst[0], options, tolerance)
-            layers = replace(layers, exposed=_exposed(layers, part, worst[0]))
-            parts.append(layers)
-            found = (*found, *_blamed(layers))
-    ended = Verdict.DIFFERENT if found else verdict(part)
+            try:
+                layers = _layers(a, b, worst[0], options, tolerance)
+            except OnnxsmithError as error:  # what is known of the outputs stays
+                ended, found = Verdict.FAILED, (*found, error.problem)
+            else:
+                parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
+                found = (*found, *_blamed(layers))
+                ended = Verdict.DIFFERENT if found else ended
     report = Report(
-        "compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts, found)
+        "compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts)
     )
     return Result(report)
 
@@ -129,10 +133,11 @@ def _kept(a: SideSource, b: SideSource, plan: Plan) -> tuple[Part, ...]:
     return ()
 
 
-def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part], found: Sequence[Problem]) -> str:
+def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
     layers = next((one for one in parts if isinstance(one, Layers)), None)
     where = f"; first error: {layers.culprits[0]}" if layers is not None and layers.culprits else ""
-    return f"{a.label} and {b.label}: {'DIFFERENT' if found else 'equal'} on {len(part.runs)} inputs{where}"
+    said = "equal" if part.equal and not where else "DIFFERENT"
+    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}"
 
 
 def _layers(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None) -> Layers:
