@@ -209,6 +209,28 @@ def test_what_the_other_side_gave_is_kept_where_one_crashes() -> None:
     assert result.report.part(Outputs).outputs[0].high == 11
 
 
+BRANCHES = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, bool c) => (float[4] y)
+    <float w = {%s}> {
+        a = Exp (x)
+        y = If (c) <then_branch = t () => (float[4] u) {
+            s = ReduceSum <keepdims = 0> (a)  z = Constant <value_float: float = 0.0> ()  d = Greater (s, z)
+            u = If (d) <then_branch = tt () => (float[4] v) { k = Mul (a, w)  v = Tanh (k) },
+                        else_branch = te () => (float[4] q) { q = Neg (a) }>
+        }, else_branch = e () => (float[4] o) { o = Sqrt (a) }>
+    }"""
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_branches_that_the_input_takes_are_looked_into(condition: bool) -> None:
+    inputs = {"x": np.linspace(-1, 1, 4, dtype="f"), "c": np.array(condition)}
+    one, two = (from_text(BRANCHES % number) for number in ("0.5", "0.6"))
+    result = onnxsmith.compare(one, two, inputs=inputs, generate=False, per_layer=True)
+    found = layers_of(result)
+    assert found.culprits == (("k",) if condition else ())
+    assert result.ok is not condition
+    assert f"{2 if condition else 1} branches" in found.notes[0]
+
+
 def test_a_lost_cast_is_found() -> None:
     class Half(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

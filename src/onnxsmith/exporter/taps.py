@@ -19,7 +19,7 @@ def tap(side: SideSource, feeds: Feeds) -> Tap:
     if isinstance(side.source, Recording):
         return ReplayTap(side.source, side.label)
     if not isinstance(side.source, Program):
-        return OnnxTap(side.source, side.runtime, side.options, side.label)
+        return OnnxTap(side.source, side.runtime, side.options, side.label, feeds)
     from onnxsmith.exporter.capture import grown
     from onnxsmith.exporter.fx_tap import FxTap, decomposed, traced
     from onnxsmith.exporter.module_tap import ModuleTap

@@ -23,27 +23,52 @@ from onnxsmith.model.doubling import doubled
 from onnxsmith.model.inlining import inlined
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
+from onnxsmith.model.taking import choices, take
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Session, Value
 
 
 class OnnxTap(Tap):
-    """The tensors of the main graph, functions inlined; what is inside a branch or a body counts with the node that
-    holds it.
+    """The tensors of the main graph, functions inlined, and of the branches that `feeds` take; what is inside the
+    body of a loop counts with the node that holds it.
 
     One session looks at all tensors that are asked for together. It is kept until others are asked for.
     """
 
-    def __init__(self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str) -> None:
+    def __init__(
+        self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str, feeds: Feeds | None = None
+    ) -> None:
         self.label = label
         self._preparer, self._options = runtime.preparer(), options
         flat, said = inlined(load(source))
         self.notes = (said,) if said else ()
+        if feeds is not None:
+            self.notes += self._follow(flat, feeds)
         self.model, _ = shapes.inferred(flat)
         self.signature = signature(self.model)
         self.outline = _outline(self.model)
         self._prepared: tuple[Any, Session, dict[str, str]] | None = None
+
+    def _follow(self, model: ir.Model, feeds: Feeds) -> tuple[str, ...]:
+        """Takes the branches that the input takes, those inside others too, one level of them at a time."""
+        count = 0
+        for _ in range(_LEVELS):
+            found = choices(model)
+            asked = [value.name or "" for value in found.values() if value.producer() is not None]
+            values: dict[str, Value] = dict(feeds)
+            if asked:
+                made = cut(model, (), dict.fromkeys(asked))
+                session = self._preparer.prepare(made.model, self._options)
+                own = {port.name for port in session.signature.inputs}
+                values |= session.run({name: value for name, value in feeds.items() if name in own})
+            taken = {node: _truth(value, values) for node, value in found.items()}
+            known = {node: truth for node, truth in taken.items() if truth is not None}
+            if not known:
+                break
+            take(model, known)
+            count += len(known)
+        return (f"{count} branches are looked into, those that this input takes",) if count else ()
 
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:
         return self.forced(feeds, {}, names)
@@ -102,6 +127,17 @@ class OnnxTap(Tap):
     def close(self) -> None:
         self._preparer.close()
         self._prepared = None
+
+
+_LEVELS = 16
+"""How deep branches may stand in branches."""
+
+
+def _truth(value: ir.Value, values: Mapping[str, Value]) -> bool | None:
+    held = values.get(value.name or "")
+    if held is None and value.const_value is not None:
+        held = value.const_value.numpy()
+    return bool(held.ravel()[0]) if isinstance(held, np.ndarray) and held.size == 1 else None
 
 
 def _count(value: ir.Value, sizes: Sizes) -> int | None:
