@@ -33,8 +33,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Alignment:
-    """`pairs` are in the candidate's order. `share` is the part of the tensors that are paired, of the side that has
-    fewer: where the other computes one operation in several steps, those between have no counterpart."""
+    """`pairs` are in the candidate's order. `share` is the part of the tensors of floats that are paired, of the side
+    that has fewer: where the other computes one operation in several steps, those between have no counterpart."""
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
@@ -101,8 +101,9 @@ class _Known:
             tuple(name for name in side.tensors() if name in free)
             for side, free in zip(self._sides, self._free, strict=True)
         ]
-        fewer = min(len(side.tensors()) for side in self._sides)
-        return Alignment(tuple(pairs), left[0], left[1], len(pairs) / fewer if fewer else 1.0)
+        fewer = min(sum(map(side.is_number, side.tensors())) for side in self._sides)
+        numbers = sum(b.is_number(pair.candidate) for pair in pairs)
+        return Alignment(tuple(pairs), left[0], left[1], numbers / fewer if fewer else 1.0)
 
 
 def _by_origin(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:

@@ -95,6 +95,10 @@ class Outline:
         """What steps compute and can be looked at, in order."""
         return tuple(name for step in self.steps for name in step.outputs if name in self.moving)
 
+    def is_number(self, name: str) -> bool:
+        """Whether a tensor holds floats, as far as is known: integers are mostly sizes and places."""
+        return name not in self.types or self.types[name].kind in ("float", "")
+
     def step_of(self, name: str) -> Step | None:
         """The step that computes a tensor; None for an input."""
         number = self.maker.get(name)
