@@ -231,6 +231,34 @@ def test_branches_that_the_input_takes_are_looked_into(condition: bool) -> None:
     assert f"{2 if condition else 1} branches" in found.notes[0]
 
 
+_HEAD = '<ir_version: 8, opset_import: ["" : 17]> '
+ODD = {
+    "strings": "g (string[2] x) => (string[2] y) { y = Identity (x) }",
+    "a sequence": "g (float[4] x) => (seq(float[4]) y) { a = Exp (x) y = SequenceConstruct (a, x) }",
+    "half": "g (float16[64] x) => (float16[64] y) { a = Exp (x) b = Sqrt (a) y = Mul (a, b) }",
+    "places": "g (float[8,32] x) => (float[8,3] v, int64[8,3] i) <int64[1] k = {3}> { a = Exp (x) v, i = TopK (a, k) }",
+    "an output once more": "g (float[4] x) => (float[4] y, float[4] z) { y = Exp (x) z = Identity (y) }",
+    "open sizes": """g (float[N,M] x) => (float[Q] y) {
+        a = Exp (x) t = Constant <value_ints = [-1]> () y = Reshape (a, t) }""",
+    "a loop": """g (float[4] x, int64 n) => (float[4] y, float[K,4] s) { c = Constant <value = bool {1}> ()
+        y, s = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo, float[4] so) {
+            co = Identity (ci) vo = Tanh (v) so = Exp (vo) }> }""",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_models(name: str) -> None:
+    text = _HEAD + ODD[name]
+    same = onnxsmith.compare(from_text(text), from_text(text), per_layer=True)
+    assert same.ok
+    assert layers_of(same).culprits == ()
+    if "Exp" in text:
+        other = layers_of(
+            onnxsmith.compare(from_text(text), from_text(text.replace("Exp", "Softplus")), per_layer=True)
+        )
+        assert other.culprits[0] == ("s" if name == "a loop" else "y" if name == "an output once more" else "a")
+
+
 def test_a_lost_cast_is_found() -> None:
     class Half(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -120,7 +120,8 @@ class OnnxTap(Tap):
         for node in self.model.graph:
             for value in node.outputs:
                 count = _count(value, known)
-                if count is not None and value.dtype is not None:
+                if count is not None and value.dtype not in (None, ir.DataType.STRING):
+                    assert value.dtype is not None
                     found[value.name or ""] = math.ceil(count * value.dtype.itemsize)
         return found
 
