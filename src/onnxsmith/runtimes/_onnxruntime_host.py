@@ -70,7 +70,7 @@ class Host:
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[request["optimization"]])
         options.intra_op_num_threads = request["threads"]
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        if request["weights"] is not None:
+        if request.get("weights") is not None:
             options.add_session_config_entry(_WEIGHTS, request["weights"])
         fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
         session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
