@@ -12,7 +12,8 @@ from onnxsmith.comparison.rounding import MOVING
 from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
-from onnxsmith.layers.divergence import Divergence, Found, Look
+from onnxsmith.layers.divergence import diverge
+from onnxsmith.layers.look import Found, Look
 from onnxsmith.layers.outline import Step
 from onnxsmith.layers.resemblance import equal_values
 from onnxsmith.layers.tap import Tap
@@ -57,8 +58,7 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         raise _unpaired(reference, candidate, found, request)
     with stage("layers"):
         pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
-        divergence = Divergence(reference, candidate, found, request.feeds, chunks=pieces, tolerance=request.tolerance)
-        result = divergence.find()
+        result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
     return _part(reference, candidate, found, result, request)
 
 

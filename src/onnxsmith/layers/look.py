@@ -1,0 +1,98 @@
+"""What is seen of one pair of tensors, and of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.tensors import Difference, difference, is_float
+from onnxsmith.layers.alignment import Pair
+from onnxsmith.metrics.base import measures, widen
+from onnxsmith.runtimes.base import Value
+
+
+@dataclass
+class Look:
+    """One pair: how it differs in the plain run, and by itself. `own` is None where the plain run agrees as well as one
+    operation can, and where nothing could be given to the side."""
+
+    pair: Pair
+    inherited: Difference
+    own: Difference | None
+    rounding: Rounding
+    """What an operation may err by itself."""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    mismatch: str = ""
+    """Why it is no pair after all."""
+    suspicious: bool = False
+    """Whether it differs in the plain run by more than one operation may err."""
+    nonfinite: tuple[int, int] = (0, 0)
+    """NaN and infinite elements, in the reference and in the candidate."""
+    verdict: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Found:
+    """All pairs that were looked at, in the candidate's order. `culprits` err by themselves, and an output shows it."""
+
+    looks: list[Look] = field(default_factory=list)
+    culprits: list[Look] = field(default_factory=list)
+    otherwise: list[Look] = field(default_factory=list)
+    """Pairs that differ by themselves and whose difference is undone before any output."""
+    rounded: list[Look] = field(default_factory=list)
+    """Pairs of which float64 says that the reference lost the digits, or neither side is worse."""
+    runs: int = 0
+
+    @property
+    def first_nonfinite(self) -> Look | None:
+        """The first tensor of the candidate that is not finite where the reference is."""
+        return next((look for look in self.looks if look.nonfinite[1] > look.nonfinite[0]), None)
+
+
+def plainly(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
+    """A pair in the plain run; `own` is what one operation may err, `inherited` all that come before it together."""
+    look = Look(pair, Difference(), None, own, mismatch="" if pair.how == "port" else mismatch(ours, plain))
+    if isinstance(ours, np.ndarray):
+        look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
+    if look.mismatch:
+        return look
+    look.inherited = held(ours, plain, own)
+    look.suspicious = bool(look.inherited.reason)
+    if look.suspicious:
+        look.inherited = held(ours, plain, inherited)
+    look.nonfinite = _nonfinite(ours), _nonfinite(plain)
+    says_something = look.inherited.reason or pair.how == "port"  # of the rest there is little to say, in much time
+    if says_something and isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and ours.shape == plain.shape:
+        look.metrics = measures(ours, plain)
+    return look
+
+
+def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
+    """Two values of one tensor; floats of different widths are held to each other as numbers."""
+    arrays = isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray)
+    if arrays and not mismatch(reference, candidate):
+        ours, theirs = np.asarray(reference), np.asarray(candidate)
+        if ours.dtype != theirs.dtype:
+            reference, candidate = widen(ours), widen(theirs)
+    return difference(reference, candidate, *rounding.bounds)
+
+
+def mismatch(reference: Value, candidate: Value) -> str:
+    """Why two values cannot be those of one tensor; floats of different widths can."""
+    if isinstance(reference, list) or isinstance(candidate, list) or reference is None or candidate is None:
+        return "" if type(reference) is type(candidate) else "one side is a tensor, the other is none"
+    if reference.shape != candidate.shape:
+        return f"shape {list(reference.shape)} here, {list(candidate.shape)} there"
+    if reference.dtype != candidate.dtype and not (is_float(reference) and is_float(candidate)):
+        return f"dtype {reference.dtype} here, {candidate.dtype} there"
+    return ""
+
+
+def _nonfinite(value: Value) -> int:
+    if not isinstance(value, np.ndarray) or not is_float(value):
+        return 0
+    return int(value.size - np.isfinite(widen(value)).sum())

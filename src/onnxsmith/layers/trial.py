@@ -1,0 +1,128 @@
+"""One input and two sides: the runs that are made of them, and what rounding explains of how they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from onnxsmith.comparison.rounding import Rounding, asked
+from onnxsmith.comparison.tensors import difference
+from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.look import Look
+from onnxsmith.layers.noise import shaken
+from onnxsmith.layers.tap import Tap, Values
+from onnxsmith.metrics.base import widen
+from onnxsmith.runtimes.base import Feeds, Value
+
+_COARSE = 2.0**-8
+"""Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
+
+
+class Trial:
+    """The sides, their pairs, and the tolerance that was asked for, if one was. `keep` holds on to what the reference
+    computed, for pairs that fit into memory together.
+
+    Names are the candidate's, and so are the keys of what is given back.
+    """
+
+    def __init__(
+        self,
+        sides: tuple[Tap, Tap],
+        pairs: Sequence[Pair],
+        feeds: tuple[Feeds, Feeds],
+        *,
+        tolerance: float | None = None,
+        keep: bool = True,
+    ) -> None:
+        self.sides, self.pairs, self.feeds = sides, pairs, feeds
+        self.tolerance = tolerance
+        self.order = {pair.candidate: number for number, pair in enumerate(pairs)}
+        self.cuts = frozenset(self.order)
+        self.runs = 0
+        self.converted: set[str] = set()
+        """Tensors whose floats have another width than the reference's."""
+        self._kept: Values | None = {} if keep else None
+
+    def partner(self, name: str) -> str:
+        """What the reference calls it."""
+        return self.pairs[self.order[name]].reference
+
+    def reference(self, names: Collection[str]) -> Values:
+        """What the reference computes there."""
+        wanted = dict.fromkeys(self.partner(name) for name in names)
+        if self._kept is None or not self._kept.keys() >= wanted.keys():
+            self.runs += 1
+            values = self.sides[0].values(self.feeds[0], tuple(wanted))
+            if self._kept is not None:
+                self._kept |= values
+        else:
+            values = self._kept
+        return {name: values[self.partner(name)] for name in names}
+
+    def candidate(self, given: Mapping[str, Value], names: Sequence[str]) -> Values:
+        """What the candidate computes there, from the nearest tensors before that are given."""
+        self.runs += 1
+        return self.sides[1].forced(self.feeds[1], given, names)
+
+    def boundary(self, names: Collection[str], cuts: Collection[str]) -> list[str]:
+        """The cuts that the steps before `names` read."""
+        outline = self.sides[1].outline
+        cuts = frozenset(cuts)
+        return list(dict.fromkeys(read for name in names for read in outline.segment(name, cuts)[1] if read in cuts))
+
+    def behind(
+        self, names: Sequence[str], cuts: Collection[str], shaken_at: Collection[str] = ()
+    ) -> tuple[Values, Values]:
+        """`names` of both sides; of the candidate with what the reference has at `cuts`, with as much noise as rounding
+        explains in those of `shaken_at`."""
+        given = self.boundary(names, cuts)
+        ours = self.reference(dict.fromkeys((*names, *given)))
+        handed = {name: ours[name] for name in given}
+        shaking = [name for name in given if name in shaken_at]
+        roundings = self.roundings(shaking, self.cuts)
+        handed |= {name: shaken(handed[name], roundings[name], name) for name in shaking}
+        return ours, self.candidate(handed, names)
+
+    def roundings(self, names: Sequence[str], cuts: Collection[str]) -> dict[str, Rounding]:
+        """The wider of what the two sides allow where both begin at `cuts`."""
+        if self.tolerance is not None:
+            return dict.fromkeys(names, asked(self.tolerance))
+        theirs = self.sides[1].roundings(cuts, names)
+        ours = self.sides[0].roundings({self.partner(cut) for cut in cuts}, [self.partner(name) for name in names])
+        found = {}
+        for name in names:
+            both = [known[key] for known, key in ((ours, self.partner(name)), (theirs, name)) if key in known]
+            found[name] = max(both, key=lambda one: one.tolerance) if both else self._guess(name, cuts)
+            if found[name].tolerance == 0 and self._is_converted(name, cuts):
+                found[name] = replace(found[name], terms=1, depth=1, unit=_COARSE)
+        return found
+
+    def _is_converted(self, name: str, cuts: Collection[str]) -> bool:
+        """Whether something that the steps before a tensor are given has been rounded for them."""
+        if not self.converted:
+            return False
+        return not self.converted.isdisjoint(self.sides[1].outline.segment(name, frozenset(cuts))[1])
+
+    def _guess(self, name: str, cuts: Collection[str]) -> Rounding:
+        """Where neither side is a graph of ONNX: each step sums as many terms as one of unknown length."""
+        steps = len(self.sides[1].outline.segment(name, frozenset(cuts))[0]) or 1
+        return Rounding(terms=1024 * steps, depth=steps, unit=2.0**-24)
+
+    def is_rounding(self, look: Look) -> bool:
+        """Whether the candidate is no further from the reference in float64 than the reference itself, or rounding."""
+        side, name = self.sides[0], look.pair.candidate
+        back = {pair.reference: pair.candidate for pair in self.pairs}
+        inner = side.outline.segment(look.pair.reference, back.keys())[1]
+        boundary = [back[read] for read in inner if read in back]
+        ours, theirs = self.behind([name], self.cuts)
+        before = self.reference(boundary)
+        truth = side.exact(self.feeds[0], {self.partner(key): before[key] for key in boundary}, look.pair.reference)
+        if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fc":
+            return False
+        own = difference(truth, widen(np.asarray(ours[name])), np.inf)
+        if own.reason:
+            return False
+        tolerance = max(look.rounding.tolerance, own.worst_rel)
+        return not difference(truth, widen(np.asarray(theirs[name])), tolerance, look.rounding.floor).reason
