@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side, under
-from onnxsmith.exporter.taps import tap
+from onnxsmith.exporter.taps import taps
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed, Generator
@@ -143,9 +144,9 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
 def _layers(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None) -> Layers:
     names = renamed(b.interface, a.interface)
     feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
-    with stage("trace"):
-        sides = tap(a, feeds[0]), tap(b, feeds[1])
-    with sides[0], sides[1]:
+    with ExitStack() as stack:
+        with stage("trace"):
+            sides = taps(a, b, feeds, stack)
         request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
         return look(*sides, request)
 

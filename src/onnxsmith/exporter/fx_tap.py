@@ -15,54 +15,27 @@ from torch.export.graph_signature import InputKind
 
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.exporter.flat import own_name
-from onnxsmith.exporter.tracing import quiet, tracing
+from onnxsmith.exporter.operations import Operations
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.model import provenance
 from onnxsmith.model.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Value
-from onnxsmith.runtimes.torch_eager import TorchProgram, to_array, to_tensor
-
-
-def traced(program: TorchProgram, example: Mapping[str, Any]) -> ExportedProgram:
-    """The program in the operations that an export translates, each one that PyTorch itself computes: without the
-    translations of this package, which are ONNX already, and with its rewrites only where the module cannot be traced
-    as it is. Raises what torch.export raises."""
-    try:
-        with tracing(program, example, own=False, rewrites=False) as trace:
-            return decomposed(trace.exported())
-    except Exception:  # noqa: BLE001 — torch.export raises whatever it likes; what the second way says counts
-        with tracing(program, example, own=False) as trace:
-            made = decomposed(trace.exported())
-    foreign = {str(node.target) for node in made.graph.nodes if str(node.target).startswith("onnx")}
-    if foreign:
-        raise RuntimeError(f"the trace holds operators of ONNX, which PyTorch does not compute: {', '.join(foreign)}")
-    return made
-
-
-def decomposed(exported: ExportedProgram) -> ExportedProgram:
-    """The operations that the exporter of torch makes of a program before it translates them; the program itself where
-    torch no longer has that step under this name."""
-    from torch.onnx._internal.exporter import _core, _registration
-
-    prepare = getattr(_core, "_prepare_exported_program_for_export", None)
-    if prepare is None:
-        return exported
-    with quiet():
-        made: ExportedProgram = prepare(exported, registry=_registration.ONNXRegistry.from_torchlib())
-    return made
+from onnxsmith.runtimes.torch_eager import to_array, to_tensor
 
 
 class FxTap(Tap):
     """The tensors of an exported program. `signature` names its inputs and outputs, in the program's order."""
 
-    def __init__(self, exported: ExportedProgram, signature: Signature, label: str) -> None:
+    def __init__(self, operations: Operations, signature: Signature, label: str) -> None:
+        exported = operations.program
         self.label = label
         self.signature = signature
         self._program = exported
+        self._renumbered = operations.renumbered
         self._nodes = list(exported.graph.nodes)
         self._given_to = _placeholders(exported, [port.name for port in signature.inputs])
-        self._by_name = _called(exported, signature, self._given_to)
+        self._by_name = _called(operations, signature, self._given_to)
         self.outline = self._outlined()
         self._double: tuple[Mapping[str, Any], ...] | None = None
 
@@ -147,7 +120,8 @@ class FxTap(Tap):
                 if other.op not in ("get_attr",)
                 and not (other.op == "placeholder" and other.name not in self._given_to)
             ]
-            steps.append(_step(node, tuple(read), tuple(own)))
+            origin = "" if node.name in self._renumbered else node.name
+            steps.append(_step(node, tuple(read), tuple(own), origin))
             value = node.meta.get("val")
             if isinstance(value, torch.Tensor):
                 types.update(dict.fromkeys(own, _type(value)))
@@ -208,19 +182,22 @@ def _placeholders(exported: ExportedProgram, inputs: Sequence[str]) -> dict[str,
     return dict(zip(users, inputs, strict=False))
 
 
-def _called(exported: ExportedProgram, signature: Signature, inputs: Mapping[str, str]) -> dict[str, str]:
-    """Name of a tensor → its node. What is an output has the output's name, everything else its own."""
+def _called(operations: Operations, signature: Signature, inputs: Mapping[str, str]) -> dict[str, str]:
+    """Name of a tensor → its node. What is an output has the output's name, everything else its own, with a sign before
+    it where another tensor is called so."""
+    exported = operations.program
     given_out = exported.graph_signature.user_outputs
     ports = {
         port.name: str(name) for port, name in zip(signature.outputs, given_out, strict=False) if name not in inputs
     }
     taken = {*ports, *inputs.values()}
+    taken |= operations.renumbered
     inner = [node.name for node in exported.graph.nodes if node.op not in ("placeholder", "output")]
     own = {f"%{name}" if name in taken else name: name for name in inner if name not in ports.values()}
     return {**own, **{port: name for port, name in ports.items() if name in inner}}
 
 
-def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Step:
+def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...], origin: str) -> Step:
     scopes = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
     return Step(
         label=node.name,
@@ -229,7 +206,7 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
         outputs=outputs,
         module=own_name(scopes[-1]) if scopes else "",
         source=provenance.user_line(node.meta.get("stack_trace") or ""),
-        origin=node.name,
+        origin=origin,
         kind=str(node.target),
     )
 

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from onnxsmith.exporter.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.replay import Recording, ReplayTap
 from onnxsmith.layers.tap import Tap
 from onnxsmith.runtimes.base import Feeds, Program
 
 
-def tap(side: SideSource, feeds: Feeds) -> Tap:
+def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitStack) -> tuple[Tap, Tap]:
+    """Both sides, closed with `stack`. What a torch side is looked at in depends on the side that it is held to.
+
+    Raises:
+        OnnxsmithError: what the runtimes raise.
+    """
+    if isinstance(a.source, Program):
+        second = stack.enter_context(tap(b, feeds[1]))
+        return stack.enter_context(tap(a, feeds[0], second.outline)), second
+    first = stack.enter_context(tap(a, feeds[0]))
+    return first, stack.enter_context(tap(b, feeds[1], first.outline))
+
+
+def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
     """A torch module is traced as for an export; where it cannot be, it is listened to module by module, once on
     `feeds` to learn what it calls.
 
@@ -21,16 +37,17 @@ def tap(side: SideSource, feeds: Feeds) -> Tap:
     if not isinstance(side.source, Program):
         return OnnxTap(side.source, side.runtime, side.options, side.label, feeds)
     from onnxsmith.exporter.capture import grown
-    from onnxsmith.exporter.fx_tap import FxTap, decomposed, traced
+    from onnxsmith.exporter.fx_tap import FxTap
     from onnxsmith.exporter.module_tap import ModuleTap
+    from onnxsmith.exporter.operations import suited, traced
     from onnxsmith.runtimes.torch_eager import TorchProgram
 
     assert isinstance(side.source, TorchProgram)
     program = side.source
     if side.exported is not None:
-        return FxTap(decomposed(side.exported), program.signature, side.label)
+        return FxTap(suited(side.exported, other), program.signature, side.label)
     try:
-        exported = traced(program, grown(program, side.example)[0])
+        exported = traced(program, grown(program, side.example)[0], other)
     except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; modules are looked at then
         made = ModuleTap(program, side.label)
         made.listen(feeds)

@@ -4,10 +4,10 @@ Four ways, the surest first; each pairs what those before it left:
 
 - ports: inputs and outputs of the models, which the comparison has paired;
 - origin: the operation of the exported program that both come from, as the exporter of torch wrote it into the file;
-or,
-  where numbers in its names moved, the operation of its kind at the same place in the same torch module;
+  or, where numbers in its names moved, the operation of its kind at the same place in the same torch module;
 - names: equal names, also such as quantisers and optimisers make of them;
-- structure: the same operators in the same order from paired tensors on, or up to them.
+- structure: the same operators in the same order from paired tensors on, or up to them; and what is reshaped from
+  paired ones.
 
 A pair is a claim, not a proof: dtype and shape are held to each other when there are values.
 """
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxsmith.layers.outline import Outline, Step
+from onnxsmith.layers.reshaping import by_reshaping
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
     inputs = {a: b for a, b in ports.items() if a in reference.inputs}
     known.add(_by_structure(reference, candidate, known, inputs, _forward), "structure")
     known.add(_by_structure(reference, candidate, known, inputs, _backward), "structure")
+    partners = {pair.reference: pair.candidate for pair in known.pairs.values()} | inputs
+    known.add(by_reshaping(reference, candidate, partners, known.is_free), "structure")
     return known.result()
 
 

@@ -1,14 +1,15 @@
 """Where two models part: the operations that err by themselves, apart from those that hand on what others did.
 
 Every pair of tensors is looked at in the plain run, in which the candidate computes everything from the inputs. What
-differs there by more than one operation may err is suspicious, and may have been inherited. So the suspicious ones are
-looked at once more in the forced run: each is given what the reference has in the place of its inputs, all in one pass,
-and what differs then is the operation's own. `layers/judging.py` says who is to blame.
+differs there by more than one operation may err, and what it reads differs already, is suspicious; it may still have
+been inherited and have grown. So the suspicious ones are looked at once more in the forced run: each is given what the
+reference has in the place of its inputs, all in one pass, and what differs then is the operation's own.
+`layers/judging.py` says who is to blame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from onnxsmith.clock import advance
@@ -29,10 +30,10 @@ def diverge(
     raise when they fail."""
     pairs = [pair for chunk in chunks for pair in chunk]
     trial = Trial((reference, candidate), pairs, feeds, tolerance=tolerance, keep=len(chunks) == 1)
-    found = Found()
+    found, known = Found(), dict[str, Look]()
     for number, chunk in enumerate(chunks):
         advance("layers", number, len(chunks))
-        found.looks += _looked(trial, chunk)
+        found.looks += _looked(trial, chunk, known)
     gone = {look.pair.candidate for look in found.looks if look.mismatch}
     if gone:  # what was taken for a cut is none
         mismatched = [look for look in found.looks if look.mismatch]
@@ -45,7 +46,8 @@ def diverge(
     return found
 
 
-def _looked(trial: Trial, chunk: Sequence[Pair]) -> list[Look]:
+def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list[Look]:
+    """Looks at the pairs of one chunk; those of the chunks before it are `known`, and its own come to them."""
     names = [pair.candidate for pair in chunk]
     ours, plain = trial.reference(names), trial.candidate({}, names)
     trial.converted.update(
@@ -56,6 +58,9 @@ def _looked(trial: Trial, chunk: Sequence[Pair]) -> list[Look]:
         plainly(pair, ours[name], plain[name], own[name], inherited[name])
         for pair, name in zip(chunk, names, strict=True)
     ]
+    known.update({look.pair.candidate: look for look in looks})
+    for look in looks:
+        look.suspicious = look.suspicious and not _is_handed_on(trial, look, known)
     suspicious = [look for look in looks if look.suspicious]
     if suspicious and trial.sides[1].can_force and not any(look.mismatch for look in looks):
         ours, forced = trial.behind([look.pair.candidate for look in suspicious], trial.cuts)
@@ -63,3 +68,11 @@ def _looked(trial: Trial, chunk: Sequence[Pair]) -> list[Look]:
             name = look.pair.candidate
             look.own = held(ours[name], forced[name], look.rounding)
     return looks
+
+
+def _is_handed_on(trial: Trial, look: Look, known: Mapping[str, Look]) -> bool:
+    """Whether a difference is no larger than one operation may add to that of what it reads, all of it rounding."""
+    before = [known[name] for name in trial.boundary([look.pair.candidate], trial.cuts) if name in known]
+    if not before or look.inherited.reason or any(one.inherited.reason or one.mismatch for one in before):
+        return False
+    return look.inherited.worst_rel <= look.rounding.tolerance + max(one.inherited.worst_rel for one in before)

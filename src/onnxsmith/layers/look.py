@@ -15,8 +15,8 @@ from onnxsmith.runtimes.base import Value
 
 @dataclass
 class Look:
-    """One pair: how it differs in the plain run, and by itself. `own` is None where the plain run agrees as well as one
-    operation can, and where nothing could be given to the side."""
+    """One pair: how it differs in the plain run, and by itself. `own` is None where the plain run shows no more
+    than rounding may add in one operation, and where nothing could be given to the side."""
 
     pair: Pair
     inherited: Difference
@@ -28,7 +28,7 @@ class Look:
     mismatch: str = ""
     """Why it is no pair after all."""
     suspicious: bool = False
-    """Whether it differs in the plain run by more than one operation may err."""
+    """Whether it differs in the plain run by more than one operation may add to what its inputs differ by."""
     nonfinite: tuple[int, int] = (0, 0)
     """NaN and infinite elements, in the reference and in the candidate."""
     verdict: str = ""
