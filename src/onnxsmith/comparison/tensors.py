@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onnxsmith.metrics.base import Floats, widen
-from onnxsmith.metrics.max_abs import MaxAbs
-from onnxsmith.metrics.max_rel import MaxRel, rms
+from onnxsmith.metrics.base import blocks, widen
+from onnxsmith.metrics.max_rel import largest, rms
 
 Array = npt.NDArray[Any]
-
-_ABS, _REL = MaxAbs(), MaxRel()
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def difference(reference: Any, candidate: Any, tolerance: float, floor: float = 
     if layout.reason or reference.size == 0:
         return layout
     if is_float(reference):
-        return _floats(widen(reference), widen(candidate), tolerance, floor)
+        return _floats(_real(reference), _real(candidate), tolerance, floor)
     return _exact(reference, candidate)
 
 
@@ -88,25 +85,40 @@ def _sequences(reference: Any, candidate: Any, tolerance: float, floor: float) -
     )
 
 
-def _floats(reference: Floats, candidate: Floats, tolerance: float, floor: float) -> Difference:
-    nan = np.isnan(reference)
-    if not np.array_equal(nan, np.isnan(candidate)):
-        count = int(np.sum(nan != np.isnan(candidate)))
-        return Difference(f"{count} of {reference.size} elements are NaN on one side only", compared=reference.size)
-    infinite = np.isinf(reference) | np.isinf(candidate)
-    if not np.array_equal(reference[infinite], candidate[infinite]):
-        count = int(np.sum(reference[infinite] != candidate[infinite]))
-        return Difference(f"{count} of {reference.size} infinities differ", np.inf, np.inf, compared=reference.size)
-    finite = ~(nan | infinite)
-    if not finite.any():
-        return Difference(compared=int(infinite.sum()))
-    a, b = reference[finite], candidate[finite]
-    absolute, relative = _ABS.measure(a, b), _REL.measure(a, b)
-    reason = ""
+def _real(array: Array) -> Array:
+    return widen(array) if array.dtype.kind == "c" else array
+
+
+def _floats(reference: Array, candidate: Array, tolerance: float, floor: float) -> Difference:
+    if all(np.isfinite(piece).all() for pair in blocks(reference, candidate) for piece in pair):
+        return _finite(reference, candidate, tolerance, floor)
+    a, b = widen(reference), widen(candidate)
+    nan = np.isnan(a)
+    if not np.array_equal(nan, np.isnan(b)):
+        count = int(np.sum(nan != np.isnan(b)))
+        return Difference(f"{count} of {a.size} elements are NaN on one side only", compared=a.size)
+    infinite = np.isinf(a) | np.isinf(b)
+    if not np.array_equal(a[infinite], b[infinite]):
+        count = int(np.sum(a[infinite] != b[infinite]))
+        return Difference(f"{count} of {a.size} infinities differ", np.inf, np.inf, compared=a.size)
+    rest, held = ~(nan | infinite), int(infinite.sum())
+    if not rest.any():
+        return Difference(compared=held)
+    found = _finite(a[rest], b[rest], tolerance, floor, of=a.size)
+    return replace(found, compared=found.compared + held)
+
+
+def _finite(reference: Array, candidate: Array, tolerance: float, floor: float, of: int | None = None) -> Difference:
+    scale = rms(reference)
+    absolute, relative = largest(reference, candidate, scale)
+    over = 0
     if relative > tolerance and absolute > floor:
-        over = int(np.sum(np.abs(a - b) > np.maximum(tolerance * (rms(a) + np.abs(a)), floor)))
-        reason = f"{over} of {reference.size} elements are further apart than rounding explains" if over else ""
-    return Difference(reason, absolute, relative, rms(a), int(finite.sum() + infinite.sum()))
+        over = sum(
+            int(np.sum(np.abs(a - b) > np.maximum(tolerance * (scale + np.abs(a)), floor)))
+            for a, b in blocks(reference, candidate)
+        )
+    reason = f"{over} of {of or reference.size} elements are further apart than rounding explains" if over else ""
+    return Difference(reason, absolute, relative, scale, reference.size)
 
 
 def _exact(reference: Array, candidate: Array) -> Difference:

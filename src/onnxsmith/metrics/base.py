@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, Literal
 
@@ -65,6 +66,17 @@ def widen(array: Array) -> Floats:
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
     return array.astype(np.float64, copy=False)
+
+
+_BLOCK = 2**15
+
+
+def blocks(*arrays: Array) -> Iterator[tuple[Floats, ...]]:
+    """Arrays of one size, flattened and as float64, a piece that fits into a cache at a time: what is computed of a
+    large tensor needs no copies of its size."""
+    flat = [array.reshape(-1) for array in arrays]
+    for start in range(0, flat[0].size, _BLOCK):
+        yield tuple(widen(array[start : start + _BLOCK]) for array in flat)
 
 
 def finite(reference: Array, candidate: Array) -> tuple[Floats, Floats]:

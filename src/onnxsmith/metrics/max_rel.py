@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxsmith.metrics.base import Array, Floats, Metric, finite
+from onnxsmith.metrics.base import Array, Metric, blocks, finite
 
 
 class MaxRel(Metric):
@@ -20,14 +20,28 @@ class MaxRel(Metric):
         a, b = finite(reference, candidate)
         if not a.size:
             return float("nan")
+        return largest(a, b, rms(a))[1]
+
+
+def largest(reference: Array, candidate: Array, scale: float) -> tuple[float, float]:
+    """The largest difference of finite floats, and the largest over `scale` and the reference's own size; 0 where there
+    is none."""
+    absolute = over = 0.0
+    for a, b in blocks(reference, candidate):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            difference = np.abs(a - b)
-            scale = rms(a) + np.abs(a)
-            ratio = np.where(difference == 0, 0.0, difference / scale)
-        return float(np.max(ratio))
+            apart = np.abs(a - b)
+            ratio = apart / (np.abs(a) + scale)
+        if scale == 0:  # every size is 0, and so may be the difference
+            ratio[apart == 0] = 0.0
+        absolute, over = max(absolute, float(np.max(apart))), max(over, float(np.max(ratio)))
+    return absolute, over
 
 
-def rms(array: Floats) -> float:
-    """Root mean square, without overflow."""
-    peak = float(np.max(np.abs(array)))
-    return peak * float(np.sqrt(np.mean((array / peak) ** 2))) if peak > 0 else 0.0
+def rms(array: Array) -> float:
+    """Root mean square of finite floats, without overflow."""
+    pieces = [(float(np.max(a)), float(np.min(a))) for (a,) in blocks(array)]
+    peak = max((max(high, -low) for high, low in pieces), default=0.0)
+    if not peak > 0:
+        return 0.0
+    squares = (np.einsum("i,i->", a / peak, a / peak) for (a,) in blocks(array))
+    return peak * float(np.sqrt(sum(squares) / array.size))
