@@ -23,7 +23,7 @@ _DTYPES = {
 """ONNX's names of OpenVINO's dtypes."""
 _AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
 """Dtypes that numpy lacks: values go as bits."""
-_EXACT = {
+EXACT = {
     "INFERENCE_PRECISION_HINT": "f32",
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "KV_CACHE_PRECISION": "f32",
@@ -60,7 +60,7 @@ class Host:
                 why=f"it has {', '.join(core.available_devices)}",
                 fix="use --provider cpu",
             )
-        wanted = dict(_EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
+        wanted = dict(EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
         if request["threads"]:
             wanted["INFERENCE_NUM_THREADS"] = str(request["threads"])
         compiled = core.compile_model(core.read_model(request["path"]), device, wanted)
