@@ -41,6 +41,8 @@ class Host:
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
         """Answers one request. Outputs are called by their index: OpenVINO gives a port any number of names."""
         match request["do"]:
+            case "about":
+                return _about(), {}
             case "prepare":
                 return self._prepare(request), {}
             case "run":
@@ -75,6 +77,12 @@ class Host:
                 self._request.set_tensor(self._inputs[name], _tensor(value, self._inputs[name].get_element_type()))
         self._request.infer()
         return {str(index): _array(self._request.get_tensor(port)) for index, port in enumerate(self._outputs)}
+
+
+def _about() -> dict[str, Any]:
+    import openvino as ov
+
+    return {"version": ov.__version__}
 
 
 def _tensor(value: Array, kind: Any) -> Any:
