@@ -30,7 +30,7 @@ ENDLESS = from_text(
 X = {"x": np.array([1, 2], np.float32)}
 
 
-@pytest.mark.parametrize("name", ["onnxruntime", "reference"])
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "reference"])
 def test_one_model_after_another(name: str) -> None:
     with runtimes.get(name).preparer() as preparer:
         for model, factor in ((NEGATED, -1), (DOUBLED, 2), (NEGATED, -1)):

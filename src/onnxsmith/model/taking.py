@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, provenance
+from onnxsmith.model import splicing
 from onnxsmith.model.fresh import Names
 
 
@@ -26,31 +26,15 @@ def take(model: ir.Model, taken: Mapping[ir.Node, bool]) -> None:
     for node, condition in taken.items():
         attribute = node.attributes.get("then_branch" if condition else "else_branch")
         if attribute is not None:
-            _put(model.graph, node, attribute.as_graph(), names)
+            _put(node, attribute.as_graph(), names)
 
 
-def _put(graph: ir.Graph, node: ir.Node, branch: ir.Graph, names: Names) -> None:
-    results = list(branch.outputs)
-    while branch.outputs:
-        branch.outputs.pop()
-    for name, value in list(branch.initializers.items()):
-        del branch.initializers[name]
-        value.name = names.free(name) if names.is_shared(name) or name in graph.initializers else name
-        graph.register_initializer(value)
-    moved = list(branch)
-    branch.remove(moved)
-    for value in (value for inner in moved for value in inner.outputs if value.name):
-        if names.is_shared(value.name or ""):
-            value.name = names.free(value.name or "")
-    copies = []
+def _put(node: ir.Node, branch: ir.Graph, names: Names) -> None:
+    """An Identity gives what the node gave: outputs, and whoever names tensors, find them where they were."""
+    _, results = splicing.splice(node, branch, names)
     for old, result in zip(node.outputs, results, strict=True):
-        copy = ir.node("Identity", [result])
-        made = copy.outputs[0]
+        made = splicing.copied(node, result)
         made.name, made.type, made.shape = old.name, old.type or result.type, old.shape
         old.name = f"{old.name}_replaced"
         old.replace_all_uses_with(made, replace_graph_outputs=True)
-        copies.append(copy)
-    provenance.inherit(copies, [node])
-    graph.insert_before(node, [*moved, *copies])
-    captures.release(node)
-    graph.remove(node, safe=True)
+    splicing.remove(node)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from onnxsmith.model.signature import Signature
-from onnxsmith.reduction.named import resolve
-from onnxsmith.runtimes.base import Preparer, Session
-from onnxsmith.runtimes.reference import Tracer
+from onnxsmith.runtimes.base import Options, Preparer, Session, parse
+from onnxsmith.runtimes.reference import Reference, Tracer
+
+
+def identity(runtime: str) -> tuple[str, Options]:
+    """What a text names: the same for `onnxruntime` and `onnxruntime:cpu`.
+
+    Raises:
+        OnnxsmithError: `runtime/unknown`, `runtime/unknown-option`, `runtime/not-installed`.
+    """
+    return runtime.partition(":")[0], parse(runtime)[1]
 
 
 class Bench:
@@ -17,21 +26,22 @@ class Bench:
 
     def __init__(self, time_limit: float) -> None:
         self.time_limit = time_limit
-        self._preparers: dict[str, Preparer] = {}
+        self._preparers: dict[tuple[str, Options], Preparer] = {}
 
     def prepare(
         self, runtime: str, path: Path, interface: Signature | None = None, *, time_limit: float | None = None
     ) -> Session:
-        """A session that ends when the same runtime prepares the next model, with other options too."""
-        chosen, options = resolve(runtime, time_limit or self.time_limit)
-        name = runtime.partition(":")[0]
-        if name not in self._preparers:
-            self._preparers[name] = chosen.preparer()
-        return self._preparers[name].prepare(path, options, interface=interface)
+        """A session that ends when the same runtime with the same options prepares the next model."""
+        chosen, options = parse(runtime)
+        key = identity(runtime)
+        if key not in self._preparers:
+            self._preparers[key] = chosen.preparer()
+        options = replace(options, time_limit=time_limit or self.time_limit)
+        return self._preparers[key].prepare(path, options, interface=interface)
 
     def tracer(self) -> Tracer:
         """The reference evaluator, which tells what every tensor held."""
-        found = self._preparers.setdefault("reference", Tracer())
+        found = self._preparers.setdefault(("reference", Options()), Reference().preparer())
         assert isinstance(found, Tracer)
         return found
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes.common import InlinePass
 
-from onnxsmith.model import captures
+from onnxsmith.model import opset, splicing
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.fresh import Names
+from onnxsmith.model.inlining import inlined
+from onnxsmith.model.takeover import can_be_output, take_over
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.cuts import prune
 from onnxsmith.reduction.oracle import Oracle
@@ -22,16 +23,12 @@ _HOLDERS = {"If", "Loop", "Scan"}
 
 
 def functions(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without model-local functions, if it fails so."""
+    """The case without model-local functions, if it fails so. One whose functions cannot be inlined stays as it is."""
     if not case.model.functions:
         return case
-    copy = cloned(case.model)
-    try:
-        inlined = InlinePass()(copy).model
-    except Exception:  # noqa: BLE001 — functions that call each other, say; the model stays as it is
-        return case
-    smaller = Case(inlined, case.feeds)
-    return smaller if oracle.fails(smaller) else case
+    model, trouble = inlined(case.model)
+    smaller = fed(model, case.feeds)
+    return smaller if not trouble and oracle.fails(smaller) else case
 
 
 def bodies(case: Case, known: Known, oracle: Oracle) -> Case:
@@ -66,103 +63,76 @@ def _flattened(case: Case, place: int, known: Known) -> Iterator[Case]:
 def _one(case: Case, place: int, attribute: str) -> Iterator[Case]:
     copy = cloned(case.model)
     node = copy.graph[place]
-    if attribute in node.attributes and _splice(copy, node, node.attributes[attribute].as_graph()):
+    if attribute in node.attributes and _put(copy, node, node.attributes[attribute].as_graph()):
         prune(copy)
         yield fed(copy, case.feeds)
 
 
-def _splice(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
-    """Moves the body before the node, which goes. False where the two do not fit together."""
-    graph, names = model.graph, Names(model)
-    if not all(value.producer() is not None and value.producer().graph is body for value in body.outputs):  # type: ignore[union-attr]
-        return False
-    before: list[ir.Node] = []
-    given = _given(node, body, before, names)
+def _put(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
+    """Puts the body in the place of the node. False where the two do not fit together."""
+    names = Names(model)
+    given = _given(node, body, names)
     if given is None:
         return False
     for old, new in zip(list(body.inputs), given, strict=True):
         old.replace_all_uses_with(new, replace_graph_outputs=True)
-    results = list(body.outputs)
-    while body.outputs:
-        body.outputs.pop()
-    for name, value in list(body.initializers.items()):
-        del body.initializers[name]
-        value.name = names.free(name) if name in graph.initializers or names.is_shared(name) else name
-        graph.register_initializer(value)
-    moved = list(body)
-    body.remove(moved)
-    for value in (value for inner in moved for value in inner.outputs if value.name):
-        if names.is_shared(value.name or ""):
-            value.name = names.free(value.name or "")
-    graph.insert_before(node, [*before, *moved])
-    after: list[ir.Node] = []
-    finals = _results(node, results, after, names, graph.opset_imports.get("", 1))
-    graph.insert_before(node, after)
-    for value, final in zip(node.outputs, finals, strict=True):
-        if final is None:
-            return False
-        value.replace_all_uses_with(final, replace_graph_outputs=True)
-    captures.release(node)
-    graph.remove(node, safe=True)
-    return len(set(graph.outputs)) == len(graph.outputs)
+    finals = _results(node, splicing.splice(node, body, names)[1], names, opset.of(model))
+    if finals is None or not all(v.producer() is not None or v.is_initializer() or v.is_graph_input() for v in finals):
+        return False
+    for old, new in zip(node.outputs, finals, strict=True):
+        fits = not old.is_graph_output() or can_be_output(new, model.graph)
+        take_over(old, new if fits else splicing.copied(node, new))
+    splicing.remove(node)
+    return True
 
 
-def _given(node: ir.Node, body: ir.Graph, before: list[ir.Node], names: Names) -> list[ir.Value] | None:
+def _given(node: ir.Node, body: ir.Graph, names: Names) -> list[ir.Value] | None:
     """What the body's inputs are in the first iteration."""
-    if node.op_type == "If":
-        return [] if not body.inputs else None
     found: list[ir.Value | None]
-    if node.op_type == "Loop":
-        first = [_constant(np.array(0, np.int64), before, names), _constant(np.array(True), before, names)]
-        found = [*first, *node.inputs[2:]]
+    if node.op_type == "If":
+        found = []
+    elif node.op_type == "Loop":
+        found = [_constant(node, np.array(0, np.int64), names), _constant(node, np.array(True), names)]
+        found += node.inputs[2:]
     else:
         count = node.attributes["num_scan_inputs"].as_int() if "num_scan_inputs" in node.attributes else 0
         split = len(node.inputs) - count
         axes = node.attributes["scan_input_axes"].as_ints() if "scan_input_axes" in node.attributes else [0] * count
         found = list(node.inputs[:split])
-        zero = _constant(np.array(0, np.int64), before, names)
+        zero = _constant(node, np.array(0, np.int64), names)
         for scanned, axis in zip(node.inputs[split:], axes, strict=True):
-            piece = ir.node("Gather", [scanned, zero], {"axis": axis})
-            piece.outputs[0].name = names.free("slice")
-            before.append(piece)
-            found.append(piece.outputs[0])
+            found.append(_before(node, ir.node("Gather", [scanned, zero], {"axis": axis}), names.free("slice")))
     if len(found) != len(body.inputs) or any(value is None for value in found):
         return None
     return [value for value in found if value is not None]
 
 
-def _results(
-    node: ir.Node, results: list[ir.Value], after: list[ir.Node], names: Names, opset: int
-) -> list[ir.Value | None]:
+def _results(node: ir.Node, results: list[ir.Value], names: Names, version: int) -> list[ir.Value] | None:
     """What the node's outputs are after one iteration: states as they are, what is scanned with an axis of one."""
-    if node.op_type == "If":
-        return list(results) if len(results) == len(node.outputs) else [None] * len(node.outputs)
     own = results[1:] if node.op_type == "Loop" else results
+    if len(own) < len(node.outputs) or (node.op_type == "If" and len(own) > len(node.outputs)):
+        return None
     count = node.attributes["num_scan_inputs"].as_int() if "num_scan_inputs" in node.attributes else 0
-    states = len(node.inputs) - (2 if node.op_type == "Loop" else count)
-    found: list[ir.Value | None] = []
-    for index in range(len(node.outputs)):
-        if index >= len(own):
-            found.append(None)
-        elif index < states:
-            found.append(own[index])
-        else:
-            found.append(_with_axis(own[index], after, names, opset))
-    return found
+    states = len(own) if node.op_type == "If" else len(node.inputs) - (2 if node.op_type == "Loop" else count)
+    found = own[: len(node.outputs)]
+    return [v if at < states else _with_axis(node, v, names, version) for at, v in enumerate(found)]
 
 
-def _with_axis(value: ir.Value, after: list[ir.Node], names: Names, opset: int) -> ir.Value:
-    if opset < 13:
-        node = ir.node("Unsqueeze", [value], {"axes": [0]})
+def _with_axis(node: ir.Node, value: ir.Value, names: Names, version: int) -> ir.Value:
+    if version < 13:
+        made = ir.node("Unsqueeze", [value], {"axes": [0]})
     else:
-        node = ir.node("Unsqueeze", [value, _constant(np.array([0], np.int64), after, names)])
-    node.outputs[0].name = names.free("scanned")
-    after.append(node)
-    return node.outputs[0]
+        made = ir.node("Unsqueeze", [value, _constant(node, np.array([0], np.int64), names)])
+    return _before(node, made, names.free("scanned"))
 
 
-def _constant(array: Array, nodes: list[ir.Node], names: Names) -> ir.Value:
-    node = ir.node("Constant", [], {"value": ir.Tensor(array)})
-    node.outputs[0].name = names.free("constant")
-    nodes.append(node)
-    return node.outputs[0]
+def _constant(node: ir.Node, array: Array, names: Names) -> ir.Value:
+    return _before(node, ir.node("Constant", [], {"value": ir.Tensor(array)}), names.free("constant"))
+
+
+def _before(node: ir.Node, made: ir.Node, name: str) -> ir.Value:
+    """What the new node gives, once it stands before `node`."""
+    assert node.graph is not None
+    node.graph.insert_before(node, made)
+    made.outputs[0].name = name
+    return made.outputs[0]

@@ -2,46 +2,74 @@
 
 from __future__ import annotations
 
-from onnxsmith.reduction.named import LEVELS
+import re
 
-_ORT_LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
-_PLAIN = {"onnxruntime", "reference"}
+from onnxsmith.runtimes._onnxruntime_host import LEVELS, PROVIDERS
+from onnxsmith.runtimes._openvino_host import EXACT
+from onnxsmith.runtimes.base import Options, parse
+
+_IMPORTS = {
+    "onnxruntime": "import onnxruntime as ort",
+    "openvino": "import openvino as ov",
+    "reference": "from onnx.reference import ReferenceEvaluator",
+}
+"""The runtimes whose own lines are written; others are reached through onnxsmith."""
 
 
 def opening(*runtimes: str) -> tuple[str, ...]:
-    """The lines that import what the runtimes need, and read the inputs."""
+    """The lines that import what the runtimes need, read the inputs, and say how each runtime is to run."""
     names = {text.partition(":")[0] for text in runtimes}
-    lines = ["from pathlib import Path", ""] if names - _PLAIN else []
-    lines.append("import numpy as np")
-    if "onnxruntime" in names:
-        lines.append("import onnxruntime as ort")
-    if "reference" in names:
-        lines.append("from onnx.reference import ReferenceEvaluator")
-    if names - _PLAIN:
-        lines.append("from onnxsmith.reduction.named import resolve")
+    others = names - _IMPORTS.keys()
+    lines = ["from pathlib import Path", ""] if others else []
+    lines += ["import numpy as np", *(line for name, line in _IMPORTS.items() if name in names)]
+    if others:
+        lines.append("from onnxsmith.runtimes.base import get")
     lines += ["", 'feeds = dict(np.load("inputs.npz"))']
-    for text in runtimes:
-        if level := _level(text):
-            lines.append(f"{_options(text)} = ort.SessionOptions()")
-            lines.append(f"{_options(text)}.graph_optimization_level = ort.GraphOptimizationLevel.{level}")
+    for text in dict.fromkeys(runtimes):
+        lines += _setting(text)
     return tuple(lines)
 
 
 def call(runtime: str) -> str:
     """An expression that runs the model on a runtime: a list of outputs."""
-    name = runtime.partition(":")[0]
-    if name == "reference":
-        return 'ReferenceEvaluator("model.onnx").run(None, feeds)'
-    if name == "onnxruntime":
-        options = f", {_options(runtime)}" if _level(runtime) else ""
-        return f'ort.InferenceSession("model.onnx"{options}, providers=["CPUExecutionProvider"]).run(None, feeds)'
-    return f'list(resolve("{runtime}")[0].prepare(Path("model.onnx"), resolve("{runtime}")[1]).run(feeds).values())'
+    name, options = runtime.partition(":")[0], parse(runtime)[1]
+    match name:
+        case "reference":
+            return 'ReferenceEvaluator("model.onnx").run(None, feeds)'
+        case "onnxruntime":
+            chosen = f", {_variable(runtime)}" if _differ(options) else ""
+            own = [PROVIDERS[options.provider]] + [PROVIDERS["cpu"]] * (options.provider != "cpu")
+            providers = ", ".join(f'"{provider}"' for provider in own)
+            return f'ort.InferenceSession("model.onnx"{chosen}, providers=[{providers}]).run(None, feeds)'
+        case "openvino":
+            model = f'ov.Core().compile_model("model.onnx", "{options.provider.upper()}", {_variable(runtime)})'
+            return f"list({model}(feeds).to_tuple())"
+        case _:
+            return f'list(get("{runtime}").prepare(Path("model.onnx")).run(feeds).values())'
 
 
-def _level(runtime: str) -> str | None:
-    name, _, level = runtime.partition(":")
-    return _ORT_LEVELS.get(LEVELS.get(level, "")) if name == "onnxruntime" else None
+def _setting(runtime: str) -> list[str]:
+    """The lines that say how the runtime is to run, where it is not as always."""
+    name, options, variable = runtime.partition(":")[0], parse(runtime)[1], _variable(runtime)
+    if name == "onnxruntime" and _differ(options):
+        lines = [f"{variable} = ort.SessionOptions()"]
+        if options.optimization != "all":
+            level = LEVELS[options.optimization]
+            lines.append(f"{variable}.graph_optimization_level = ort.GraphOptimizationLevel.{level}")
+        if options.threads:
+            lines.append(f"{variable}.intra_op_num_threads = {options.threads}")
+        return lines
+    if name == "openvino":
+        wanted = dict(EXACT) if options.provider == "cpu" else {"INFERENCE_PRECISION_HINT": "f32"}
+        if options.threads:
+            wanted["INFERENCE_NUM_THREADS"] = str(options.threads)
+        return [f"{variable} = {{", *(f'    "{key}": "{value}",' for key, value in wanted.items()), "}"]
+    return []
 
 
-def _options(runtime: str) -> str:
-    return "options_" + runtime.partition(":")[2]
+def _differ(options: Options) -> bool:
+    return options.optimization != "all" or options.threads != 0
+
+
+def _variable(runtime: str) -> str:
+    return re.sub(r"\W", "_", f"options_{runtime}")

@@ -1,4 +1,5 @@
-"""One child process that prepares one model after another: starting it takes longer than most small models do."""
+"""Runtimes that live in a child process: one that prepares one model after another, because starting it takes longer
+than most small models do, or one for a single model."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from onnxsmith.model.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._child import Child
-from onnxsmith.runtimes._process import preparation
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
 _START_LIMIT = 120.0
@@ -22,28 +22,54 @@ _GONE = {"runtime/died", "runtime/timeout"}
 
 
 class Isolated(Preparer):
-    """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is started
-    again."""
+    """Serves from `module`, whose function `main` calls `serve`; after a crash or a timeout the child is started again.
 
-    def __init__(self, module: str, what: str) -> None:
-        self._module, self._what = module, what
+    Its `prepare` request gets the fields of `Options` and `path`, and `weights`, the folder of external data that lies
+    elsewhere, where the runtime can read it there (`refers`).
+    """
+
+    def __init__(self, module: str, what: str, *, refers: bool = True) -> None:
+        self._module, self._what, self._refers = module, what, refers
         self._child: Child | None = None
         self._spare: Child | None = None
         self._file = contextlib.ExitStack()
+        self._request: dict[str, Any] = {}
         self._lost = False
         self.turn = 0
         """How often a model was prepared; a session belongs to one turn."""
 
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        options = options or Options()
+        return self.turned(source, options or Options(), interface)
+
+    def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
+        """The session of the next turn, which ends the one before."""
         model: Path | ir.Model = onnx_source(source)
         self._file.close()
-        path, weights = self._file.enter_context(on_disk(model))
-        self.turn += 1
         ports = interface or signature(load(model))
+        self.check(ports)
+        path, weights = self._file.enter_context(on_disk(model, refer=self._refers))
+        self.turn += 1
+        self._request = {
+            "do": "prepare",
+            "path": str(path.absolute()),
+            "weights": None if weights is None else str(weights),
+            "provider": options.provider,
+            "optimization": options.optimization,
+            "threads": options.threads,
+        }
+        return self.session(ports, self.begin(options.time_limit), options.time_limit)
+
+    def check(self, interface: Signature) -> None:
+        """Raises for a model that the runtime is not to be asked to take."""
+
+    def session(self, interface: Signature, head: dict[str, Any], time_limit: float | None) -> Turn:
+        """The session of this turn."""
+        return Turn(self, interface, head, time_limit)
+
+    def begin(self, time_limit: float | None) -> dict[str, Any]:
+        """What the child answers to the model of this turn, on a child that is there."""
         self.start()
-        head, _ = self.ask(preparation(path, weights, options), time_limit=options.time_limit)
-        return _Turn(self, ports, str(head.get("provider", "")), options.time_limit)
+        return self.ask(self._request, time_limit=time_limit)[0]
 
     def start(self) -> None:
         """Starts the child where there is none, and waits until it has imported what it needs."""
@@ -93,13 +119,48 @@ class Isolated(Preparer):
         self._file.close()
 
 
-class _Turn(Session):
-    """A session that lives until the next model is prepared, or the child is gone."""
+class Turn(Session):
+    """A session that lives until the next model is prepared, or the child is gone. `head` is what the child said of the
+    model."""
 
-    def __init__(self, isolated: Isolated, interface: Signature, provider: str, time_limit: float | None) -> None:
-        self._isolated, self._turn, self._time_limit = isolated, isolated.turn, time_limit
-        self.signature, self.provider = interface, provider
+    def __init__(
+        self, isolated: Isolated, interface: Signature, head: dict[str, Any], time_limit: float | None
+    ) -> None:
+        self.isolated, self.time_limit, self.head = isolated, time_limit, head
+        self.signature, self.provider = interface, str(head.get("provider", ""))
+        self._turn = isolated.turn
 
     def run(self, feeds: Feeds) -> Outputs:
         _feeds.check(feeds, self.signature)
-        return self._isolated.run(self._turn, feeds, self._time_limit)
+        return self.isolated.run(self._turn, feeds, self.time_limit)
+
+
+class Alone(Session):
+    """A session with a child of its own. After a crash or a timeout the next run starts another and prepares the model
+    again: what one input does to a runtime says nothing of others."""
+
+    def __init__(self, isolated: Isolated, source: Source, options: Options) -> None:
+        self._isolated, self._gone = isolated, False
+        with contextlib.ExitStack() as stack:
+            stack.callback(isolated.close)
+            self._turn = isolated.turned(source, options)
+            self._stack = stack.pop_all()
+        self.signature, self.provider, self.head = self._turn.signature, self._turn.provider, self._turn.head
+
+    @property
+    def nodes_by_provider(self) -> dict[str, int]:
+        """How many nodes each execution provider runs, where the runtime says so."""
+        return dict(self.head.get("nodes", {}))
+
+    def run(self, feeds: Feeds) -> Outputs:
+        if self._gone:
+            self._isolated.begin(self._turn.time_limit)
+            self._gone = False
+        try:
+            return self._turn.run(feeds)
+        except OnnxsmithError as error:
+            self._gone = error.problem.id in _GONE
+            raise
+
+    def close(self) -> None:
+        self._stack.close()

@@ -16,12 +16,12 @@ from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
-_PROVIDERS = {
+PROVIDERS = {
     "cpu": "CPUExecutionProvider",
     "cuda": "CUDAExecutionProvider",
     "tensorrt": "TensorrtExecutionProvider",
 }
-_LEVELS = {
+LEVELS = {
     "disable": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED",
@@ -57,7 +57,7 @@ class Host:
 
         ort.set_default_logger_severity(4)
         ort.disable_telemetry_events()
-        wanted = _PROVIDERS.get(request["provider"], request["provider"])
+        wanted = PROVIDERS.get(request["provider"], request["provider"])
         if wanted not in ort.get_available_providers():
             raise problem(
                 "runtime/provider-missing",
@@ -67,7 +67,7 @@ class Host:
             )
         options = ort.SessionOptions()
         options.log_severity_level = 4
-        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[request["optimization"]])
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[request["optimization"]])
         options.intra_op_num_threads = request["threads"]
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         if request.get("weights") is not None:
@@ -115,7 +115,7 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
     ort.set_default_logger_severity(4)
     irs = (n for n in range(ir_version, 2, -1) if _loads(_tiny(n, 8)))
     opsets = (n for n in range(opset, 6, -1) if _loads(_tiny(7, n)))
-    known = [provider for provider in ort.get_available_providers() if provider in _PROVIDERS.values()]
+    known = [provider for provider in ort.get_available_providers() if provider in PROVIDERS.values()]
     starts = {provider: provider in _loads(_tiny(7, 8), provider) for provider in known}
     return {"ir": next(irs, 0), "opset": next(opsets, 0), "starts": starts}
 

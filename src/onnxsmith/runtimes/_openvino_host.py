@@ -23,7 +23,7 @@ _DTYPES = {
 """ONNX's names of OpenVINO's dtypes."""
 _AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
 """Dtypes that numpy lacks: values go as bits."""
-_EXACT = {
+EXACT = {
     "INFERENCE_PRECISION_HINT": "f32",
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "KV_CACHE_PRECISION": "f32",
@@ -41,6 +41,8 @@ class Host:
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
         """Answers one request. Outputs are called by their index: OpenVINO gives a port any number of names."""
         match request["do"]:
+            case "about":
+                return _about(), {}
             case "prepare":
                 return self._prepare(request), {}
             case "run":
@@ -60,7 +62,7 @@ class Host:
                 why=f"it has {', '.join(core.available_devices)}",
                 fix="use --provider cpu",
             )
-        wanted = dict(_EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
+        wanted = dict(EXACT) if device == "CPU" else {"INFERENCE_PRECISION_HINT": "f32"}
         if request["threads"]:
             wanted["INFERENCE_NUM_THREADS"] = str(request["threads"])
         compiled = core.compile_model(core.read_model(request["path"]), device, wanted)
@@ -75,6 +77,12 @@ class Host:
                 self._request.set_tensor(self._inputs[name], _tensor(value, self._inputs[name].get_element_type()))
         self._request.infer()
         return {str(index): _array(self._request.get_tensor(port)) for index, port in enumerate(self._outputs)}
+
+
+def _about() -> dict[str, Any]:
+    import openvino as ov
+
+    return {"version": ov.__version__}
 
 
 def _tensor(value: Array, kind: Any) -> Any:

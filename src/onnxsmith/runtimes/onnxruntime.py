@@ -8,9 +8,8 @@ from typing import Any
 from onnxsmith.model.versions import newest
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes._child import Child
-from onnxsmith.runtimes._isolated import Isolated
-from onnxsmith.runtimes._process import ChildSession
-from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source, onnx_source
+from onnxsmith.runtimes._isolated import Alone, Isolated
+from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
 
 _HOST = "onnxsmith.runtimes._onnxruntime_host"
 
@@ -39,20 +38,10 @@ class OnnxRuntime(Runtime):
         return int(limits(ir_version=known.ir, opset=known.opset)["opset"])
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        return _Session(onnx_source(source), options or Options())
+        return Alone(Isolated(_HOST, "onnxruntime"), source, options or Options())
 
     def preparer(self) -> Preparer:
         return Isolated(_HOST, "onnxruntime")
-
-
-class _Session(ChildSession):
-    host = _HOST
-    what = "onnxruntime"
-
-    @property
-    def nodes_by_provider(self) -> dict[str, int]:
-        """How many nodes each execution provider runs."""
-        return dict(self.head["nodes"])
 
 
 def available_providers() -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
-from onnxsmith.model.signature import Port
+from onnxsmith.model.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes._dtypes import numpy_dtype
-from onnxsmith.runtimes._process import ChildSession
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
+from onnxsmith.runtimes._isolated import Alone, Isolated, Turn
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, Value
 
 _REFUSED = {
     "double": "its CPU plugin computes double in float, so that what comes back is not what it says",
@@ -46,16 +47,18 @@ class OpenVino(Runtime):
         )
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        return _Session(onnx_source(source), options or Options())
+        return Alone(_Isolated(), source, options or Options())
+
+    def preparer(self) -> Preparer:
+        return _Isolated()
 
 
-class _Session(ChildSession):
-    host = "onnxsmith.runtimes._openvino_host"
-    what = "OpenVINO"
-    refers = False
+class _Isolated(Isolated):
+    def __init__(self) -> None:
+        super().__init__("onnxsmith.runtimes._openvino_host", "OpenVINO", refers=False)
 
-    def _check(self) -> None:
-        for what, ports in (("input", self.signature.inputs), ("output", self.signature.outputs)):
+    def check(self, interface: Signature) -> None:
+        for what, ports in (("input", interface.inputs), ("output", interface.outputs)):
             for port in ports:
                 if port.kind != "tensor" or port.dtype in _REFUSED:
                     raise _unsupported(
@@ -63,6 +66,11 @@ class _Session(ChildSession):
                         _REFUSED[port.dtype] if port.kind == "tensor" else "it takes and gives tensors only",
                     )
 
+    def session(self, interface: Signature, head: dict[str, Any], time_limit: float | None) -> Turn:
+        return _Turn(self, interface, head, time_limit)
+
+
+class _Turn(Turn):
     def run(self, feeds: Feeds) -> Outputs:
         for port in self.signature.inputs:
             value = feeds.get(port.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, facts, walk
+from onnxsmith.model import facts, splicing, walk
 from onnxsmith.model.fresh import Names
 from onnxsmith.model.takeover import take_over
 from onnxsmith.simplifier.state import State
@@ -33,7 +33,7 @@ def flatten(state: State) -> bool:
             continue
         names = names or Names(state.model)
         state.stale.update(reader for value in node.outputs for reader in value.consumers())
-        moved = _flatten(state, node.graph, node, branch, names)
+        moved = _flatten(state, node, branch, names)
         changed = True
         queue += [inner for inner in moved if inner.op_type == "If"]
     return changed
@@ -58,43 +58,13 @@ def _is_made(value: ir.Value) -> bool:
     return value.producer() is not None or value.is_initializer()
 
 
-def _flatten(state: State, graph: ir.Graph, node: ir.Node, branch: ir.Graph, names: Names) -> list[ir.Node]:
-    for other in captures.subgraphs(node):
-        if other is not branch:
-            names.drop_graph(other)
-    results = list(branch.outputs)
-    branch.outputs.clear()
-    for value in list(branch.initializers.values()):
-        del branch.initializers[value.name or ""]
-        _rename(value, names)
-        graph.register_initializer(value)
-    moved = list(branch)
-    branch.remove(moved)
-    for value in (value for inner in moved for value in inner.outputs):
-        _rename(value, names)
-    graph.insert_before(node, moved)
+def _flatten(state: State, node: ir.Node, branch: ir.Graph, names: Names) -> list[ir.Node]:
+    moved, results = splicing.splice(node, branch, names)
     own = {value for inner in moved for value in inner.outputs}
     for old, new in zip(node.outputs, results, strict=True):
         if old.is_graph_output() and (new not in own or new.is_graph_output()):
-            new = _copied(graph, node, new)
-            moved += [maker for maker in (new.producer(),) if maker is not None]
+            new = splicing.copied(node, new)
         state.inference.replace(old, new)
         take_over(old, new)
-    captures.release(node)
-    graph.remove(node, safe=True)
+    splicing.remove(node)
     return moved
-
-
-def _rename(value: ir.Value, names: Names) -> None:
-    """Another graph may have the same name, where it would now hide this value, or be hidden by it."""
-    if value.name and names.is_shared(value.name):
-        names.drop(value.name)
-        value.name = names.free(value.name)
-
-
-def _copied(graph: ir.Graph, node: ir.Node, value: ir.Value) -> ir.Value:
-    """The value once more, by an Identity before the node: what was captured has a name that others know."""
-    identity = ir.node("Identity", [value])
-    identity.outputs[0].name = None
-    graph.insert_before(node, identity)
-    return identity.outputs[0]

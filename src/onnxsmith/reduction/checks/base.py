@@ -130,6 +130,21 @@ def ended(error: OnnxsmithError) -> Outcome:
     return Outcome(ends.get(error.problem.id, End.REFUSED), why=f"{error.problem.what} {error.problem.why}".strip())
 
 
+_OTHERS = {"runtime/died", "runtime/timeout", "runtime/closed"}
+_NOT_ASKED = {
+    "runtime/dtype-unsupported",
+    "runtime/map-output",
+    "runtime/provider-missing",
+    "runtime/provider-fallback",
+}
+"""What we refuse before the runtime is asked, or what this machine lacks: that says nothing of the model."""
+
+
+def is_refusal(found: Problem) -> bool:
+    """Whether a problem is the runtime's own no to a model or its inputs."""
+    return found.id not in _OTHERS | _NOT_ASKED and not found.id.startswith("run/")
+
+
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PATH = re.compile(r"(?<![\w<])/[\w./~@+-]+")
 _NUMBER = re.compile(r"(?<![\w])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")

@@ -12,11 +12,9 @@ from onnxsmith.comparison.tensors import Difference, difference
 from onnxsmith.model import shapes
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.reduction import script
-from onnxsmith.reduction.bench import Bench
-from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, ended, failed, mark
+from onnxsmith.reduction.bench import Bench, identity
+from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, ended, failed, is_refusal, mark
 from onnxsmith.runtimes.base import Outputs
-
-_FATAL = {"runtime/died", "runtime/timeout", "runtime/closed"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Differs(Check):
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        if len(words) != 2 or words[0] == words[1]:
+        if len(words) != 2 or identity(words[0]) == identity(words[1]):
             raise ValueError("it takes two different runtimes")
         return cls(*words)
 
@@ -45,7 +43,7 @@ class Differs(Check):
             try:
                 answers.append(bench.prepare(name, attempt.path, attempt.signature).run(attempt.feeds))
             except OnnxsmithError as error:
-                if error.problem.id in _FATAL or error.problem.id.startswith("run/"):
+                if not is_refusal(error.problem):
                     return ended(error)
                 refusals.append((name, error.problem))
         if len(refusals) == 2:

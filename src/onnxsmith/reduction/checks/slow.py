@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.problem import Problem
 from onnxsmith.reduction import script
-from onnxsmith.reduction.bench import Bench
-from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, ended, failed
+from onnxsmith.reduction.checks._single import Single, Stage
+from onnxsmith.reduction.checks.base import Attempt, Failure
 
 
 @dataclass(frozen=True)
-class Slow(Check):
+class Slow(Single):
     """Loading the model, or running it once, takes longer than some seconds. It is stopped then."""
 
     usage = "RUNTIME SECONDS"
 
-    runtime: str
     seconds: float
 
     @classmethod
@@ -31,24 +29,14 @@ class Slow(Check):
             raise ValueError("the number of seconds has to be more than 0")
         return cls(words[0], seconds)
 
-    def runtimes(self) -> tuple[str, ...]:
-        return (self.runtime,)
-
     def patience(self) -> float:
         return self.seconds
 
-    def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
-        stage, begin = "loading", time.perf_counter()
-        try:
-            session = bench.prepare(self.runtime, attempt.path, attempt.signature, time_limit=self.seconds)
-            stage, begin = "running", time.perf_counter()
-            session.run(attempt.feeds)
-        except OnnxsmithError as error:
-            if error.problem.id != "runtime/timeout":
-                return ended(error)
-            what = f"{stage} it takes {self.runtime} longer than {self.seconds:g} s"
-            return failed(Failure(what, frozenset({stage})))
-        return Outcome(End.PASSED, why=f"{stage} it takes {time.perf_counter() - begin:.2g} s")
+    def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
+        if found.id != "runtime/timeout":
+            return None
+        doing = {"load": "loading", "run": "running"}[stage]
+        return Failure(f"{doing} it takes {self.runtime} longer than {self.seconds:g} s", frozenset({doing}))
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         lines = script.opening(self.runtime)
