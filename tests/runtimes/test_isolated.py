@@ -53,8 +53,9 @@ def test_a_crash_is_survived(refused: Refused) -> None:
             session = preparer.prepare(MODULO)
             with refused("runtime/died"):
                 session.run(fatal)
-            with refused("runtime/closed"):
+            with refused("runtime/died"):
                 session.run(fatal)
+            assert session.run({"x": np.array([7]), "m": np.array([4])})["y"] == [3], "it starts again"
         assert preparer.prepare(MODULO).run({"x": np.array([7]), "m": np.array([4])})["y"] == [3]
 
 

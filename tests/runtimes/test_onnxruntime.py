@@ -35,7 +35,7 @@ def prepared(model: ir.Model, **options: object) -> Session:
 
 
 def pid(session: Session) -> int:
-    return session._isolated._child._process.pid
+    return session.isolated._child._process.pid
 
 
 def with_ir_version(version: int) -> ir.Model:
@@ -101,7 +101,7 @@ def test_a_runtime_that_dies_leaves_the_caller_alive(refused: Refused) -> None:
 
 def test_a_run_over_its_time_limit_is_stopped(refused: Refused) -> None:
     with prepared(from_text(SLOW)) as session:
-        session._turn.time_limit = 0.3
+        session.time_limit = 0.3
         feeds = {"n": np.array(10**9), "c": np.array(True), "x": np.zeros((600, 600), np.float32)}
         with refused("runtime/timeout"):
             session.run(feeds)

@@ -116,7 +116,7 @@ def test_a_device_that_is_not_here(refused: Refused) -> None:
 
 def test_a_crash_is_told_and_survived(refused: Refused) -> None:
     with get("openvino").prepare(model("(float[n] x) => (float[n] y) { y = Neg(x) }")) as session:
-        os.kill(session._isolated._child._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        os.kill(session.isolated._child._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         x = np.ones(2, np.float32)
         with refused("runtime/died"):
             session.run({"x": x})

@@ -59,6 +59,15 @@ class Isolated(Preparer):
         }
         return self.session(ports, self.begin(options.time_limit), options.time_limit)
 
+    def alone(self, source: Source, options: Options) -> Session:
+        """A session with the only model that this is for; the child ends with it."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.close)
+            made = self.turned(source, options)
+            stack.pop_all()
+        made.stay_alone()
+        return made
+
     def check(self, interface: Signature) -> None:
         """Raises for a model that the runtime is not to be asked to take."""
 
@@ -86,9 +95,8 @@ class Isolated(Preparer):
     def ask(
         self, request: dict[str, Any], feeds: Feeds | None = None, *, time_limit: float | None = None
     ) -> tuple[dict[str, Any], Outputs]:
-        """The child's answer. A child that died is gone, and the next `prepare` starts another."""
-        if self._child is None:
-            raise problem("runtime/closed", f"the session with {self._what} is closed", fix="prepare the model again")
+        """The child's answer. A child that died is gone."""
+        assert self._child is not None
         try:
             return self._child.ask(request, dict(feeds or {}), time_limit=time_limit)
         except OnnxsmithError as error:
@@ -103,7 +111,13 @@ class Isolated(Preparer):
     def run(self, turn: int, feeds: Feeds, time_limit: float | None) -> Outputs:
         """What the model of that turn answers."""
         if turn != self.turn:
-            raise problem("runtime/closed", "another model was prepared since", fix="prepare the model again")
+            raise problem(
+                "runtime/closed",
+                f"the session with {self._what} is closed, or another model was prepared since",
+                fix="prepare the model again",
+            )
+        if self._child is None:
+            self.begin(time_limit)
         return self.ask({"do": "run"}, feeds, time_limit=time_limit)[1]
 
     def _drop(self) -> None:
@@ -112,6 +126,7 @@ class Isolated(Preparer):
             self._child = None
 
     def close(self) -> None:
+        self.turn += 1
         self._drop()
         if self._spare is not None:
             self._spare.close()
@@ -120,8 +135,9 @@ class Isolated(Preparer):
 
 
 class Turn(Session):
-    """A session that lives until the next model is prepared, or the child is gone. `head` is what the child said of the
-    model."""
+    """A session that lives until the next model is prepared. After a crash or a timeout the next run starts another
+    child and prepares the model again: what one input does to a runtime says nothing of others. `head` is what the
+    child said of the model."""
 
     def __init__(
         self, isolated: Isolated, interface: Signature, head: dict[str, Any], time_limit: float | None
@@ -129,23 +145,7 @@ class Turn(Session):
         self.isolated, self.time_limit, self.head = isolated, time_limit, head
         self.signature, self.provider = interface, str(head.get("provider", ""))
         self._turn = isolated.turn
-
-    def run(self, feeds: Feeds) -> Outputs:
-        _feeds.check(feeds, self.signature)
-        return self.isolated.run(self._turn, feeds, self.time_limit)
-
-
-class Alone(Session):
-    """A session with a child of its own. After a crash or a timeout the next run starts another and prepares the model
-    again: what one input does to a runtime says nothing of others."""
-
-    def __init__(self, isolated: Isolated, source: Source, options: Options) -> None:
-        self._isolated, self._gone = isolated, False
-        with contextlib.ExitStack() as stack:
-            stack.callback(isolated.close)
-            self._turn = isolated.turned(source, options)
-            self._stack = stack.pop_all()
-        self.signature, self.provider, self.head = self._turn.signature, self._turn.provider, self._turn.head
+        self._alone = False
 
     @property
     def nodes_by_provider(self) -> dict[str, int]:
@@ -153,14 +153,13 @@ class Alone(Session):
         return dict(self.head.get("nodes", {}))
 
     def run(self, feeds: Feeds) -> Outputs:
-        if self._gone:
-            self._isolated.begin(self._turn.time_limit)
-            self._gone = False
-        try:
-            return self._turn.run(feeds)
-        except OnnxsmithError as error:
-            self._gone = error.problem.id in _GONE
-            raise
+        _feeds.check(feeds, self.signature)
+        return self.isolated.run(self._turn, feeds, self.time_limit)
 
     def close(self) -> None:
-        self._stack.close()
+        if self._alone:
+            self.isolated.close()
+
+    def stay_alone(self) -> None:
+        """The child is for this model only, and ends with the session."""
+        self._alone = True

@@ -8,7 +8,7 @@ from typing import Any
 from onnxsmith.model.versions import newest
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes._child import Child
-from onnxsmith.runtimes._isolated import Alone, Isolated
+from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
 
 _HOST = "onnxsmith.runtimes._onnxruntime_host"
@@ -38,7 +38,7 @@ class OnnxRuntime(Runtime):
         return int(limits(ir_version=known.ir, opset=known.opset)["opset"])
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        return Alone(Isolated(_HOST, "onnxruntime"), source, options or Options())
+        return Isolated(_HOST, "onnxruntime").alone(source, options or Options())
 
     def preparer(self) -> Preparer:
         return Isolated(_HOST, "onnxruntime")

@@ -10,7 +10,7 @@ import numpy as np
 from onnxsmith.model.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes._dtypes import numpy_dtype
-from onnxsmith.runtimes._isolated import Alone, Isolated, Turn
+from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, Value
 
 _REFUSED = {
@@ -47,7 +47,7 @@ class OpenVino(Runtime):
         )
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        return Alone(_Isolated(), source, options or Options())
+        return _Isolated().alone(source, options or Options())
 
     def preparer(self) -> Preparer:
         return _Isolated()
