@@ -208,7 +208,17 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
         source=provenance.user_line(node.meta.get("stack_trace") or ""),
         origin=origin,
         kind=str(node.target),
+        moves=is_move(node.target),
     )
+
+
+_PUT_TOGETHER = {"aten::cat", "aten::stack", "aten::clone", "aten::lift_fresh", "aten::constant_pad_nd", "aten::copy_"}
+
+
+def is_move(target: Any) -> bool:
+    """Whether an operation hands on what it reads: a view, a copy, or several put together."""
+    schema = getattr(target, "_schema", None)
+    return schema is not None and (bool(target.is_view) or schema.name in _PUT_TOGETHER)
 
 
 def _type(value: torch.Tensor) -> Type:

@@ -52,7 +52,8 @@ def side(value: Any, runtime: str | None) -> SideSource:
     if isinstance(value, str) and _is_target(value):
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
-        return _torch_side(factory.as_model(value, "the given module"), type(value).__qualname__)
+        made = factory.as_model(value, "the given module")
+        return _torch_side(made, getattr(made.module, "original_name", type(made.module).__qualname__))
     if is_program(value):
         return _program_side(value)
     if isinstance(value, str | Path) and is_bundle(Path(value)):

@@ -26,8 +26,8 @@ def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitSt
 
 
 def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
-    """A torch module is traced as for an export; where it cannot be, it is listened to module by module, once on
-    `feeds` to learn what it calls.
+    """A torch module is traced as for an export; where it cannot be, it is run once on `feeds`, with every operation on
+    tape.
 
     Raises:
         OnnxsmithError: what the runtime raises.
@@ -38,8 +38,8 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
         return OnnxTap(side.source, side.runtime, side.options, side.label, feeds)
     from onnxsmith.exporter.capture import grown
     from onnxsmith.exporter.fx_tap import FxTap
-    from onnxsmith.exporter.module_tap import ModuleTap
     from onnxsmith.exporter.operations import suited, traced
+    from onnxsmith.exporter.tape_tap import TapeTap
     from onnxsmith.runtimes.torch_eager import TorchProgram
 
     assert isinstance(side.source, TorchProgram)
@@ -48,9 +48,9 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
         return FxTap(suited(side.exported, other), program.signature, side.label)
     try:
         exported = traced(program, grown(program, side.example)[0], other)
-    except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; modules are looked at then
-        made = ModuleTap(program, side.label)
-        made.listen(feeds)
-        made.notes = (f"{side.label} cannot be traced, so modules are looked at, not operations: {error}"[:300],)
+    except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; the tape is looked at then
+        made = TapeTap(program, side.label, feeds)
+        why = " ".join(str(error).split())[:200]
+        made.notes += (f"{side.label} cannot be traced; looked at is what it computes on this input: {why}",)
         return made
     return FxTap(exported, program.signature, side.label)

@@ -35,7 +35,8 @@ class Pair:
 @dataclass(frozen=True)
 class Alignment:
     """`pairs` are in the candidate's order. `share` is the part of the tensors of floats that are paired, of the side
-    that has fewer: where the other computes one operation in several steps, those between have no counterpart."""
+    that has fewer: where the other computes one operation in several steps, those between have no counterpart. What
+    only moves numbers is not missed: one model slices in one step what another does in four."""
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
@@ -54,23 +55,29 @@ def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
     known.add(_by_origin(reference, candidate), "origin")
     known.add(_by_place(reference, candidate, known), "origin")
     known.add(_by_name(reference, candidate), "name")
+    _add_structure(reference, candidate, ports, known)
+    return known.result()
+
+
+def with_values(
+    reference: Outline, candidate: Outline, ports: Ports, before: Alignment, found: Iterable[tuple[str, str]]
+) -> Alignment:
+    """The alignment with further pairs, of tensors that turned out to have equal values, and of what is computed alike
+    from those on."""
+    known = _Known(reference, candidate)
+    for pair in before.pairs:
+        known.add([(pair.reference, pair.candidate)], pair.how)
+    known.add(found, "value")
+    _add_structure(reference, candidate, ports, known)
+    return known.result()
+
+
+def _add_structure(reference: Outline, candidate: Outline, ports: Ports, known: _Known) -> None:
     inputs = {a: b for a, b in ports.items() if a in reference.inputs}
     known.add(_by_structure(reference, candidate, known, inputs, _forward), "structure")
     known.add(_by_structure(reference, candidate, known, inputs, _backward), "structure")
     partners = {pair.reference: pair.candidate for pair in known.pairs.values()} | inputs
     known.add(by_reshaping(reference, candidate, partners, known.is_free), "structure")
-    return known.result()
-
-
-def with_values(
-    reference: Outline, candidate: Outline, before: Alignment, found: Iterable[tuple[str, str]]
-) -> Alignment:
-    """The alignment with further pairs, of tensors that turned out to have equal values."""
-    known = _Known(reference, candidate)
-    for pair in before.pairs:
-        known.add([(pair.reference, pair.candidate)], pair.how)
-    known.add(found, "value")
-    return known.result()
 
 
 class _Known:
@@ -104,9 +111,16 @@ class _Known:
             tuple(name for name in side.tensors() if name in free)
             for side, free in zip(self._sides, self._free, strict=True)
         ]
-        fewer = min(sum(map(side.is_number, side.tensors())) for side in self._sides)
-        numbers = sum(b.is_number(pair.candidate) for pair in pairs)
-        return Alignment(tuple(pairs), left[0], left[1], numbers / fewer if fewer else 1.0)
+        return Alignment(tuple(pairs), left[0], left[1], self._share(pairs))
+
+    def _share(self, pairs: Sequence[Pair]) -> float:
+        shares = []
+        for side, names in zip(self._sides, ({p.reference for p in pairs}, {p.candidate for p in pairs}), strict=True):
+            computed = {name for name in side.tensors() if side.is_number(name) and not side.moves(name)}
+            paired = {name for name in names if side.is_number(name)}
+            shares.append((len(computed | paired), len(paired)))
+        count, found = min(shares, key=lambda one: (one[0], -one[1]))
+        return found / count if count else 1.0
 
 
 def _by_origin(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:

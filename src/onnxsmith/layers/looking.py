@@ -53,7 +53,7 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         found = aligning.align(reference.outline, candidate.outline, request.ports)
         if found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference:
             values = equal_values(reference, candidate, found, request.feeds, request.budget)
-            found = aligning.with_values(reference.outline, candidate.outline, found, values)
+            found = aligning.with_values(reference.outline, candidate.outline, request.ports, found, values)
     if found.share < request.least_share or not found.pairs:
         raise _unpaired(reference, candidate, found, request)
     with stage("layers"):
@@ -77,7 +77,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
     culprits = {look.pair.candidate for look in result.culprits}
     pairs = [look.pair for look in result.looks if not look.mismatch]
     by_name = {look.pair.candidate: look for look in result.looks}
-    layers = tuple(_layer(candidate, look, by_name) for look in result.looks if not look.mismatch)
+    layers = tuple(_layer(reference, candidate, look, by_name) for look in result.looks if not look.mismatch)
     return Layers(
         reference=reference.label,
         candidate=candidate.label,
@@ -115,12 +115,13 @@ def _notes(result: Found) -> list[str]:
     return notes
 
 
-def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
+def _layer(reference: Tap, candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
     name = look.pair.candidate
     steps, before = candidate.outline.segment(name, by_name.keys())
     backwards = steps[::-1]
     ranked = sorted(backwards, key=_suspicion)
     step = ranked[0] if ranked else None
+    known = [one for one in (step, reference.outline.step_of(look.pair.reference)) if one is not None]
     into = [by_name[read].inherited.worst_rel for read in before if read in by_name]
     growth = look.inherited.worst_rel / max(into) if into and max(into) > 0 else None
     wrong = look.own if look.own is not None and look.own.reason else look.inherited
@@ -130,8 +131,8 @@ def _layer(candidate: Tap, look: Look, by_name: Mapping[str, Look]) -> Layer:
         paired_by=look.pair.how,
         op=step.op if step else "",
         steps=tuple(one.label for one in ranked),
-        module=step.module if step else "",
-        source=step.source if step else "",
+        module=next((one.module for one in known if one.module), ""),
+        source=next((one.source for one in known if one.source), ""),
         dtype=look.dtype,
         shape=look.shape,
         inherited=look.inherited.worst_rel,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.rounding import Rounding, roundings
+from onnxsmith.comparison.rounding import MOVING, Rounding, roundings
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
@@ -207,6 +207,7 @@ def _step(node: ir.Node, fixed: Collection[ir.Value]) -> Step:
         source=known.source,
         origin=provenance.fx_name(node),
         kind=known.op,
+        moves=node.op_type in MOVING or node.op_type == "Cast",
         weights=sum(math.prod(_dims(value)) for value in read if value in fixed),
     )
 

@@ -32,6 +32,8 @@ class Step:
     """Elements of the constants that it reads."""
     kind: str = ""
     """What made it, in the terms of the exported program: `aten.linear.default`."""
+    moves: bool = False
+    """Whether it hands on what it reads, elsewhere or in another shape, and computes nothing."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,11 @@ class Outline:
     def is_number(self, name: str) -> bool:
         """Whether a tensor holds floats, as far as is known: integers are mostly sizes and places."""
         return name not in self.types or self.types[name].kind in ("float", "")
+
+    def moves(self, name: str) -> bool:
+        """Whether the step that gives a tensor computes nothing."""
+        step = self.step_of(name)
+        return step is not None and step.moves
 
     def step_of(self, name: str) -> Step | None:
         """The step that computes a tensor; None for an input."""

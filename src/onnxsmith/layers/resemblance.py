@@ -26,29 +26,53 @@ _LEAST = 8
 def equal_values(
     reference: Tap, candidate: Tap, before: Alignment, feeds: tuple[Feeds, Feeds], budget: int
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of tensors of one shape, not yet paired, whose values are alike, and like no other's."""
-    ours = _prints(reference, before.left_reference, feeds[0], budget)
-    theirs = _prints(candidate, before.left_candidate, feeds[1], budget)
+    """Pairs of tensors of one shape, not yet paired, whose values are alike, and like no other's.
+
+    A step that changes nothing on this input (a Slice of everything, a Relu of what is positive) makes the like of what
+    it reads. Such a row counts as one, its first for the others; two rows of one length are paired all along.
+    """
+    ours = _rows(reference, _prints(reference, before.left_reference, feeds[0], budget))
+    theirs = _rows(candidate, _prints(candidate, before.left_candidate, feeds[1], budget))
     for key, group in theirs.items():
         others = sorted(ours.get(key, ()))
-        for print_, name in group:
+        for print_, row in group:
             near = _near(print_, others)
             if len(near) == 1 and len(_near(near[0][0], sorted(group))) == 1:
-                yield near[0][1], name
+                other = near[0][1]
+                yield from zip(other, row, strict=True) if len(other) == len(row) else [(other[0], row[0])]
 
 
 Print = tuple[float, float]
 """A projection of the values on a fixed random vector, over their scale; and the scale."""
 
 
-def _prints(
-    tap: Tap, names: Sequence[str], feeds: Feeds, budget: int
-) -> Mapping[tuple[str, tuple[int, ...]], list[tuple[Print, str]]]:
-    found: dict[tuple[str, tuple[int, ...]], list[tuple[Print, str]]] = defaultdict(list)
+Row = tuple[str, ...]
+"""Tensors of equal values, each made from the one before."""
+Key = tuple[str, tuple[int, ...]]
+
+
+def _prints(tap: Tap, names: Sequence[str], feeds: Feeds, budget: int) -> dict[Key, list[tuple[Print, str]]]:
+    found: dict[Key, list[tuple[Print, str]]] = defaultdict(list)
     for chunk in chunks([Pair(name, name, "") for name in names], tap.nbytes(feeds), budget):
         for name, value in tap.values(feeds, [pair.candidate for pair in chunk]).items():
             if isinstance(value, np.ndarray) and (print_ := _print(value)) is not None:
                 found["float", value.shape].append((print_, name))
+    return found
+
+
+def _rows(tap: Tap, prints: Mapping[Key, list[tuple[Print, str]]]) -> dict[Key, list[tuple[Print, Row]]]:
+    """Tensors of one shape and print, where each is made from the one before."""
+    found: dict[Key, list[tuple[Print, Row]]] = {}
+    order = {name: number for number, name in enumerate(tap.outline.tensors())}
+    for key, group in prints.items():
+        rows: dict[str, list[str]] = {}  # by the last of each
+        known: dict[str, Print] = {name: print_ for print_, name in group}
+        for name in sorted(known, key=order.__getitem__):
+            step = tap.outline.step_of(name)
+            read = [] if step is None else [one for one in step.inputs if one in rows]
+            same = [one for one in read if _is_near(known[one], known[name])]
+            rows[name] = [*(rows.pop(same[0]) if same else ()), name]
+        found[key] = [(known[row[0]], tuple(row)) for row in rows.values()]
     return found
 
 
@@ -63,12 +87,16 @@ def _print(value: Value) -> Print | None:
     return float(flat @ signs / (scale * np.sqrt(flat.size))), scale
 
 
-def _near(print_: Print, others: Sequence[tuple[Print, str]]) -> list[tuple[Print, str]]:
-    first = bisect.bisect_left(others, ((print_[0] - _NEAR, 0.0), ""))
+def _near(print_: Print, others: Sequence[tuple[Print, Row]]) -> list[tuple[Print, Row]]:
+    first = bisect.bisect_left(others, ((print_[0] - _NEAR, 0.0), ()))
     found = []
     for other in others[first:]:
         if other[0][0] > print_[0] + _NEAR:
             break
-        if abs(other[0][1] - print_[1]) <= _NEAR * print_[1]:
+        if _is_near(other[0], print_):
             found.append(other)
     return found
+
+
+def _is_near(print_: Print, other: Print) -> bool:
+    return abs(print_[0] - other[0]) <= _NEAR and abs(print_[1] - other[1]) <= _NEAR * other[1]

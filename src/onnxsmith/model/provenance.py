@@ -77,7 +77,8 @@ def _strings(text: str) -> list[str]:
 def user_line(trace: str) -> str:
     """The innermost frame outside torch itself: the line that its author can change."""
     frames = _FRAME.findall(trace)
-    own = [frame for frame in frames if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]
+    written = [frame for frame in frames if not frame[0].startswith("<")]  # <eval_with_key>.1 is torch's own
+    own = [frame for frame in written if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]
     if not own:
         return ""
     file, line, _ = own[-1]

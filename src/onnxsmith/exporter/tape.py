@@ -1,0 +1,241 @@
+"""What PyTorch computes while a module runs, operation by operation, as a tape that can be played again.
+
+PyTorch hands every operation to a listener (`TorchDispatchMode`), whoever asked for it: Python, TorchScript, a loop
+that depends on data. So a module that cannot be traced can be looked into all the same, on the one input it was run on:
+branches are those that this input took, and numbers that Python took from tensors stay what they were.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+_SEED = 0
+"""What is drawn at random is drawn alike whenever the tape is played."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Stands on the tape for a tensor, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Move:
+    """One operation. `args` and `kwargs` are its arguments with slots for tensors, `written` the slots it writes over;
+    `outputs` are what it gives, and then what it has written without giving it."""
+
+    name: str
+    func: Any
+    args: Any
+    kwargs: Any
+    reads: tuple[str, ...]
+    written: tuple[str, ...]
+    outputs: tuple[str, ...]
+    module: str = ""
+    source: str = ""
+
+
+@dataclass
+class Tape:
+    """What was computed: `inputs` are slots of the module's inputs by name, `leaves` hold tensors from elsewhere
+    (weights, constants), `outputs` are the slots of what the module gave, None for what is no tensor."""
+
+    inputs: dict[str, str] = field(default_factory=dict)
+    leaves: dict[str, torch.Tensor] = field(default_factory=dict)
+    moves: list[Move] = field(default_factory=list)
+    outputs: list[str | None] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    """Leaves that are no weights: Python or NumPy made them while the module ran, from what is not known."""
+    shapes: dict[str, tuple[tuple[int, ...], torch.dtype, bool]] = field(default_factory=dict)
+    """Shape and dtype by slot, and whether it is an ordinary tensor."""
+
+    def play(self, inputs: Mapping[str, torch.Tensor], change: Any, wanted: Collection[str]) -> Iterator[Any]:
+        """Computes everything again; gives `(slot, tensor)` for what is `wanted`, as soon as it is there.
+
+        `change(slot, tensor)` may give another tensor in the place of one that was computed, a leaf, or an input.
+        """
+        wanted = frozenset(wanted)
+        last = {slot: number for number, move in enumerate(self.moves) for slot in (*move.reads, *move.outputs)}
+        overwritten = {slot for move in self.moves for slot in move.written}
+        held: dict[str, torch.Tensor] = {}
+        for slot, tensor in {**self.leaves, **{slot: inputs[name] for name, slot in self.inputs.items()}}.items():
+            held[slot] = change(slot, tensor.clone() if slot in overwritten else tensor)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(_SEED)
+            for number, move in enumerate(self.moves):
+                for slot, tensor in _played(move, held):
+                    if slot in wanted:
+                        yield slot, tensor
+                    new = change(slot, tensor)
+                    if new is not tensor and move.written:  # other views of the same memory see it as well
+                        tensor.copy_(new)
+                    held[slot] = tensor if move.written else new
+                for slot in (*move.reads, *move.outputs):
+                    if last[slot] == number:
+                        held.pop(slot, None)
+
+
+def _played(move: Move, held: Mapping[str, torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
+    args, kwargs = pytree.tree_map_only(Slot, lambda slot: held[slot.name], (move.args, move.kwargs))
+    given = _tensors(move.func(*args, **kwargs))
+    given += [held[slot] for slot in move.written if not any(held[slot] is one for one in given)]
+    return list(zip(move.outputs, given, strict=True))
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Writes the tape of what is computed inside; `owners` says which module a weight belongs to."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tape = Tape()
+        self._slots: Any = WeakTensorKeyDictionary()
+        self._counts: Counter[str] = Counter()
+        self._kept: list[Any] = []
+        self._writers: dict[int, str] = {}
+        """Memory → the slot that was last written into it: who reads it by another view reads that as well."""
+        self._owners = {
+            id(tensor): name.rpartition(".")[0]
+            for name, tensor in (*module.named_parameters(), *module.named_buffers())
+        }
+        plain = [inner for inner in module.modules() if not isinstance(inner, torch.jit.ScriptModule)]
+        self._constants = {id(one) for inner in plain for one in vars(inner).values() if isinstance(one, torch.Tensor)}
+        self._scopes: list[str] = []
+
+    @contextmanager
+    def scopes(self, module: torch.nn.Module) -> Iterator[None]:
+        """Inside, it is known in which submodule an operation stands, but for those of TorchScript."""
+        handles = []
+        for path, inner in module.named_modules():
+            if isinstance(inner, torch.jit.ScriptModule):
+                continue
+            handles += [
+                inner.register_forward_pre_hook(lambda *_, path=path: self._scopes.append(path)),
+                inner.register_forward_hook(lambda *_: self._left(), always_call=True),
+            ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _left(self) -> None:
+        self._scopes.pop()
+
+    def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """Says which tensors are the module's inputs."""
+        for name, tensor in inputs.items():
+            self.tape.inputs[name] = self._made(self._unique("input"), tensor)
+
+    def end(self, outputs: Sequence[Any]) -> None:
+        """Says which tensors are the module's outputs."""
+        self.tape.outputs = [self._slots.get(one) if isinstance(one, torch.Tensor) else None for one in outputs]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        before = {id(tensor): tensor for tensor in _tensors((args, kwargs))}
+        slots = {key: self._slot(tensor) for key, tensor in before.items()}
+        over = [tensor for tensor in _written(func, args, kwargs) if isinstance(tensor, torch.Tensor)]
+        reads = dict.fromkeys(slots.values())
+        reads |= dict.fromkeys(slot for tensor in before.values() if (slot := self._writer(tensor)) is not None)
+        owner = next((self._owners[key] for key in before if key in self._owners), "")
+        written = tuple(dict.fromkeys(slots[id(tensor)] for tensor in over))
+        taken, named = pytree.tree_map_only(torch.Tensor, lambda tensor: Slot(slots[id(tensor)]), (args, kwargs))
+        if over:
+            self._spare(over)
+        result = func(*args, **kwargs)
+        given = _tensors(result)
+        given += [tensor for tensor in over if not any(tensor is one for one in given)]
+        if not given:
+            return result
+        name = self._unique(func._schema.name.rpartition("::")[2])
+        outputs = []
+        for place, tensor in enumerate(given):
+            slot = self._made(name if len(given) == 1 else f"{name}.{place}", tensor)
+            outputs.append(slot)
+            if not over and not any(_memory(tensor) == _memory(one) for one in before.values()):
+                self._writers.pop(_memory(tensor), None)  # memory that is used anew
+            elif over:
+                self._writers[_memory(tensor)] = slot
+        scope = self._scopes[-1] if self._scopes else ""
+        module = owner if owner.startswith(scope) else scope
+        self.tape.moves.append(Move(name, func, taken, named, tuple(reads), written, tuple(outputs), module, _line()))
+        return result
+
+    def _slot(self, tensor: torch.Tensor) -> str:
+        slot: str | None = self._slots.get(tensor)
+        if slot is None:
+            slot = self._made(self._unique("leaf"), tensor)
+            self.tape.leaves[slot] = tensor
+            if id(tensor) not in self._owners and id(tensor) not in self._constants:
+                self.tape.outside.append(slot)
+        return slot
+
+    def _spare(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Keeps what leaves hold before they are written over."""
+        memory = {_memory(tensor) for tensor in tensors}
+        for slot, leaf in self.tape.leaves.items():
+            if _memory(leaf) in memory and not any(leaf is one for one in self._kept):
+                self._kept.append(leaf)
+                self._kept.append(copy := leaf.clone())
+                self.tape.leaves[slot] = copy
+
+    def _writer(self, tensor: torch.Tensor) -> str | None:
+        return self._writers.get(_memory(tensor)) if self._writers else None
+
+    def _unique(self, text: str) -> str:
+        """A name as no exporter gives it: two models' names have to mean the same where they are equal."""
+        self._counts[text] += 1
+        return f"{text}#{self._counts[text]}"
+
+    def _made(self, slot: str, tensor: torch.Tensor) -> str:
+        plain = tensor.layout == torch.strided and not tensor.is_quantized
+        self.tape.shapes[slot] = (tuple(tensor.shape), tensor.dtype, plain)
+        self._slots[tensor] = slot
+        return slot
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments that an operation writes over."""
+    found: list[Any] = []
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[place] if place < len(args) else kwargs.get(argument.name)
+            found += pytree.tree_leaves(value)
+    return found
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """Says of two tensors that are alive whether they are views of the same memory."""
+    return int(tensor.untyped_storage()._cdata) if tensor.layout == torch.strided else id(tensor)
+
+
+_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"))
+
+
+def _line() -> str:
+    """The innermost line that is neither PyTorch's nor ours."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_OURS) and not file.startswith("<"):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
