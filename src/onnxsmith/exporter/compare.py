@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
-
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.explore import Explorer, Plan
-from onnxsmith.comparison.rounding import Rounding, asked, roundings
+from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side, under
+from onnxsmith.exporter.case import Case, Inputs, case
+from onnxsmith.exporter.sides import SideSource, renamed, under
 from onnxsmith.exporter.taps import taps
-from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.files import write_npz
-from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
-from onnxsmith.model import shapes
-from onnxsmith.model.load import load
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.result import Result
-from onnxsmith.runtimes.base import Program
-
-Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -76,58 +68,60 @@ def compare(
         OnnxsmithError: what either side raises on loading; `verify/outputs-differ` when the sides do not have the same
             number of inputs or outputs; `verify/…` and `runtime/…` when no comparison could be made.
     """
-    with Clock() as clock:
+    with Clock() as clock, ExitStack() as stack:
         with stage("load"):
-            a, b = as_programs(side(reference, runtime), side(candidate, runtime))
-            notes = check_pairing(a, b)
-            graph = next((one.source for one in (a, b) if not isinstance(one.source, Program)), None)
-            tolerances, generator = _from_graph(graph, a)
-            if tolerance is not None:
-                tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
-            feeds = _feeds(inputs, a)
-            for one in (a, b):
-                if one.only_input is not None and not feeds:
-                    feeds, generate = _saved(one, a), False
-            plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
-        worst: list[Feed] = []
+            read = case(
+                reference,
+                candidate,
+                inputs=inputs,
+                sizes=sizes,
+                runtime=runtime,
+                generate=generate,
+                seed=seed,
+                tolerance=tolerance,
+            )
+            stack.callback(read.close)
+        return Result(_report(read, clock, per_layer, worst_input))
+
+
+def _report(read: Case, clock: Clock, per_layer: bool | LayerOptions, worst_input: str | Path | None) -> Report:
+    a, b = read.a, read.b
+    worst: list[Feed] = []
+    try:
+        with stage("verify"), a.prepare() as first, b.prepare() as second:
+            sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
+            part = verify(*sides, read.plan, read.tolerances, on_worst=worst.append)
+    except OnnxsmithError as error:
+        kept = _kept(read) if error.problem.id.startswith("runtime/") else ()
+        if not kept:
+            raise
+        said = f"{a.label} and {b.label}: not compared"
+        return Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said)
+    if worst_input is not None and worst:
+        write_npz(Path(worst_input), worst[0].values)
+    parts: list[Part] = [replace(part, notes=(*read.notes, *part.notes))]
+    found, ended = problems(part), verdict(part)
+    if per_layer and worst:
+        options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
         try:
-            with stage("verify"), a.prepare() as first, b.prepare() as second:
-                sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
-                part = verify(*sides, plan, tolerances, on_worst=worst.append)
-        except OnnxsmithError as error:
-            kept = _kept(a, b, plan) if error.problem.id.startswith("runtime/") else ()
-            if not kept:
-                raise
-            said = f"{a.label} and {b.label}: not compared"
-            return Result(Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said))
-        if worst_input is not None and worst:
-            write_npz(Path(worst_input), worst[0].values)
-        parts: list[Part] = [replace(part, notes=(*notes, *part.notes))]
-        found = problems(part)
-        ended = verdict(part)
-        if per_layer and worst:
-            options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
-            try:
-                layers = _layers(a, b, worst[0], options, tolerance)
-            except OnnxsmithError as error:  # what is known of the outputs stays
-                ended, found = Verdict.FAILED, (*found, error.problem)
-            else:
-                parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
-                found = (*found, *_blamed(layers))
-                ended = Verdict.DIFFERENT if found else ended
-    report = Report(
-        "compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts)
-    )
-    return Result(report)
+            layers = _layers(read, worst[0], options)
+        except OnnxsmithError as error:  # what is known of the outputs stays
+            ended, found = Verdict.FAILED, (*found, error.problem)
+        else:
+            parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
+            found = (*found, *_blamed(layers))
+            ended = Verdict.DIFFERENT if found else ended
+    said = _headline(a, b, part, parts)
+    return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
 
 
-def _kept(a: SideSource, b: SideSource, plan: Plan) -> tuple[Part, ...]:
+def _kept(read: Case) -> tuple[Part, ...]:
     """What the side gave that runs, where the other does not."""
-    for one in (a, b):
+    for one in (read.a, read.b):
         try:
             with one.prepare() as session:
-                view = under(session, one.interface, a.interface)
-                run = next(iter(Explorer(view, plan, {}).runs()))
+                view = under(session, one.interface, read.a.interface)
+                run = next(iter(Explorer(view, read.plan, {}).runs()))
                 return (summary(one.label, one.runtime.title, session, run.feed.values, run.outputs),)
         except (OnnxsmithError, StopIteration):
             continue
@@ -141,13 +135,14 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
     return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}"
 
 
-def _layers(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None) -> Layers:
+def _layers(read: Case, feed: Feed, options: LayerOptions) -> Layers:
+    a, b = read.a, read.b
     names = renamed(b.interface, a.interface)
     feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
     with ExitStack() as stack:
         with stage("trace"):
             sides = taps(a, b, feeds, stack)
-        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, read.tolerance)
         return look(*sides, request)
 
 
@@ -176,40 +171,3 @@ def _blamed(layers: Layers) -> tuple[Problem, ...]:
             fix="compare the attributes and weights of this node with what the reference computes there",
         ),
     )
-
-
-def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
-    """The input of a bundle, in the names of the reference."""
-    names = renamed(bundle.interface, a.interface)
-    held = bundle.only_input or {}
-    values = {mine: held[theirs] for mine, theirs in names.items() if theirs in held}
-    return (Feed(f"the input in {bundle.label}", {}, values),)
-
-
-def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
-    """One feed from arrays by name or from texts, one for each item of any other iterable."""
-    if isinstance(inputs, Mapping):
-        return (Feed("the given input", {}, dict(inputs)),) if inputs else ()
-    items: list[Any] = list(inputs)
-    texts = [item for item in items if isinstance(item, str)]
-    if len(texts) == len(items):
-        values = inputs_given.values(texts, a.interface)
-        return (Feed("the given input", {}, values),) if values else ()
-    return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
-
-
-def _from_graph(graph: Path | ir.Model | Program | None, a: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
-    """Tolerances and values come from the ONNX graph; two torch modules have none and must agree to the bit."""
-    if graph is None or isinstance(graph, Program):
-        return {}, Generator(a.interface)
-    inferred, _ = shapes.inferred(load(graph))
-    found = Generator.for_model(inferred)
-    new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
-    by_output = roundings(inferred)
-    outs = {theirs.name: mine.name for theirs, mine in paired(found.signature.outputs, a.interface.outputs)}
-    generator = Generator(
-        a.interface,
-        {new.get(name, name): limits for name, limits in found.allowed.items()},
-        {new.get(name, name): texts for name, texts in found.texts.items()},
-    )
-    return {outs.get(name, name): rounding for name, rounding in by_output.items()}, generator

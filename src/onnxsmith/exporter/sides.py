@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,19 @@ from onnxsmith.comparison.view import View
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.layers.bundle import is_bundle
 from onnxsmith.layers.replay import Recording, Replaying
+from onnxsmith.model import shapes
 from onnxsmith.model.load import TEXT_SUFFIXES, load
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options, Program, Runtime, Session
+from onnxsmith.runtimes.base import Options, Preparer, Program, Runtime, Session
 from onnxsmith.sources import factory
 
 
 @dataclass
 class SideSource:
-    """One side before it is prepared. `example` are a torch module's example inputs by name."""
+    """One side before it is prepared. `example` are a torch module's example inputs by name, `model` the graph, where
+    it is one."""
 
     label: str
     source: Path | ir.Model | Program
@@ -35,6 +38,17 @@ class SideSource:
     """The exported program, where the side is one."""
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
+    model: ir.Model | None = None
+
+    @cached_property
+    def inferred(self) -> ir.Model | None:
+        """The graph with the shapes that follow from its inputs."""
+        return None if self.model is None else shapes.inferred(self.model)[0]
+
+    @cached_property
+    def preparer(self) -> Preparer:
+        """What prepares it, whole and in pieces, in one process."""
+        return self.runtime.preparer()
 
     @property
     def only_input(self) -> Mapping[str, Any] | None:
@@ -42,8 +56,12 @@ class SideSource:
         return self.source.inputs() if isinstance(self.source, Recording) else None
 
     def prepare(self) -> Session:
-        """A session of it. Raises what the runtime raises."""
-        return self.runtime.prepare(self.source, self.options)
+        """A session of it, which ends when something else is prepared. Raises what the runtime raises."""
+        return self.preparer.prepare(self.source, self.options, interface=self.interface)
+
+    def close(self) -> None:
+        """Ends the process in which it was prepared."""
+        self.preparer.close()
 
 
 def side(value: Any, runtime: str | None) -> SideSource:
@@ -70,7 +88,7 @@ def side(value: Any, runtime: str | None) -> SideSource:
         source: Path | ir.Model = Path(value) if Path(value).suffix == ".onnx" else model
     else:
         source = model = load(value)
-    return SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model))
+    return SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model), model=model)
 
 
 def _is_target(text: str) -> bool:

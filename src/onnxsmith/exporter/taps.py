@@ -34,8 +34,8 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
     """
     if isinstance(side.source, Recording):
         return ReplayTap(side.source, side.label)
-    if not isinstance(side.source, Program):
-        return OnnxTap(side.source, side.runtime, side.options, side.label, feeds)
+    if side.inferred is not None:
+        return OnnxTap(side.inferred, side.preparer, side.options, side.label, feeds, is_inferred=True)
     from onnxsmith.exporter.capture import grown
     from onnxsmith.exporter.fx_tap import FxTap
     from onnxsmith.exporter.operations import suited, traced

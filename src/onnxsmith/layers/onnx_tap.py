@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,31 +20,39 @@ from onnxsmith.model import captures, provenance, shapes, walk
 from onnxsmith.model.cutting import cut
 from onnxsmith.model.doubling import doubled
 from onnxsmith.model.inlining import inlined
-from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
 from onnxsmith.model.taking import choices, take
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Feeds, Options, Runtime, Session, Value
+from onnxsmith.runtimes.base import Feeds, Options, Preparer, Session, Value
 
 
 class OnnxTap(Tap):
     """The tensors of the main graph, functions inlined, and of the branches that `feeds` take; what is inside the
     body of a loop counts with the node that holds it.
 
-    One session looks at all tensors that are asked for together. It is kept until others are asked for.
+    One session looks at all tensors that are asked for together. It is kept until others are asked for. The tap closes
+    `preparer`. Of a model that `is_inferred` shapes are known, and inferred again only where its graph has changed.
     """
 
     def __init__(
-        self, source: Path | ir.Model, runtime: Runtime, options: Options, label: str, feeds: Feeds | None = None
+        self,
+        model: ir.Model,
+        preparer: Preparer,
+        options: Options,
+        label: str,
+        feeds: Feeds | None = None,
+        *,
+        is_inferred: bool = False,
     ) -> None:
         self.label = label
-        self._preparer, self._options = runtime.preparer(), options
-        flat, said = inlined(load(source))
+        self._preparer, self._options = preparer, options
+        flat, said = inlined(model)
         self.notes = (said,) if said else ()
         if feeds is not None:
             self.notes += self._follow(flat, feeds)
-        self.model, _ = shapes.inferred(flat)
+        known = is_inferred and not model.functions and not self.notes
+        self.model = flat if known else shapes.inferred(flat)[0]
         self.signature = signature(self.model)
         self.outline = _outline(self.model)
         self._prepared: tuple[Any, Session, dict[str, str]] | None = None

@@ -33,7 +33,10 @@ def errors(
     """
     variant = narrowed(model, units.units, to, rounded=True)
     options = Options()
-    with OnnxTap(model, runtime, options, "") as reference, OnnxTap(variant, runtime, options, "") as candidate:
+    with (
+        OnnxTap(model, runtime.preparer(), options, "") as reference,
+        OnnxTap(variant, runtime.preparer(), options, "") as candidate,
+    ):
         names = [name for name in reference.outline.tensors() if name in candidate.outline.maker]
         cuts = frozenset(names)
         own: dict[str, float] = {}
