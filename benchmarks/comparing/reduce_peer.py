@@ -6,7 +6,7 @@
 Each model is reduced as its documentation says, by `--mode bisect` and then, from what that leaves, by `--mode linear`,
 in 120 seconds together. Its check is a command, here this file: it feeds what every tensor held in the original, where
 the tool cuts, and asks the very check that `onnxsmith reduce` is given for the same failure. Finding the failure and
-recording the values is not counted. A model that no longer fails in the end counts for nothing.
+recording the values is not counted. What it leaves is the smallest model that it tried and that fails, however it ended.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +46,7 @@ from onnxsmith.reduction.recording import record
 from onnxsmith.reduction.tensors import Known
 
 SECONDS = 120.0
+FAILS = 42
 TRIED = "polygraphy_debug.onnx"
 TOOL = "import sys; from polygraphy.tools import main; sys.exit(main())"
 
@@ -90,39 +92,51 @@ def _made_up(model: Any) -> dict[str, Any]:
     return dict(Generator.for_model(model).feed({}, seed=0).values)
 
 
+def judged(planted: Planted, folder: Path) -> int:
+    """The exit status for the tool. The smallest model that failed is kept: the tool writes none when it breaks off."""
+    if not fails(planted, folder, Path(TRIED)):
+        return 0
+    best = folder / "best.onnx"
+    if not best.exists() or len(_operators(Path(TRIED))) <= len(_operators(best)):
+        shutil.copy(TRIED, best)
+    return FAILS
+
+
+def _operators(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node if node.op_type != "Constant"]
+
+
 def reduced(planted: Planted, folder: Path) -> dict[str, Any]:
     """Figures of one model."""
     prepared(planted, folder)
-    row: dict[str, Any] = {"name": planted.name, "before": len(list(load(folder / "model.onnx").graph))}
+    row: dict[str, Any] = {"name": planted.name, "before": len(_operators(folder / "model.onnx"))}
     begin = time.perf_counter()
-    source, done = folder / "model.onnx", []
+    best = folder / "best.onnx"
     for mode in ("bisect", "linear"):
-        target = folder / f"{mode}.onnx"
-        if not _ran(planted, folder, source, target, mode, SECONDS - (time.perf_counter() - begin)):
-            break
-        source = target
-        done.append(mode)
+        source = best if best.exists() else folder / "model.onnx"
+        row[mode] = _ran(planted, folder, source, mode, SECONDS - (time.perf_counter() - begin))
     row["seconds"] = time.perf_counter() - begin
-    row["done"] = " and ".join(done) or "neither"
-    if done and fails(planted, folder, source):
-        nodes = onnx.load(source).graph.node
-        row["operators"] = [node.op_type for node in nodes if node.op_type != "Constant"]
+    if best.exists():
+        row["operators"] = _operators(best)
         row["after"] = len(row["operators"])
     return row
 
 
-def _ran(planted: Planted, folder: Path, source: Path, target: Path, mode: str, limit: float) -> bool:
-    command = [sys.executable, "-c", TOOL, "debug", "reduce", str(source), "-o", str(target), "--mode", mode]
-    command += ["--no-shape-inference"]
+def _ran(planted: Planted, folder: Path, source: Path, mode: str, limit: float) -> str:
+    """How the tool ended."""
+    start = folder / f"{mode}-source.onnx"
+    shutil.copy(source, start)
+    command = [sys.executable, "-c", TOOL, "debug", "reduce", str(start), "-o", str(folder / f"{mode}.onnx")]
+    command += ["--mode", mode, "--no-shape-inference", "--fail-code", str(FAILS)]
     command += ["--check", sys.executable, __file__, "--judge", planted.name, "--folder", str(folder)]
     with (folder / f"{mode}.log").open("w") as log:
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
         try:
-            return process.wait(timeout=max(limit, 0.1)) == 0 and target.exists()
+            return "done" if process.wait(timeout=max(limit, 0.1)) == 0 else "broke off"
         except subprocess.TimeoutExpired:
-            return False
+            return "out of time"
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -138,7 +152,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.judge:
         planted = next(one for one in PLANTED if one.name == arguments.judge)
-        return int(fails(planted, arguments.folder, Path(TRIED)))
+        return judged(planted, arguments.folder)
     if find_spec("polygraphy") is None or find_spec("onnx_graphsurgeon") is None:
         print("polygraphy or onnx-graphsurgeon is not installed; see the top of this file")
         return 2
@@ -150,7 +164,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             row = reduced(planted, Path(folder))
         rows.append(row)
-        left = f"{row['done']}: {', '.join(row.get('operators', []))}"
+        left = f"{row['bisect']}, {row['linear']}: {', '.join(row.get('operators', []))}"
         print(
             f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {row['seconds']:7.1f}  {left}", flush=True
         )
