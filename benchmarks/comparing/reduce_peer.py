@@ -6,7 +6,8 @@
 Each model is reduced as its documentation says, by `--mode bisect` and then, from what that leaves, by `--mode linear`,
 in 120 seconds together. Its check is a command, here this file: it feeds what every tensor held in the original, where
 the tool cuts, and asks the very check that `onnxsmith reduce` is given for the same failure. Finding the failure and
-recording the values is not counted. What it leaves is the smallest model that it tried and that fails, however it ended.
+recording the values is not counted. What it leaves is the smallest model that it tried and that fails, however it
+ended.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             row = reduced(planted, Path(folder))
         rows.append(row)
-        left = f"{row['bisect']}, {row['linear']}: {', '.join(row.get('operators', []))}"
+        left = f"{row['bisect']}, {row['linear']}: {', '.join(row.get('operators', [])[:5])}"
         print(
             f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {row['seconds']:7.1f}  {left}", flush=True
         )
