@@ -32,6 +32,7 @@ import onnx_ir as ir
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from comparing.planted import PLANTED, Planted
+from comparing.reducing import processor_seconds
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.model.load import load
 from onnxsmith.model.save import save
@@ -111,11 +112,12 @@ def reduced(planted: Planted, folder: Path) -> dict[str, Any]:
     """Figures of one model."""
     prepared(planted, folder)
     row: dict[str, Any] = {"name": planted.name, "before": len(_operators(folder / "model.onnx"))}
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), processor_seconds()
     best = folder / "best.onnx"
-    for mode in ("bisect", "linear"):
-        source = best if best.exists() else folder / "model.onnx"
-        row[mode] = _ran(planted, folder, source, mode, SECONDS - (time.perf_counter() - begin))
+    row["ended"] = _ran(planted, folder, folder / "model.onnx", "bisect", SECONDS)
+    if row["ended"] == "done":
+        row["ended"] = _ran(planted, folder, best, "linear", SECONDS - (time.perf_counter() - begin))
+    row["processor"] = processor_seconds() - before
     row["seconds"] = time.perf_counter() - begin
     if best.exists():
         row["operators"] = _operators(best)
@@ -158,16 +160,17 @@ def main() -> int:
         print("polygraphy or onnx-graphsurgeon is not installed; see the top of this file")
         return 2
     rows = []
-    print(f"{'model':28} {'before':>6} {'after':>5} {'seconds':>7}")
+    print(f"{'model':28} {'before':>6} {'after':>5} {'seconds':>7} {'processor':>9}")
     for planted in PLANTED:
         if arguments.only and not any(text in planted.name for text in arguments.only):
             continue
         with tempfile.TemporaryDirectory() as folder:
             row = reduced(planted, Path(folder))
         rows.append(row)
-        left = f"{row['bisect']}, {row['linear']}: {', '.join(row.get('operators', [])[:5])}"
+        left = f"{row['ended']}: {', '.join(row.get('operators', [])[:5])}"
         print(
-            f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {row['seconds']:7.1f}  {left}", flush=True
+            f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {row['seconds']:7.1f} {row['processor']:9.1f}  {left}",
+            flush=True,
         )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))

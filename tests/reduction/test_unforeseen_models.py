@@ -136,8 +136,9 @@ TEXTS: dict[str, tuple[str, Any, list[str]]] = {
         """(float[3, 5] x, float[3] h) => (float[3] y, float[5, 3] z) {
             y, z = Scan<num_scan_inputs = 1, scan_input_axes = [1],
                         body = b (float[3] s, float[3] e) => (float[3] t, float[3] o) {
-                t = Add(s, e)
-                o = Erf(t)
+                p = Add(s, e)
+                t = Erf(p)
+                o = Neg(e)
             }>(h, x)
         }""",
         has("Erf"),
