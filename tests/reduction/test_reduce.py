@@ -22,6 +22,9 @@ from tests.reduction.planted import Chain, crash, endless, flows, lost_nan, oper
 CASES: dict[str, tuple[Any, str, list[str]]] = {
     "refuses": (unknown, "refuses onnxruntime", ["Geluu"]),
     "refuses-reference": (unknown, "refuses reference", ["Geluu"]),
+    "refuses-openvino": (unknown, "refuses openvino", ["Geluu"]),
+    "differs-openvino": (lost_nan, "differs reference openvino:threads=1", ["ReduceMax"]),
+    "refuses-level": (unknown, "refuses onnxruntime:basic:threads=1", ["Geluu"]),
     "differs": (lost_nan, "differs onnxruntime reference", ["ReduceMax"]),
     "differs-options": (lost_nan, "differs onnxruntime:disable_all reference", ["ReduceMax"]),
     "crashes": (crash, "crashes onnxruntime", ["Mod"]),

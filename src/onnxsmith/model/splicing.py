@@ -10,12 +10,13 @@ from onnxsmith.model.fresh import Names
 
 def splice(node: ir.Node, body: ir.Graph, names: Names) -> tuple[list[ir.Node], list[ir.Value]]:
     """Moves the initializers and nodes of `body`, one of `node`'s own, into the graph around, before the node. Returns
-    the moved nodes, in their order, and what the body gave out, which may be a value from outside.
+    the moved nodes, in their order, and what the body gave out, which may be a value from outside, or one of the body's
+    inputs: what these were has to be put in their place by the caller, before or after.
 
     Names stay, unless a value of another graph has the same: there it would now hide this one, or be hidden by it.
-    `names` knows those of the whole model, and goes on to, without what goes with the node: the body's inputs, which
-    are to be replaced before, and its other bodies. The node is left to the caller, who puts something in the place of
-    its outputs, and then calls `remove`.
+    `names` knows those of the whole model, and goes on to, without what goes with the node: the body's inputs and the
+    other bodies. The node is left to the caller, who puts something in the place of its outputs, and then calls
+    `remove`.
     """
     graph = node.graph
     assert isinstance(graph, ir.Graph)

@@ -41,8 +41,9 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
             if source is None:
                 return None
             value.replace_all_uses_with(source, replace_graph_outputs=True)
-    for node in reversed(chosen):
+    for node in chosen:
         captures.release(node)
+    for node in reversed(chosen):
         if node.graph is not None:
             node.graph.remove(node, safe=True)
     prune(copy)

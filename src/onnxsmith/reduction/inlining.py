@@ -74,9 +74,11 @@ def _put(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
     given = _given(node, body, names)
     if given is None:
         return False
-    for old, new in zip(list(body.inputs), given, strict=True):
-        old.replace_all_uses_with(new, replace_graph_outputs=True)
-    finals = _results(node, splicing.splice(node, body, names)[1], names, opset.of(model))
+    held = dict(zip(list(body.inputs), given, strict=True))
+    results = [held.get(value, value) for value in splicing.splice(node, body, names)[1]]
+    for old, new in held.items():
+        old.replace_all_uses_with(new)
+    finals = _results(node, results, names, opset.of(model))
     if finals is None or not all(v.producer() is not None or v.is_initializer() or v.is_graph_input() for v in finals):
         return False
     for old, new in zip(node.outputs, finals, strict=True):

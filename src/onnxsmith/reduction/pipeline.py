@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnxsmith.reduction import chunks, halving, inlining, plainer, sizes
+from onnxsmith.reduction import chunks, halving, inlining, plainer, ports, sizes
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
@@ -28,6 +28,7 @@ EXACT = {"nodes cut off at the end", "nodes cut off at the start", "outputs"}
 OPENINGS: tuple[tuple[str, Step], ...] = (
     ("functions inlined", inlining.functions),
     ("bodies inlined", inlining.bodies),
+    ("states and results of bodies", ports.fewer),
 )
 """What lets more be cut: after one that changed something, the cuts begin again."""
 

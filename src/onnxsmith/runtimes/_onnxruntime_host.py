@@ -176,7 +176,7 @@ def _to_ort(value: Value) -> Any:
 
     if ir.DataType.from_numpy(value.dtype).bitwidth < 8:
         raise problem(
-            "runtime/failed",
+            "runtime/dtype-unsupported",
             f"onnxruntime takes no {value.dtype} input from Python",
             why="it has no way to say how many elements share a byte",
             fix="run it with --runtime reference",

@@ -75,7 +75,7 @@ class Differs(Check):
             "fails = False",
             f"first = {script.call(self.first)}",
             f"second = {script.call(self.second)}",
-            "for a, b in zip(map(np.asarray, first), map(np.asarray, second)):",
+            "for a, b in zip(map(np.asarray, first), map(np.asarray, second), strict=True):",
             '    print(a, b, sep="\\n")',
             "    floats = a.dtype.kind in 'fc' and a.dtype == b.dtype and a.shape == b.shape",
             f"    close = floats and np.allclose(a, b, rtol={rtol:.2g}, atol={atol:.2g}, equal_nan=True)",
