@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
-
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.explore import Explorer, Plan
-from onnxsmith.comparison.rounding import Rounding, asked, roundings
+from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
@@ -23,6 +21,7 @@ from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.model import shapes
 from onnxsmith.model.load import load
+from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.layers import Layers
@@ -79,8 +78,7 @@ def compare(
         with stage("load"):
             a, b = as_programs(side(reference, runtime), side(candidate, runtime))
             notes = check_pairing(a, b)
-            graph = next((one.source for one in (a, b) if not isinstance(one.source, Program)), None)
-            tolerances, generator = _from_graph(graph, a)
+            tolerances, generator = _from_graphs(a, b)
             if tolerance is not None:
                 tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
             feeds = _feeds(inputs, a)
@@ -197,18 +195,25 @@ def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
     return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
 
 
-def _from_graph(graph: Path | ir.Model | Program | None, a: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
-    """Tolerances and values come from the ONNX graph; two torch modules have none and must agree to the bit."""
-    if graph is None or isinstance(graph, Program):
+def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
+    """Tolerances and values come from the ONNX graphs, the wider tolerance of two; two torch modules have none and must
+    agree to the bit."""
+    graphs = [shapes.inferred(load(one.source))[0] for one in (a, b) if not isinstance(one.source, Program)]
+    if not graphs:
         return {}, Generator(a.interface)
-    inferred, _ = shapes.inferred(load(graph))
-    found = Generator.for_model(inferred)
+    few = [quantises(graph) for graph in graphs]
+    alone = any(few) and not (len(graphs) == 2 and all(few))
+    found = Generator.for_model(graphs[0])
     new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
-    by_output = roundings(inferred)
-    outs = {theirs.name: mine.name for theirs, mine in paired(found.signature.outputs, a.interface.outputs)}
+    tolerances: dict[str, Rounding] = {}
+    for graph in graphs:
+        outputs = {x.name: y.name for x, y in paired(signature(graph).outputs, a.interface.outputs)}
+        for name, one in roundings(graph, scales={} if alone else None).items():
+            port = outputs.get(name, name)
+            tolerances[port] = max(one, tolerances.get(port, one), key=lambda rounding: rounding.tolerance)
     generator = Generator(
         a.interface,
         {new.get(name, name): limits for name, limits in found.allowed.items()},
         {new.get(name, name): texts for name, texts in found.texts.items()},
     )
-    return {outs.get(name, name): rounding for name, rounding in by_output.items()}, generator
+    return tolerances, generator

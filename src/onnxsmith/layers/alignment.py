@@ -154,7 +154,7 @@ def _places(outline: Outline) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-_SUFFIXES = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
+_SUFFIXES = ("_DequantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
 """What onnxruntime's quantiser and common converters put behind the name of the tensor that they stand for."""
 
 

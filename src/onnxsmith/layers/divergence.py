@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from onnxsmith.layers.alignment import Alignment, Pair
 from onnxsmith.layers.noise import FINE, shaken, stands_out
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import measures, widen
+from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Feeds, Value
 
 _STEPS_ON = 6
@@ -141,6 +143,8 @@ class Divergence:
         for pair in chunk:
             if getattr(ours[pair.reference], "dtype", None) != getattr(plain[pair.candidate], "dtype", None):
                 self._converted.add(pair.candidate)
+        for name in (*names, *given):
+            self._scaled(name, ours[self._by_candidate[name].reference])
         own = self._roundings(names, self._cuts)
         inherited = self._roundings(names, frozenset())
         return [
@@ -162,8 +166,18 @@ class Divergence:
         cuts = frozenset(cuts)
         return list(dict.fromkeys(read for name in names for read in outline.segment(name, cuts)[1] if read in cuts))
 
+    def _scaled(self, name: str, value: Value) -> None:
+        """Keeps the scale of a tensor for a side that quantises it and has to say how much that explains."""
+        for side, own in zip(self._sides, (self._by_candidate[name].reference, name), strict=True):
+            if side.scales is not None and own not in side.scales and isinstance(value, np.ndarray):
+                side.scales[own] = rms(widen(value)) if is_float(value) and value.size else 0.0
+
     def _reference(self, names: Sequence[str]) -> Values:
-        """What the reference computes."""
+        """What the reference computes, and the inputs that have a counterpart."""
+        given = {name: self._feeds[0][name] for name in names if name in self._feeds[0]}
+        if given:
+            rest = [name for name in names if name not in given]
+            return {**given, **(self._reference(rest) if rest else {})}
         if not all(name in self._kept for name in names):
             self._runs += 1
             values = self._sides[0].values(self._feeds[0], names)
@@ -315,6 +329,8 @@ class Divergence:
         before = self._given([pair.candidate], self._cuts)
         wanted = dict.fromkeys([pair.reference, *boundary, *(self._by_candidate[name].reference for name in before)])
         ours = self._reference(tuple(wanted))
+        if pair.reference in self._feeds[0]:
+            return False
         truth = reference.exact(self._feeds[0], {name: ours[name] for name in boundary}, pair.reference)
         if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fc":
             return False
@@ -332,7 +348,15 @@ def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
     arrays = isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray)
     if arrays and not _mismatch(reference, candidate):
         reference, candidate = _alike(reference, candidate)
+        ours, theirs = np.asarray(reference), np.asarray(candidate)
+        if rounding.levels and not is_float(ours) and _levels(ours, theirs) <= rounding.levels:
+            return Difference(compared=ours.size)
     return difference(reference, candidate, *rounding.bounds)
+
+
+def _levels(reference: Any, candidate: Any) -> float:
+    """How far apart integers are at most."""
+    return float(np.max(np.abs(widen(reference) - widen(candidate)), initial=0.0))
 
 
 def _alike(reference: Value, candidate: Value) -> tuple[Value, Value]:
