@@ -215,13 +215,13 @@ def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
     scale = scales.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
     if step is None or not scale:
         dtype = node.outputs[0].dtype
-        return _noise_of_bits(int(8 * dtype.itemsize) if dtype is not None else 8)
+        return _noise_of_bits(round(8 * dtype.itemsize) if dtype is not None else 8)
     widest = float(np.max(np.abs(step)))
     return widest / scale / math.sqrt(12)
 
 
 def _noise_of_bits(bits: int) -> float:
-    return _WIDTH / (2**bits - 1) / math.sqrt(12)
+    return _WIDTH / (2.0**bits - 1) / math.sqrt(12)
 
 
 def _noise_of_weight(node: ir.Node, weight: np.ndarray[Any, Any], step: np.ndarray[Any, Any] | None) -> float:

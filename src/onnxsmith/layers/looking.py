@@ -151,9 +151,10 @@ def _layer(reference: Tap, candidate: Tap, look: Look, by_name: Mapping[str, Loo
     )
 
 
-def _suspicion(step: Step) -> tuple[bool, int]:
-    """Of several steps, those that have learned most come first, those that only move data last."""
-    return step.op in MOVING, -step.weights
+def _suspicion(step: Step) -> tuple[bool, int, bool]:
+    """Of several steps, those that have learned most come first, those that only move data last; a quantiser loses
+    digits, and what follows it gives back what is left."""
+    return step.op in MOVING, -step.weights, step.op == "DequantizeLinear"
 
 
 def _not_finite(candidate: Tap, result: Found, request: Request) -> NotFinite | None:
