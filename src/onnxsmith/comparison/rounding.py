@@ -13,6 +13,11 @@ where u is the roundoff of the coarsest dtype that a value on the path is stored
 leaves out: amplification between layers and approximated exp, tanh and erf, which are good to a few units in the last
 place. The tolerance is relative to the output's root mean square plus the element's own size (`metrics/max_rel.py`).
 
+Where one of two models quantises and the other does not, that alone keeps them apart. A quantiser whose steps are s
+wide errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5),
+so relative to values of scale r by s/(r·√12). The errors of the quantisers on the way, weights included, add up in
+squares to q², and 8·q comes on top. Without values r is taken to be an eighth of what the quantiser can hold.
+
 One operator is not good to its result's last places: kernels compute Sigmoid as ½ plus an odd function (ONNX Runtime's
 `MlasLogisticKernel`), so that its result is rounded as ½ is, however small it is. A Sigmoid that is an output, moved
 about at most, may therefore differ by 8·u·½ whatever its scale.
@@ -21,9 +26,11 @@ about at most, may therefore differ by 8·u·½ whatever its scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 FACTOR = 8.0
@@ -59,6 +66,13 @@ _EXACT = MOVING | {
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
 """Half a step of an 8-bit quantiser relative to its range: a value at the edge of two steps may go either way."""
+_WIDTH = 8.0
+"""How many times the scale of its values a quantiser is taken to hold, where the values are not known."""
+_INTEGER_PRODUCTS = {
+    "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat",
+    "MatMulNBits", "QGemm", "QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul",
+}  # fmt: skip
+_QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,10 @@ class Rounding:
     """Differences below this are rounding whatever the scale, in the output's units."""
     given: float | None = None
     """A tolerance that was asked for, in place of what follows from the rest."""
+    noise: float = 0.0
+    """What quantisers err by that the other side does not have, in root mean square relative to scale."""
+    levels: int = 0
+    """How many steps of a quantiser apart integers may be: a value at the edge of two may go either way."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -84,16 +102,17 @@ class Rounding:
         if self.given is not None:
             return self.given
         accumulator = min(self.unit, 2.0**-24)
-        return FACTOR * (self.unit * math.sqrt(self.depth) + accumulator * math.sqrt(self.terms))
+        return FACTOR * (self.unit * math.sqrt(self.depth) + accumulator * math.sqrt(self.terms) + self.noise)
 
     def __str__(self) -> str:
         if self.given is not None:
             return f"{self.given:.2g}, as it was asked for"
         floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
+        noise, steps = (" + q", f"; q = {self.noise:.2g} of quantisers") if self.noise else ("", "")
         return (
-            f"{self.tolerance:.2g} = 8·(u·√{self.depth} + a·√{self.terms}), u = {_power(self.unit)}, "
+            f"{self.tolerance:.2g} = 8·(u·√{self.depth} + a·√{self.terms}{noise}), u = {_power(self.unit)}, "
             f"a = {_power(min(self.unit, 2.0**-24))}: rounding of {self.depth} operations that sum {self.terms} terms"
-            f"{floor}"
+            f"{steps}{floor}"
         )
 
 
@@ -110,20 +129,30 @@ def asked(tolerance: float) -> Rounding:
 
 
 def roundings(
-    model: ir.Model, *, names: Collection[str] | None = None, cuts: Collection[str] = frozenset()
+    model: ir.Model,
+    *,
+    names: Collection[str] | None = None,
+    cuts: Collection[str] = frozenset(),
+    scales: Mapping[str, float] | None = None,
 ) -> dict[str, Rounding]:
     """The rounding of every graph output by name, or of the values `names`; at the values `cuts` a path begins anew,
-    for both computations are given them. One pass over the nodes, subgraphs counted with their node."""
+    for both computations are given them. One pass over the nodes, subgraphs counted with their node.
+
+    `scales` is given where the other side does not quantise what this model does: root mean squares of values, as far
+    as they are known."""
     known: dict[ir.Value, Rounding] = {}
     found: dict[str, Rounding] = {}
     for node in model.graph:
         before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
         is_exact = bool(cuts) and node.op_type in _EXACT and all(one.terms == 0 for one in before)
         result = _INPUT if is_exact else _through(node, before, model)
+        if scales is not None:
+            result = replace(result, noise=_noise(node, before, scales))
+        levels = 1 if node.op_type in _QUANTISING else 0
         for output in node.outputs:
             known[output] = result
             if names is not None and output.name in names:
-                found[output.name or ""] = result if is_exact else _stored(result, output)
+                found[output.name or ""] = result if is_exact else replace(_stored(result, output), levels=levels)
     if names is not None:
         return found
     return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}
@@ -141,7 +170,7 @@ def _stored(rounding: Rounding, value: ir.Value) -> Rounding:
 def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding:
     terms, depth = _own(node, model)
     unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
-    if node.op_type in _QUANTISING:
+    if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
         unit = max(unit, _QUANTUM)
     return Rounding(
         terms=max((r.terms for r in before), default=0) + terms,
@@ -149,6 +178,68 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
         unit=max([unit, *(r.unit for r in before)]),
         floor=_floor(node, unit, before),
     )
+
+
+def quantises(model: ir.Model) -> bool:
+    """Whether some nodes of the graph compute in a few steps."""
+    kinds = _QUANTISING | _INTEGER_PRODUCTS | {"DequantizeLinear"}
+    return any(node.op_type in kinds for node in model.graph)
+
+
+def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:
+    """The larger of what comes along the ways from the inputs, and in squares the weights' and the node's own."""
+    ways = zip(_reads(node), before, strict=True)
+    moving = [one.noise for value, one in ways if not _is_constant(value)]
+    fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if _is_constant(value)]
+    return math.hypot(max(moving, default=0.0), *fixed, _own_noise(node, scales))
+
+
+def _is_constant(value: ir.Value) -> bool:
+    maker = value.producer()
+    if maker is None:
+        return value.const_value is not None
+    return maker.op_type == "Constant" or (maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None)
+
+
+def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
+    if node.op_type in _INTEGER_PRODUCTS:
+        return math.sqrt(3) * _noise_of_bits(8)
+    if node.op_type == "DynamicQuantizeLinear":
+        return _noise_of_bits(8)
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        return 0.0
+    step = _constant(node, 1)
+    if node.op_type == "DequantizeLinear":  # of what is computed, its QuantizeLinear counts
+        weight = _constant(node, 0)
+        return _noise_of_weight(node, weight, step) if weight is not None else 0.0
+    scale = scales.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
+    if step is None or not scale:
+        dtype = node.outputs[0].dtype
+        return _noise_of_bits(round(8 * dtype.itemsize) if dtype is not None else 8)
+    widest = float(np.max(np.abs(step)))
+    return widest / scale / math.sqrt(12)
+
+
+def _noise_of_bits(bits: int) -> float:
+    return _WIDTH / (2.0**bits - 1) / math.sqrt(12)
+
+
+def _noise_of_weight(node: ir.Node, weight: np.ndarray[Any, Any], step: np.ndarray[Any, Any] | None) -> float:
+    """A step is one level of the stored integers, whatever it stands for."""
+    zero = _constant(node, 2)
+    offset = float(np.mean(zero.astype(np.float64))) if zero is not None and zero.size else 0.0
+    scale = float(np.sqrt(np.mean((weight.astype(np.float64) - offset) ** 2))) if weight.size > 1 else 0.0
+    return 1 / scale / math.sqrt(12) if scale and step is not None else 0.0
+
+
+def _constant(node: ir.Node, place: int) -> np.ndarray[Any, Any] | None:
+    value = _input(node, place)
+    if value is None:
+        return None
+    maker = value.producer()
+    if maker is not None and maker.op_type == "Constant" and "value" in maker.attributes:
+        return maker.attributes["value"].as_tensor().numpy()
+    return value.const_value.numpy() if value.const_value is not None and not value.is_graph_input() else None
 
 
 def _floor(node: ir.Node, unit: float, before: list[Rounding]) -> float:

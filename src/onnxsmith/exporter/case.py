@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.comparison.explore import Plan
-from onnxsmith.comparison.rounding import Rounding, asked, roundings
+from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.model.signature import signature
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
@@ -50,7 +51,7 @@ def case(
     """
     a, b = as_programs(side(reference, runtime), side(candidate, runtime))
     notes = check_pairing(a, b)
-    tolerances, generator = _from_graph(a, b)
+    tolerances, generator = _from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
     feeds = _feeds(inputs, a)
@@ -81,18 +82,25 @@ def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
     return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
 
 
-def _from_graph(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
-    """Tolerances and values come from the ONNX graph; two torch modules have none and must agree to the bit."""
-    inferred = a.inferred or b.inferred
-    if inferred is None:
+def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
+    """Tolerances and values come from the ONNX graphs, the wider tolerance of two; two torch modules have none and must
+    agree to the bit."""
+    graphs = [one.inferred for one in (a, b) if one.inferred is not None]
+    if not graphs:
         return {}, Generator(a.interface)
-    found = Generator.for_model(inferred)
+    few = [quantises(graph) for graph in graphs]
+    alone = any(few) and not (len(graphs) == 2 and all(few))
+    found = Generator.for_model(graphs[0])
     new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
-    by_output = roundings(inferred)
-    outs = {theirs.name: mine.name for theirs, mine in paired(found.signature.outputs, a.interface.outputs)}
+    tolerances: dict[str, Rounding] = {}
+    for graph in graphs:
+        outputs = {x.name: y.name for x, y in paired(signature(graph).outputs, a.interface.outputs)}
+        for name, one in roundings(graph, scales={} if alone else None).items():
+            port = outputs.get(name, name)
+            tolerances[port] = max(one, tolerances.get(port, one), key=lambda rounding: rounding.tolerance)
     generator = Generator(
         a.interface,
         {new.get(name, name): limits for name, limits in found.allowed.items()},
         {new.get(name, name): texts for name, texts in found.texts.items()},
     )
-    return {outs.get(name, name): rounding for name, rounding in by_output.items()}, generator
+    return tolerances, generator

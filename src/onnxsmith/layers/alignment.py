@@ -49,12 +49,13 @@ Ports = Mapping[str, str]
 
 
 def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
-    """Pairs what can be paired, each tensor once."""
+    """Pairs what can be paired, each tensor of the candidate once."""
     known = _Known(reference, candidate)
     known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
     known.add(_by_origin(reference, candidate), "origin")
     known.add(_by_place(reference, candidate, known), "origin")
     known.add(_by_name(reference, candidate), "name")
+    known.add(_by_name(reference, candidate), "name", again=True)
     _add_structure(reference, candidate, ports, known)
     return known.result()
 
@@ -89,9 +90,11 @@ class _Known:
         self.pairs: dict[str, Pair] = {}
         """By the candidate's name."""
 
-    def add(self, found: Iterable[tuple[str, str]], how: str) -> None:
+    def add(self, found: Iterable[tuple[str, str]], how: str, *, again: bool = False) -> None:
+        """With `again` the reference's tensors may be in other pairs already: what is quantised and dequantised again
+        stands for the same tensor as what it was made from."""
         for a, b in found:
-            if a in self._free[0] and b in self._free[1] and self._agree(a, b):
+            if (again or a in self._free[0]) and b in self._free[1] and self._agree(a, b):
                 self._free[0].discard(a)
                 self._free[1].discard(b)
                 self.pairs[b] = Pair(a, b, how)
@@ -159,7 +162,7 @@ def _places(outline: Outline) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-_SUFFIXES = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
+_SUFFIXES = ("_DequantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
 """What onnxruntime's quantiser and common converters put behind the name of the tensor that they stand for."""
 
 

@@ -53,6 +53,7 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
     trial.converted.update(
         name for name in names if getattr(ours[name], "dtype", None) != getattr(plain[name], "dtype", None)
     )
+    trial.measure(names)
     own, inherited = trial.roundings(names, trial.cuts), trial.roundings(names, frozenset())
     looks = [
         plainly(pair, ours[name], plain[name], own[name], inherited[name])

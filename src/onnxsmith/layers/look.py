@@ -10,7 +10,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.metrics.base import measures, widen
-from onnxsmith.runtimes.base import Value
+from onnxsmith.runtimes.base import Array, Value
 
 
 @dataclass
@@ -76,9 +76,16 @@ def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
     arrays = isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray)
     if arrays and not mismatch(reference, candidate):
         ours, theirs = np.asarray(reference), np.asarray(candidate)
+        if rounding.levels and not is_float(ours) and _levels(ours, theirs) <= rounding.levels:
+            return Difference(compared=ours.size)
         if ours.dtype != theirs.dtype:
             reference, candidate = widen(ours), widen(theirs)
     return difference(reference, candidate, *rounding.bounds)
+
+
+def _levels(reference: Array, candidate: Array) -> float:
+    """How far apart integers are at most."""
+    return float(np.max(np.abs(widen(reference) - widen(candidate)), initial=0.0))
 
 
 def mismatch(reference: Value, candidate: Value) -> str:

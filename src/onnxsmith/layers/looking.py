@@ -19,7 +19,7 @@ from onnxsmith.layers.resemblance import equal_values
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem
-from onnxsmith.report.parts.layers import Layer, Layers, NotFinite
+from onnxsmith.report.parts.layers import Layer, Layers, NotFinite, growing
 from onnxsmith.runtimes.base import Feeds, Value
 
 BUDGET = 2 * 2**30
@@ -56,6 +56,9 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
             found = aligning.with_values(reference.outline, candidate.outline, request.ports, found, values)
     if found.share < request.least_share or not found.pairs:
         raise _unpaired(reference, candidate, found, request)
+    if reference.quantises != candidate.quantises:
+        noisy = candidate if candidate.quantises else reference
+        noisy.scales = {}
     with stage("layers"):
         pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
         result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
@@ -90,6 +93,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
         only_candidate=found.left_candidate,
         runs=result.runs,
         not_finite=_not_finite(candidate, result, request),
+        growing=growing(layers),
         notes=(*reference.notes, *candidate.notes, *_notes(result)),
     )
 
@@ -147,9 +151,10 @@ def _layer(reference: Tap, candidate: Tap, look: Look, by_name: Mapping[str, Loo
     )
 
 
-def _suspicion(step: Step) -> tuple[bool, int]:
-    """Of several steps, those that have learned most come first, those that only move data last."""
-    return step.op in MOVING, -step.weights
+def _suspicion(step: Step) -> tuple[bool, int, bool]:
+    """Of several steps, those that have learned most come first, those that only move data last; a quantiser loses
+    digits, and what follows it gives back what is left."""
+    return step.op in MOVING, -step.weights, step.op == "DequantizeLinear"
 
 
 def _not_finite(candidate: Tap, result: Found, request: Request) -> NotFinite | None:

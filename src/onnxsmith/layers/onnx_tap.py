@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.rounding import MOVING, Rounding, roundings
+from onnxsmith.comparison.rounding import MOVING, Rounding, quantises, roundings
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
@@ -54,6 +54,7 @@ class OnnxTap(Tap):
         known = is_inferred and not model.functions and not self.notes
         self.model = flat if known else shapes.inferred(flat)[0]
         self.signature = signature(self.model)
+        self.quantises = quantises(self.model)
         self.outline = _outline(self.model)
         self._prepared: tuple[Any, Session, dict[str, str]] | None = None
 
@@ -119,7 +120,7 @@ class OnnxTap(Tap):
             return None
 
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
-        return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts))
+        return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts), scales=self.scales)
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
         known = of_feed(self.signature, feeds)
@@ -176,17 +177,24 @@ def _outline(model: ir.Model) -> Outline:
     graph = model.graph
     fixed = set(graph.initializers.values()) - set(graph.inputs)
     steps = []
+    learned: dict[ir.Value, int] = {}
+    """Elements of weights, those that are made of others first (dequantised, cast) too."""
     for node in graph:
         if node.op_type == "Constant" and not node.domain:
             fixed.update(node.outputs)
             continue
-        steps.append(_step(node, fixed))
+        held = [(value, math.prod(_dims(value)) if value in fixed else learned.get(value)) for value in _read(node)]
+        known = [count for _, count in held if count is not None]
+        if held and len(known) == len(held):
+            learned.update(dict.fromkeys(node.outputs, max(known)))
+            known = []
+        steps.append(_step(node, fixed, sum(known)))
     return Outline(
         tuple(steps),
         tuple(value.name or "" for value in graph.inputs),
         tuple(value.name or "" for value in graph.outputs),
         frozenset(value.name or "" for value in fixed),
-        {value.name or "": _type(value) for node in graph for value in node.outputs},
+        {value.name or "": _type(value) for value in (*graph.inputs, *(v for node in graph for v in node.outputs))},
     )
 
 
@@ -195,9 +203,13 @@ def _type(value: ir.Value) -> Type:
     return Type(kind_of(value.dtype.name.lower()) if value.dtype is not None else "", shape)
 
 
-def _step(node: ir.Node, fixed: Collection[ir.Value]) -> Step:
+def _read(node: ir.Node) -> list[ir.Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def _step(node: ir.Node, fixed: Collection[ir.Value], weights: int) -> Step:
     known = provenance.of(node)
-    read = [value for value in node.inputs if value is not None]
+    read = _read(node)
     inner = [value for graph in captures.subgraphs(node) for below in graph.all_nodes() for value in below.inputs]
     given_out = [value for graph in captures.subgraphs(node) for value in graph.outputs]
     made = {value for graph in captures.subgraphs(node) for below in graph.all_nodes() for value in below.outputs}
@@ -215,7 +227,7 @@ def _step(node: ir.Node, fixed: Collection[ir.Value]) -> Step:
         origin=provenance.fx_name(node),
         kind=known.op,
         moves=node.op_type in MOVING or node.op_type == "Cast",
-        weights=sum(math.prod(_dims(value)) for value in read if value in fixed),
+        weights=weights,
     )
 
 

@@ -23,6 +23,10 @@ class Tap(ABC):
     notes: tuple[str, ...] = ()
     can_force: bool = True
     """Whether `forced` does anything."""
+    quantises: bool = False
+    """Whether it computes in a few steps what it could compute in floats."""
+    scales: dict[str, float] | None = None
+    """Where it quantises and the other side does not: root mean squares of its tensors, as they become known."""
 
     @abstractmethod
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from onnxsmith.comparison.rounding import Rounding, asked
-from onnxsmith.comparison.tensors import difference
+from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.look import Look
 from onnxsmith.layers.noise import shaken
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import widen
+from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Feeds, Value
 
 _COARSE = 2.0**-8
@@ -50,7 +51,11 @@ class Trial:
         return self.pairs[self.order[name]].reference
 
     def reference(self, names: Collection[str]) -> Values:
-        """What the reference computes there."""
+        """What the reference computes there, and its inputs that have a counterpart."""
+        given = {name: self.feeds[0][self.partner(name)] for name in names if self.partner(name) in self.feeds[0]}
+        names = [name for name in names if name not in given]
+        if not names:
+            return given
         wanted = dict.fromkeys(self.partner(name) for name in names)
         if self._kept is None or not self._kept.keys() >= wanted.keys():
             self.runs += 1
@@ -59,7 +64,19 @@ class Trial:
                 self._kept |= values
         else:
             values = self._kept
-        return {name: values[self.partner(name)] for name in names}
+        return {**given, **{name: values[self.partner(name)] for name in names}}
+
+    def measure(self, names: Collection[str]) -> None:
+        """Takes the scales of tensors for a side that quantises them, and has to say how much that explains."""
+        asking = [(side, place) for place, side in enumerate(self.sides) if side.scales is not None]
+        if not asking:
+            return
+        names = dict.fromkeys((*names, *self.boundary(names, self.cuts)))
+        for name, value in self.reference(names).items():
+            scale = rms(value) if isinstance(value, np.ndarray) and is_float(value) and value.size else 0.0
+            for side, place in asking:
+                assert side.scales is not None
+                side.scales.setdefault(name if place else self.partner(name), scale)
 
     def candidate(self, given: Mapping[str, Value], names: Sequence[str]) -> Values:
         """What the candidate computes there, from the nearest tensors before that are given."""
@@ -113,6 +130,8 @@ class Trial:
     def is_rounding(self, look: Look) -> bool:
         """Whether the candidate is no further from the reference in float64 than the reference itself, or rounding."""
         side, name = self.sides[0], look.pair.candidate
+        if look.pair.reference in self.feeds[0]:
+            return False
         back = {pair.reference: pair.candidate for pair in self.pairs}
         inner = side.outline.segment(look.pair.reference, back.keys())[1]
         boundary = [back[read] for read in inner if read in back]

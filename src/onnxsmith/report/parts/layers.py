@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Chart, Facts, Part, Table, Text, Tone
 
 _SHOWN = 12
+_GROWING = 5
+_SEEN = 0.01
+"""Of the largest difference: what is below is not ranked by growth."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,16 @@ class Layer:
         return " ".join(text for text in (self.module, f"({self.source})" if self.source else "") if text)
 
 
+def growing(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Names of the few layers in which the error grows most, the most first; where it begins it grows from nothing.
+    Left out is what is far below the largest difference there is."""
+    most = max((layer.inherited for layer in layers), default=0.0)
+    seen = [layer for layer in layers if layer.inherited > 0 and not layer.inherited < _SEEN * most]
+    grown = [layer for layer in seen if layer.growth is None or layer.growth > 1]
+    ranked = sorted(grown, key=lambda layer: -(math.inf if layer.growth is None else layer.growth))
+    return tuple(layer.name for layer in ranked[:_GROWING])
+
+
 @dataclass(frozen=True)
 class NotFinite:
     """The first tensor that has NaN or infinity where the reference has none, and the ranges of what it is made
@@ -63,7 +77,7 @@ class Layers(Part):
 
     `share` is the part of the tensors that were paired, of the side that has fewer; `paired` counts pairs by what
     says so; `only_reference` and `only_candidate` have no counterpart. `exposed` says when looking at the tensors
-    changed the outputs.
+    changed the outputs. `growing` are the layers in which the error grows most, the most first.
     """
 
     title = "Layers"
@@ -80,6 +94,7 @@ class Layers(Part):
     runs: int = 0
     not_finite: NotFinite | None = None
     exposed: str = ""
+    growing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def layer(self, name: str) -> Layer:
@@ -131,6 +146,9 @@ class Layers(Part):
                 f"its inputs: {'; '.join(lost.inputs)}",
                 Tone.BAD,
             )
+        if self.growing:
+            said = ", ".join(_grown(self.layer(name)) for name in self.growing)
+            yield Text(f"the error grows most at: {said}")
         if self.exposed:
             yield Text(self.exposed, Tone.WARN)
 
@@ -151,6 +169,11 @@ class Layers(Part):
         head = ("tensor", "operator", "module and line", "inherited", "own", "allowed", "growth", "verdict")
         order = sorted(range(len(rows)), key=lambda row: _rank(self.layers[row]))
         return Table(head, rows, right=(3, 4, 5, 6), first=tuple(order[:_SHOWN]))
+
+
+def _grown(layer: Layer) -> str:
+    how = "from nothing" if layer.growth is None else f"by {layer.growth:.2g}"
+    return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
 
 
 _ORDER = ("own error", "own error, not followed", "rounding", "computed otherwise", "inherited", "equal")
