@@ -3,11 +3,11 @@
     pip install --target FOLDER --no-deps polygraphy onnx-graphsurgeon
     PYTHONPATH=FOLDER python benchmarks/comparing/reduce_peer.py [--only NAME …] [--json FILE]
 
-Each model is reduced as its documentation says, by `--mode bisect` and then, from what that leaves, by `--mode linear`,
-in 120 seconds together. Its check is a command, here this file: it feeds what every tensor held in the original, where
-the tool cuts, and asks the very check that `onnxsmith reduce` is given for the same failure. Finding the failure and
-recording the values is not counted. What it leaves is the smallest model that it tried and that fails, however it
-ended.
+Each model is reduced as its documentation says, by `--mode bisect` and, where that ends well, what it leaves by
+`--mode linear`, in 120 seconds together. Its check is a command, here this file: it feeds what every tensor held in the
+original, where the tool cuts, and asks the very check that `onnxsmith reduce` is given for the same failure. Finding the
+failure and recording the values is not counted. What it leaves is the smallest model that it tried and that fails,
+however it ended.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def reduced(planted: Planted, folder: Path) -> dict[str, Any]:
     begin, before = time.perf_counter(), processor_seconds()
     best = folder / "best.onnx"
     row["ended"] = _ran(planted, folder, folder / "model.onnx", "bisect", SECONDS)
-    if row["ended"] == "done":
+    if row["ended"] == "done" and best.exists():
         row["ended"] = _ran(planted, folder, best, "linear", SECONDS - (time.perf_counter() - begin))
     row["processor"] = processor_seconds() - before
     row["seconds"] = time.perf_counter() - begin
@@ -168,10 +168,8 @@ def main() -> int:
             row = reduced(planted, Path(folder))
         rows.append(row)
         left = f"{row['ended']}: {', '.join(row.get('operators', [])[:5])}"
-        print(
-            f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {row['seconds']:7.1f} {row['processor']:9.1f}  {left}",
-            flush=True,
-        )
+        took = f"{row['seconds']:7.1f} {row['processor']:9.1f}"
+        print(f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {took}  {left}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
     return 0
