@@ -3,11 +3,11 @@
     pip install --target FOLDER --no-deps polygraphy onnx-graphsurgeon
     PYTHONPATH=FOLDER python benchmarks/comparing/reduce_peer.py [--only NAME …] [--json FILE]
 
-Each model is reduced as its documentation says, by `--mode bisect` and then, from what that leaves, by `--mode linear`,
-in 120 seconds together. Its check is a command, here this file: it feeds what every tensor held in the original, where
-the tool cuts, and asks the very check that `onnxsmith reduce` is given for the same failure. Finding the failure and
-recording the values is not counted. What it leaves is the smallest model that it tried and that fails, however it
-ended.
+Each model is reduced as its documentation says, by `--mode bisect` and, where that ends well, what it leaves by
+`--mode linear`, in 120 seconds together. Its check is a command, here this file: it feeds what every tensor held in the
+original, where the tool cuts, and asks the very check that `onnxsmith reduce` is given for that failure. Finding the
+failure and recording the values is not counted. What it leaves is the smallest model that it tried and that fails,
+however it ended.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from comparing.planted import PLANTED, Planted
 from comparing.reducing import processor_seconds
 from onnxsmith.feeds.generate import Generator
+from onnxsmith.model import walk
 from onnxsmith.model.load import load
 from onnxsmith.model.save import save
 from onnxsmith.model.signature import signature
@@ -99,29 +100,30 @@ def judged(planted: Planted, folder: Path) -> int:
     if not fails(planted, folder, Path(TRIED)):
         return 0
     best = folder / "best.onnx"
-    if not best.exists() or len(_operators(Path(TRIED))) <= len(_operators(best)):
+    if not best.exists() or _nodes(Path(TRIED)) <= _nodes(best):
         shutil.copy(TRIED, best)
     return FAILS
 
 
-def _operators(path: Path) -> list[str]:
-    return [node.op_type for node in onnx.load(path).graph.node if node.op_type != "Constant"]
+def _nodes(path: Path) -> int:
+    """As `onnxsmith reduce` counts them: those of bodies too, without Constants."""
+    return walk.count_nodes(load(path))
 
 
 def reduced(planted: Planted, folder: Path) -> dict[str, Any]:
     """Figures of one model."""
     prepared(planted, folder)
-    row: dict[str, Any] = {"name": planted.name, "before": len(_operators(folder / "model.onnx"))}
+    row: dict[str, Any] = {"name": planted.name, "before": _nodes(folder / "model.onnx")}
     begin, before = time.perf_counter(), processor_seconds()
     best = folder / "best.onnx"
     row["ended"] = _ran(planted, folder, folder / "model.onnx", "bisect", SECONDS)
-    if row["ended"] == "done":
+    if row["ended"] == "done" and best.exists():
         row["ended"] = _ran(planted, folder, best, "linear", SECONDS - (time.perf_counter() - begin))
     row["processor"] = processor_seconds() - before
     row["seconds"] = time.perf_counter() - begin
     if best.exists():
-        row["operators"] = _operators(best)
-        row["after"] = len(row["operators"])
+        row["operators"] = [node.op_type for node in onnx.load(best).graph.node]
+        row["after"] = _nodes(best)
     return row
 
 
@@ -168,10 +170,8 @@ def main() -> int:
             row = reduced(planted, Path(folder))
         rows.append(row)
         left = f"{row['ended']}: {', '.join(row.get('operators', [])[:5])}"
-        print(
-            f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {row['seconds']:7.1f} {row['processor']:9.1f}  {left}",
-            flush=True,
-        )
+        took = f"{row['seconds']:7.1f} {row['processor']:9.1f}"
+        print(f"{row['name']:28} {row['before']:6} {row.get('after', '-'):>5} {took}  {left}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
     return 0

@@ -71,7 +71,8 @@ def main() -> int:
                 continue
             print(
                 f"{row['name']:28} {row['before']:6} {row['after']:5} {row['least']:5} {row['tries']:5} "
-                f"{row['seconds']:7.1f} {row['processor']:9.1f}  {'' if row['good'] else 'MISSED '}{', '.join(row['operators'])}",
+                f"{row['seconds']:7.1f} {row['processor']:9.1f}  {'' if row['good'] else 'MISSED '}"
+                f"{', '.join(row['operators'])}",
                 flush=True,
             )
     good = sum(row["good"] for row in rows)

@@ -75,6 +75,16 @@ def test_a_refusal_harms_nobody(refused: Refused) -> None:
         assert preparer.prepare(NEGATED).run(X)["y"][0] == -1
 
 
+def test_what_openvino_is_not_asked_harms_nobody(refused: Refused) -> None:
+    double = from_text(HEAD + "(double[2] x) => (double[2] y) { y = Neg(x) }")
+    with runtimes.get("openvino").preparer() as preparer:
+        first = preparer.prepare(NEGATED)
+        with refused("runtime/dtype-unsupported"):
+            preparer.prepare(double)
+        assert first.run(X)["y"][0] == -1
+        assert preparer.prepare(DOUBLED).run(X)["y"][0] == 2
+
+
 def test_a_runtime_without_a_process_prepares_one_by_one() -> None:
     with Fake().preparer() as preparer:
         assert preparer.prepare(NEGATED).run(X)["y"].shape == (2,)

@@ -99,12 +99,14 @@ def test_a_runtime_that_dies_leaves_the_caller_alive(refused: Refused) -> None:
     assert "signal SIGSEGV" in refusal.problem.what
 
 
-def test_a_run_over_its_time_limit_is_stopped(refused: Refused) -> None:
+def test_a_run_over_its_time_limit_is_stopped_and_the_next_one_works(refused: Refused) -> None:
     with prepared(from_text(SLOW)) as session:
         session.time_limit = 0.3
         feeds = {"n": np.array(10**9), "c": np.array(True), "x": np.zeros((600, 600), np.float32)}
         with refused("runtime/timeout"):
             session.run(feeds)
+        session._turn.time_limit = 60
+        assert session.run({**feeds, "n": np.array(1)})["y"].shape == (600, 600)
 
 
 def test_a_closed_session_runs_no_more(refused: Refused) -> None:

@@ -44,9 +44,9 @@ class Isolated(Preparer):
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
         """The session of the next turn, which ends the one before."""
         model: Path | ir.Model = onnx_source(source)
-        self._file.close()
         ports = interface or signature(load(model))
         self.check(ports)
+        self._file.close()
         path, weights = self._file.enter_context(on_disk(model, refer=self._refers))
         self.turn += 1
         self._request = {

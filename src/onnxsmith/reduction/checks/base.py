@@ -146,13 +146,15 @@ def is_refusal(found: Problem) -> bool:
 
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_PORTS = re.compile(r"(?<=\) : )\(.*?\) -> \(.*?\)(?= , )")
+"""What onnxruntime says of a node's inputs and outputs: their types, as far as the file declares them."""
 _PATH = re.compile(r"(?<![\w<])/[\w./~@+-]+")
 _NUMBER = re.compile(r"(?<![\w])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 
 
 def mark(found: Problem, names: frozenset[str]) -> str:
     """A problem without what changes from model to model: names, paths and numbers."""
-    text = f"{found.what} {found.why}"
+    text = _PORTS.sub("", f"{found.what} {found.why}")
     text = _PATH.sub("/", text)
     text = re.sub(r"\b[Nn]ode ?\([^)]*\)", "Node ()", text)
     words = re.split(r"([A-Za-z0-9_./:\-]+)", text)
