@@ -127,7 +127,7 @@ def test_a_tensor_of_unknown_dtype_is_measured() -> None:
         y = Neg(x)
     }"""
     run = asked(from_text(text), every, {"x": np.ones((2, 2), np.float32)}, budget=32)
-    assert run.taps["a"].dtype == "undefined"
+    assert run.outlets["a"].dtype == "undefined"
     assert {name: value.tolist() for name, value in run}["b"] == [[1, 1], [0, 1]]
     assert (run.runs, run.refused) == (3, {})
 
@@ -142,7 +142,7 @@ def test_an_output_that_moves_is_told() -> None:
 def test_a_tensor_that_makes_the_runtime_fail_is_refused_alone() -> None:
     run = intermediates(model(CHAIN), Moving("c"), None, ["a", "b", "c", "d"], {"x": X})
     assert list(dict(run)) == ["a", "b", "d"]
-    assert list(run.taps) == ["a", "b", "d"]
+    assert list(run.outlets) == ["a", "b", "d"]
     assert "no kernel" in run.refused["c"]
 
 

@@ -274,6 +274,36 @@ def test_branches_that_the_input_takes_are_looked_into(condition: bool) -> None:
     assert f"{2 if condition else 1} branches" in found.notes[0]
 
 
+LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64 n) => (float[4] y, float[K,4] s) {
+    c = Constant <value = bool {1}> ()  h = Exp (x)
+    z, s = Loop (n, c, h) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo, float[4] so) {
+        co = Identity (ci)  two = Constant <value = int64 {2}> ()  late = Greater (i, two)
+        vo = If (late) <then_branch = t () => (float[4] q) { k = %s (v)  q = Mul (k, k) },
+                        else_branch = e () => (float[4] r) { r = Tanh (v) }>
+        so = Exp (vo) }>
+    y = Neg (z) }"""
+
+
+def test_a_fault_in_the_body_of_a_loop_is_named_with_its_iteration() -> None:
+    inputs = {"x": np.linspace(-1, 1, 4, dtype="f"), "n": np.array(6)}
+    one, two = from_text(LOOP % "Tanh"), from_text(LOOP % "Softsign")
+    result = onnxsmith.compare(one, two, inputs=inputs, generate=False, per_layer=True)
+    found = layers_of(result)
+    assert found.layer(found.culprits[0]).op == "Loop"
+    assert found.inside is not None
+    assert (found.inside.name, found.inside.op, found.inside.iteration, found.inside.of) == ("k", "Softsign", 1, 3)
+    assert Report.from_json(result.report.to_json()) == result.report
+    early = dict(inputs, n=np.array(3))
+    assert onnxsmith.compare(one, two, inputs=early, generate=False, per_layer=True).ok, "never computed, never wrong"
+    more = layers_of(
+        onnxsmith.compare(
+            one, from_text((LOOP % "Tanh").replace("{2}", "{1}")), inputs=inputs, per_layer=True, generate=False
+        )
+    )
+    assert more.inside is not None
+    assert more.inside.name == "two"
+
+
 _HEAD = '<ir_version: 8, opset_import: ["" : 17]> '
 ODD = {
     "strings": "g (string[2] x) => (string[2] y) { y = Identity (x) }",

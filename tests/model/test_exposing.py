@@ -25,7 +25,7 @@ def model(body: str, *, opset: int = 21) -> ir.Model:
 def values(exposed: Exposed, runtime: str, feeds: dict[str, Any]) -> dict[str, Any]:
     with get(runtime).prepare(exposed.model) as session:
         outputs = session.run(feeds)
-    return {name: exposed.value(name, outputs, feeds) for name in exposed.taps}
+    return {name: exposed.value(name, outputs, feeds) for name in exposed.outlets}
 
 
 def found(source: ir.Model, names: list[str], runtime: str, **feeds: Any) -> dict[str, Any]:
@@ -84,12 +84,12 @@ def test_tensors_of_the_graph(runtime: str) -> None:
 def test_outputs_come_first_and_once() -> None:
     exposed = expose(model(PLAIN), ["a", "y", "x", "w"])
     assert [value.name for value in exposed.model.graph.outputs] == ["y", "a"]
-    assert [(tap.given, tap.output) for tap in exposed.taps.values()] == [
+    assert [(outlet.given, outlet.output) for outlet in exposed.outlets.values()] == [
         ("output", "a"), ("output", "y"), ("feed", ""), ("constant", ""),
     ]  # fmt: skip
     a = exposed.model.graph.outputs[1]
     assert (a.dtype, list(a.shape or [])[1]) == (ir.DataType.FLOAT, 2)
-    assert exposed.taps["a"].shape == ("n", 2)
+    assert exposed.outlets["a"].shape == ("n", 2)
 
 
 def test_weights_are_shared() -> None:
@@ -148,7 +148,7 @@ def test_before_sequences_a_loop_stacks(runtime: str, turns: int) -> None:
     same(got["w"], [f32(1, 2) * 2 ** (t + 1) for t in range(turns)])
     same(got["i"], [np.array(t) for t in range(turns)])
     exposed = expose(model(text, opset=12), ["w", "grows"])
-    assert list(exposed.taps) == ["w"]
+    assert list(exposed.outlets) == ["w"]
     assert "turn to turn" in exposed.refused["grows"]
 
 
@@ -261,7 +261,7 @@ def test_a_scan_gives_one_for_each_turn(runtime: str, opset: int, turns: int, at
 
 def test_what_a_scan_cannot_stack_is_refused() -> None:
     exposed = expose(model(SCAN.replace("ATTRIBUTES", "")), ["some", "h"])
-    assert list(exposed.taps) == ["h"]
+    assert list(exposed.outlets) == ["h"]
     assert "turn to turn" in exposed.refused["some"]
 
 
@@ -305,7 +305,7 @@ def test_dtypes_that_lists_do_not_hold_are_carried_in_wider_ones(runtime: str) -
 def test_a_sequence_in_a_body_is_refused_with_a_reason() -> None:
     text = LOOP.replace("e = Identity(d)", "e = Identity(d)\n s = SequenceConstruct(w, w)")
     exposed = expose(model(text), ["s", "w"])
-    assert list(exposed.taps) == ["w"]
+    assert list(exposed.outlets) == ["w"]
     assert "sequence" in exposed.refused["s"]
 
 
@@ -349,7 +349,7 @@ def test_one_name_in_two_branches(runtime: str) -> None:
     assert list(got) == ["y/then_branch/t", "y/else_branch/t"]
     same(got["y/then_branch/t"], [f32(-1, -2)])
     same(got["y/else_branch/t"], [])
-    assert list(expose(source, ["y/else_branch/t"]).taps) == ["y/else_branch/t"]
+    assert list(expose(source, ["y/else_branch/t"]).outlets) == ["y/else_branch/t"]
 
 
 def test_a_name_that_nothing_has(refused: Refused) -> None:
@@ -360,7 +360,7 @@ def test_a_name_that_nothing_has(refused: Refused) -> None:
 
 def test_a_choice_is_made_among_what_nodes_compute() -> None:
     exposed = expose(model(PLAIN), lambda place: True)
-    assert list(exposed.taps) == ["a", "i", "b", "h", "s", "o", "y"]
+    assert list(exposed.outlets) == ["a", "i", "b", "h", "s", "o", "y"]
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -42,6 +42,8 @@ def diverge(
         again.looks = sorted([*again.looks, *mismatched], key=lambda look: trial.order[look.pair.candidate])
         return replace(again, runs=again.runs + trial.runs)
     judge(trial, found)
+    if found.culprits:
+        found.inside = trial.inside(found.culprits[0])
     found.runs = trial.runs
     return found
 

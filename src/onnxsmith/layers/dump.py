@@ -160,11 +160,11 @@ def _rows(run: Intermediates, interface: Signature, writer: Writer | None, count
     for port in interface.outputs:
         ports[port.name] = (*ports.get(port.name, ()), "output")
     for name, value in run:
-        tap = run.taps[name]
-        roles = () if tap.path else ports.get(name, ())
+        outlet = run.outlets[name]
+        roles = () if outlet.path else ports.get(name, ())
         if writer is not None:
-            writer.add(name, value, tap.path)
-        yield _row(name, value, roles, tap.path, tap.operator, tap.dtype, counted)
+            writer.add(name, value, outlet.path)
+        yield _row(name, value, roles, outlet.path, outlet.operator, outlet.dtype, counted)
 
 
 def _names(ports: Sequence[Port], rows: Sequence[ValueRow]) -> list[str]:

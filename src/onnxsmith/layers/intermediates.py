@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.comparison.tensors import Difference, difference
-from onnxsmith.model.exposing import Exposed, Exposing, Tap, Which
+from onnxsmith.model.exposing import Exposed, Exposing, Outlet, Which
 from onnxsmith.model.load import load
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Value
@@ -50,11 +50,11 @@ def intermediates(
 class Intermediates:
     """Values by name; an iterable that can be used once.
 
-    `taps` says of each tensor what it is, in the order of the graph. `refused` are those that cannot be given, with the
-    reason. `outputs` are those of the run in which nothing was exposed, by `provider`. Known at the end only: `moved`,
-    the outputs that are others once tensors are exposed, held to those at a tolerance of 0; `runs`, in how many runs
-    the values were made; `alone`, tensors that are larger than the budget, and were given one by one; the rest of
-    `refused`.
+    `outlets` says of each tensor what it is, in the order of the graph. `refused` are those that cannot be given,
+    with the reason. `outputs` are those of the run in which nothing was exposed, by `provider`. Known at the end
+    only: `moved`, the outputs that are others once tensors are exposed, held to those at a tolerance of 0; `runs`, in
+    how many runs the values were made; `alone`, tensors that are larger than the budget, and were given one by one;
+    the rest of `refused`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Intermediates:
         self._exposing = exposing or Exposing(load(source))
         asked = self._exposing.choose(names)
         self.refused = self._exposing.refusals(asked)
-        self.taps = {name: self._exposing.taps[name] for name in asked if name not in self.refused}
+        self.outlets = {name: self._exposing.outlets[name] for name in asked if name not in self.refused}
         self.trouble = self._exposing.trouble
         self.moved: dict[str, Difference] = {}
         self.runs = 0
@@ -82,11 +82,11 @@ class Intermediates:
             self.provider = session.provider
 
     def __iter__(self) -> Iterator[tuple[str, Value]]:
-        known = [name for name, tap in self.taps.items() if tap.given != "output"]
+        known = [name for name, outlet in self.outlets.items() if outlet.given != "output"]
         exposed = self._exposing.expose(known)
         for name in known:
             yield name, exposed.value(name, {}, self._feeds)
-        computed = [name for name, tap in self.taps.items() if tap.given == "output"]
+        computed = [name for name, outlet in self.outlets.items() if outlet.given == "output"]
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
             chunks = self._chunks(computed)
             if len(chunks) > 1:
@@ -108,10 +108,10 @@ class Intermediates:
             found = error.problem
             self.refused |= dict.fromkeys(names, f"the runtime fails where it is exposed: {found.what}; {found.why}")
             for name in names:
-                del self.taps[name]
+                del self.outlets[name]
             return
         for name in names:
-            self.taps[name] = exposed.taps[name]
+            self.outlets[name] = exposed.outlets[name]
             yield name, exposed.value(name, outputs, self._feeds)
 
     def _run(self, names: Sequence[str]) -> tuple[Exposed, Outputs]:
@@ -144,7 +144,7 @@ class Intermediates:
     def _sizes(self, names: Sequence[str]) -> dict[str, int]:
         """Bytes of each tensor, as far as they can be known before it is made."""
         bound = self._bound()
-        sizes = {name: size for name in names if (size := _nbytes(self.taps[name], bound)) is not None}
+        sizes = {name: size for name in names if (size := _nbytes(self.outlets[name], bound)) is not None}
         unknown = [name for name in names if name not in sizes]
         if unknown and len(names) > 1:
             sizes |= self._measured(unknown)
@@ -159,30 +159,30 @@ class Intermediates:
         except OnnxsmithError:
             return {}
         found: dict[str, int] = {}
-        for name in exposed.taps:
+        for name in exposed.outlets:
             shapes = exposed.value(name, outputs, self._feeds)
             listed = shapes if isinstance(shapes, list) else [shapes]
-            found[name] = sum(_stored(self.taps[name].dtype, shape.tolist()) for shape in listed)
+            found[name] = sum(_stored(self.outlets[name].dtype, shape.tolist()) for shape in listed)
         return found
 
     def _bound(self) -> dict[str, int]:
         """The size of each symbol, as the input has it."""
         sizes: dict[str, int] = {}
         for name, value in self._feeds.items():
-            shape = self._exposing.taps[name].shape
+            shape = self._exposing.outlets[name].shape
             if isinstance(value, np.ndarray) and shape is not None:
                 pairs = zip(shape, value.shape, strict=False)
                 sizes |= {dim: size for dim, size in pairs if isinstance(dim, str)}
         return sizes
 
 
-def _nbytes(tap: Tap, bound: Mapping[str, int]) -> int | None:
+def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
     """Bytes of a tensor whose shape follows from the sizes of the input."""
-    if tap.kind != "tensor" or tap.path or tap.shape is None or tap.dtype == "undefined":
+    if outlet.kind != "tensor" or outlet.path or outlet.shape is None or outlet.dtype == "undefined":
         return None
-    dims = [dim if isinstance(dim, int) else _size(dim, bound) for dim in tap.shape]
+    dims = [dim if isinstance(dim, int) else _size(dim, bound) for dim in outlet.shape]
     sizes = [size for size in dims if size is not None]
-    return _stored(tap.dtype, sizes) if len(sizes) == len(dims) else None
+    return _stored(outlet.dtype, sizes) if len(sizes) == len(dims) else None
 
 
 def _size(dim: str | None, bound: Mapping[str, int]) -> int | None:

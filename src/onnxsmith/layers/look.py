@@ -10,6 +10,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.metrics.base import measures, widen
+from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Array, Value
 
 
@@ -45,6 +46,8 @@ class Found:
     """Pairs that differ by themselves and whose difference is undone before any output."""
     rounded: list[Look] = field(default_factory=list)
     """Pairs of which float64 says that the reference lost the digits, or neither side is worse."""
+    inside: Inside | None = None
+    """Where the bodies of the first culprit part, if it has some."""
     runs: int = 0
 
     @property

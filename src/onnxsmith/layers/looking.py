@@ -93,6 +93,7 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
         only_candidate=found.left_candidate,
         runs=result.runs,
         not_finite=_not_finite(candidate, result, request),
+        inside=result.inside,
         growing=growing(layers),
         notes=(*reference.notes, *candidate.notes, *_notes(result)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +14,13 @@ from onnxsmith.comparison.rounding import MOVING, Rounding, quantises, roundings
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
+from onnxsmith.layers.inside import Inner
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.model import captures, provenance, shapes, walk
 from onnxsmith.model.cutting import cut
 from onnxsmith.model.doubling import doubled
+from onnxsmith.model.exposing import Exposing
 from onnxsmith.model.inlining import inlined
 from onnxsmith.model.signature import signature
 from onnxsmith.model.taking import choices, take
@@ -119,6 +121,39 @@ class OnnxTap(Tap):
         except OnnxsmithError:
             return None
 
+    def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
+        made = cut(self.model, given.keys(), [name])
+        if not any(captures.subgraphs(node) for node in made.model.graph):
+            return ()
+        own = {value.name for value in made.model.graph.inputs}
+        handed = {key: value for key, value in feeds.items() if key in own}
+        handed |= {made.inputs[key]: self._like(key, value) for key, value in given.items() if key in made.inputs}
+        exposing = Exposing(made.model)
+        names = [place.name for place in exposing.places.values() if place.path and place.kind == "node"]
+        try:
+            exposed = exposing.expose(self._affordable(exposing, names, handed))
+            outputs = self._preparer.prepare(exposed.model, self._options).run(handed)
+        except OnnxsmithError:  # what is exposed in a body may be more than a runtime takes; the node is named
+            return ()
+        self._prepared = None
+        return [
+            Inner(one.name, one.operator, one.node, exposed.value(one.name, outputs, handed))
+            for one in exposed.outlets.values()
+        ]
+
+    def _affordable(self, exposing: Exposing, names: Sequence[str], feeds: Feeds) -> list[str]:
+        """The first of the tensors in bodies, as many as fit into memory in all iterations together."""
+        sized = exposing.expose(names, sizes=True)
+        outputs = self._preparer.prepare(sized.model, self._options).run(feeds)
+        kept, held = [], 0
+        for name in sized.outlets:
+            shapes = sized.value(name, outputs, feeds)
+            held += _WIDEST * sum(math.prod(shape.tolist()) for shape in shapes)
+            if held > _INSIDE:
+                break
+            kept.append(name)
+        return kept
+
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts), scales=self.scales)
 
@@ -138,6 +173,10 @@ class OnnxTap(Tap):
         self._prepared = None
 
 
+_INSIDE = 2**28
+"""Bytes of what bodies compute that are held at once."""
+_WIDEST = 8
+"""Bytes of an element."""
 _LEVELS = 16
 """How deep branches may stand in branches."""
 

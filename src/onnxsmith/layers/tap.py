@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
 from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.layers.inside import Inner
 from onnxsmith.layers.outline import Outline
 from onnxsmith.model.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Value
@@ -45,6 +46,11 @@ class Tap(ABC):
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         """How far apart two right computations of each of `names` may be that begin at the same `cuts`; none for what
         the side cannot tell."""
+
+    def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
+        """What the bodies of the steps before `name` compute in each iteration, from `given` on; nothing where there
+        are none, or they cannot be looked into."""
+        return ()
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
         """Bytes of its tensors on these feeds, of those whose shapes are known."""

@@ -10,11 +10,13 @@ import numpy as np
 from onnxsmith.comparison.rounding import Rounding, asked
 from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.inside import first_inside
 from onnxsmith.layers.look import Look
 from onnxsmith.layers.noise import shaken
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
+from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Feeds, Value
 
 _COARSE = 2.0**-8
@@ -127,17 +129,28 @@ class Trial:
         steps = len(self.sides[1].outline.segment(name, frozenset(cuts))[0]) or 1
         return Rounding(terms=1024 * steps, depth=steps, unit=2.0**-24)
 
+    def inside(self, look: Look) -> Inside | None:
+        """Where the bodies of a pair's steps part, when both sides are given what the reference has."""
+        before = self.boundary([look.pair.candidate], self.cuts)
+        theirs = self.sides[1].inside(self.feeds[1], self.reference(before), look.pair.candidate)
+        if not theirs:
+            return None
+        return first_inside(self.sides[0].inside(self.feeds[0], self._before(look), look.pair.reference), theirs)
+
+    def _before(self, look: Look) -> Values:
+        """What the reference reads there, by its own names."""
+        back = {pair.reference: pair.candidate for pair in self.pairs}
+        read = [name for name in self.sides[0].outline.segment(look.pair.reference, back.keys())[1] if name in back]
+        held = self.reference([back[name] for name in read])
+        return {name: held[back[name]] for name in read}
+
     def is_rounding(self, look: Look) -> bool:
         """Whether the candidate is no further from the reference in float64 than the reference itself, or rounding."""
         side, name = self.sides[0], look.pair.candidate
         if look.pair.reference in self.feeds[0]:
             return False
-        back = {pair.reference: pair.candidate for pair in self.pairs}
-        inner = side.outline.segment(look.pair.reference, back.keys())[1]
-        boundary = [back[read] for read in inner if read in back]
         ours, theirs = self.behind([name], self.cuts)
-        before = self.reference(boundary)
-        truth = side.exact(self.feeds[0], {self.partner(key): before[key] for key in boundary}, look.pair.reference)
+        truth = side.exact(self.feeds[0], self._before(look), look.pair.reference)
         if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fc":
             return False
         own = difference(truth, widen(np.asarray(ours[name])), np.inf)

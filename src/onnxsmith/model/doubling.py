@@ -25,7 +25,7 @@ def doubled(model: ir.Model) -> ir.Model:
     for graph in walk.graphs(made):
         for value in _values(graph):
             if value.dtype in _NARROW:
-                value.dtype = ir.DataType.DOUBLE
+                value.type = _wide_type(value.type)  # a new one: clones share their types
         for value in graph.initializers.values():
             if value.const_value is not None and value.const_value.dtype in _NARROW:
                 value.const_value = _wide(value.const_value)
@@ -56,3 +56,10 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 def _wide(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     return ir.Tensor(tensor.numpy().astype("float64"), name=tensor.name)
+
+
+def _wide_type(type_: ir.TypeProtocol | None) -> ir.TypeProtocol:
+    if isinstance(type_, ir.SequenceType | ir.OptionalType):
+        return type(type_)(_wide_type(type_.elem_type))
+    kind = type(type_) if isinstance(type_, ir.SparseTensorType) else ir.TensorType
+    return kind(ir.DataType.DOUBLE)

@@ -33,7 +33,7 @@ Which = Iterable[str] | Callable[[Place], bool]
 
 
 @dataclass(frozen=True)
-class Tap:
+class Outlet:
     """One asked tensor, and where an exposed model gives it.
 
     `given` says where its value is: `output` of the exposed model under the name `output`; `feed`, it is an input of
@@ -53,6 +53,7 @@ class Tap:
     axes: int = 0
     widened: str = ""
     operator: str = ""
+    node: str = ""
 
     @property
     def repeated(self) -> bool:
@@ -65,20 +66,20 @@ class Exposed:
     """A model and what its further outputs are. `refused` says of each asked tensor that cannot be given, why."""
 
     model: ir.Model
-    taps: Mapping[str, Tap]
+    outlets: Mapping[str, Outlet]
     refused: Mapping[str, str]
     constants: Mapping[str, ir.TensorProtocol]
 
     def value(self, name: str, outputs: Mapping[str, Any], feeds: Mapping[str, Any]) -> Any:
         """The tensor's value, from what the exposed model gave for `feeds`: an array, a sequence as a list of arrays,
         None for an absent optional; of a tensor in a body a list of arrays, empty if it was never computed."""
-        tap = self.taps[name]
-        if tap.given == "constant" or (tap.given == "feed" and name not in feeds):
+        outlet = self.outlets[name]
+        if outlet.given == "constant" or (outlet.given == "feed" and name not in feeds):
             return self.constants[name].numpy() if name in self.constants else None
-        if tap.given == "feed":
+        if outlet.given == "feed":
             return feeds[name]
-        value = outputs[tap.output]
-        return _listed(tap, value) if tap.repeated else value
+        value = outputs[outlet.output]
+        return _listed(outlet, value) if outlet.repeated else value
 
 
 def expose(model: ir.Model, names: Which) -> Exposed:
@@ -97,8 +98,8 @@ def expose(model: ir.Model, names: Which) -> Exposed:
 class Exposing:
     """Makes exposed copies of one model. Its shapes are inferred once.
 
-    `places` are its tensors by full name, `taps` what is known of each. `trouble` says why calls of functions were not
-    taken apart, if so; then the tensors inside them are not among these.
+    `places` are its tensors by full name, `outlets` what is known of each. `trouble` says why calls of functions were
+    not taken apart, if so; then the tensors inside them are not among these.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -111,7 +112,7 @@ class Exposing:
         for place in mine:
             if self._known[place.name].type is None:
                 self._known[place.name].type = place.value.type
-        self.taps = {place.name: _tap(place, self._known[place.name]) for place in mine}
+        self.outlets = {place.name: _outlet(place, self._known[place.name]) for place in mine}
         dims = (dim.value for value in shaped.graph.inputs for dim in value.shape or () if not isinstance(dim, int))
         self._open = frozenset(name for dim in dims if dim for name in symbols.names(dim))
 
@@ -143,7 +144,7 @@ class Exposing:
         wanted = {own[name]: plan for name, plan in plans.items() if isinstance(plan, Carriage)}
         outputs = set(copy.graph.outputs)
         free = Names(copy)
-        taps = {name: self.taps[name] for name in asked if name not in refused}
+        outlets = {name: self.outlets[name] for name in asked if name not in refused}
         for place, given in carrying.give_out(copy, wanted, free, opset.of(copy)).items():
             value, plan = given.value, wanted[place]
             if place.bodies or sizes:
@@ -153,9 +154,11 @@ class Exposing:
                 if not sizes:
                     _declare(value, self._known[place.name], given.axes)
             widened = plan.dtype.name.lower() if plan.widened and plan.dtype is not None else ""
-            taps[place.name] = replace(taps[place.name], output=value.name or "", axes=given.axes, widened=widened)
-        constants = {name: tensor for name in taps if (tensor := self.places[name].constant()) is not None}
-        return Exposed(copy, taps, refused, constants)
+            outlets[place.name] = replace(
+                outlets[place.name], output=value.name or "", axes=given.axes, widened=widened
+            )
+        constants = {name: tensor for name in outlets if (tensor := self.places[name].constant()) is not None}
+        return Exposed(copy, outlets, refused, constants)
 
     def share_weights(self, path: Path) -> None:
         """Makes further copies refer to one data file, written beside `path`, where they are held in memory and large;
@@ -170,17 +173,17 @@ class Exposing:
 
     def _plan(self, name: str, *, sizes: bool) -> Carriage | str | None:
         """How it comes out, why it does not, or None for what is known without a run."""
-        if self.taps[name].given != "output":
+        if self.outlets[name].given != "output":
             return None
         return carrying.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
 
 
-def _tap(place: Place, known: ir.Value) -> Tap:
+def _outlet(place: Place, known: ir.Value) -> Outlet:
     given: Literal["output", "feed", "constant"] = "output"
     if place.kind in ("input", "constant"):
         given = "feed" if place.kind == "input" else "constant"
     shape, node = known.shape, place.value.producer()
-    return Tap(
+    return Outlet(
         name=place.name,
         given=given,
         output="",
@@ -189,6 +192,7 @@ def _tap(place: Place, known: ir.Value) -> Tap:
         shape=None if shape is None else tuple(dim if isinstance(dim, int) else dim.value for dim in shape),
         kind=carrying.kind_of(known.type),
         operator="" if node is None else walk.op_name(node),
+        node="" if node is None else walk.node_label(node),
     )
 
 
@@ -204,15 +208,15 @@ def _declare(value: ir.Value, known: ir.Value, axes: int) -> None:
         value.shape = shape
 
 
-def _listed(tap: Tap, value: Any) -> list[Any]:
+def _listed(outlet: Outlet, value: Any) -> list[Any]:
     """One array for each time that the tensor was computed."""
-    if isinstance(value, list) and tap.axes:
-        found = [item for stack in value for item in _unstacked(stack, tap.axes)]
+    if isinstance(value, list) and outlet.axes:
+        found = [item for stack in value for item in _unstacked(stack, outlet.axes)]
     else:
-        found = list(value) if isinstance(value, list) else _unstacked(np.asarray(value), tap.axes)
-    if not tap.widened:
+        found = list(value) if isinstance(value, list) else _unstacked(np.asarray(value), outlet.axes)
+    if not outlet.widened:
         return found
-    own = ir.DataType[tap.dtype.upper()].numpy()
+    own = ir.DataType[outlet.dtype.upper()].numpy()
     return [np.asarray(item).astype(own) for item in found]
 
 

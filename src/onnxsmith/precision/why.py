@@ -102,7 +102,7 @@ def ranges(model: ir.Model, nodes: Iterable[ir.Node], runtime: Runtime, runs: It
             with runtime.prepare(exposed.model) as session:
                 for run in runs:
                     outputs = session.run(run.feed.values)
-                    for name in exposed.taps:
+                    for name in exposed.outlets:
                         value = exposed.value(name, outputs, run.feed.values)
                         for one in value if isinstance(value, list) else [value]:
                             found[known[name]].add(one)

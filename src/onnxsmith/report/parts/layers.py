@@ -72,6 +72,19 @@ class NotFinite:
 
 
 @dataclass(frozen=True)
+class Inside:
+    """The first tensor in the body of a loop, or in a branch, that differs when the node is given what the reference
+    has: the time that it is computed `iteration`, counted from 1, out of `of`."""
+
+    name: str
+    op: str
+    node: str
+    iteration: int
+    of: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Layers(Part):
     """`layers` are in the candidate's order; `culprits` are names of those that err by themselves, the first first.
 
@@ -93,6 +106,7 @@ class Layers(Part):
     only_candidate: tuple[str, ...]
     runs: int = 0
     not_finite: NotFinite | None = None
+    inside: Inside | None = None
     exposed: str = ""
     growing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -133,6 +147,13 @@ class Layers(Part):
                 f"its scale on the reference's own inputs, where rounding explains {first.allowed:.2g}",
                 Tone.BAD,
             )
+            if self.inside:
+                found = self.inside
+                yield Text(
+                    f"in its body, time {found.iteration} of {found.of}: {found.name}, by {found.op} {found.node}: "
+                    f"{found.reason}",
+                    Tone.BAD,
+                )
             if first.place():
                 yield Text(f"it comes from {first.place()}", Tone.BAD)
             if len(self.culprits) > 1:
