@@ -19,7 +19,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Outputs, Session
 
@@ -70,13 +70,7 @@ def verify(
     without = {port.name for port in candidate.session.signature.outputs if plan.empty and 0 in (port.shape or ())}
     to_compare = [output for output in results if output.name not in explorer.drawn | without]
     if to_compare and not any(output.compared or output.reason for output in to_compare):
-        raise problem(
-            "verify/nothing-compared",
-            "not one element could be compared",
-            where=f"{reference.name} and {candidate.name}",
-            why="every output was empty or NaN on every input",
-            fix="give an input that the model is made for: --input name=file.npz",
-        )
+        raise _nothing_compared(reference, candidate)
     return Verification(
         reference=reference.name,
         candidate=candidate.name,
@@ -87,6 +81,16 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *explorer.notes),
+    )
+
+
+def _nothing_compared(reference: Side, candidate: Side) -> OnnxsmithError:
+    return problem(
+        "verify/nothing-compared",
+        "not one element could be compared",
+        where=f"{reference.name} and {candidate.name}",
+        why="every output was empty or NaN on every input",
+        fix="give an input that the model is made for: --input name=file.npz",
     )
 
 

@@ -86,9 +86,15 @@ def dump(
                 if writer is not None:
                     about = _about(label, on_disk, name, run.provider, seed)
                     writer.finish(about, *(_names(ports, rows) for ports in (interface.inputs, interface.outputs)))
+    return Result(_report(label, name, run, rows, target, clock), path=target)
+
+
+def _report(
+    label: str, runtime: str, run: Intermediates, rows: tuple[ValueRow, ...], target: Path | None, clock: Clock
+) -> Report:
     part = Values(
         model=label,
-        runtime=name,
+        runtime=runtime,
         provider=run.provider,
         runs=run.runs,
         rows=rows,
@@ -98,7 +104,7 @@ def dump(
     parts = (part, *([written([target])] if target is not None else []), Timing(dict(clock.seconds)))
     notes = tuple([run.trouble] if run.trouble else [])
     notes += tuple(f"{one} is larger than the budget of memory, and was held all the same" for one in run.alone)
-    return Result(Report("dump", Verdict.DONE, parts, notes=notes), path=target)
+    return Report("dump", Verdict.DONE, parts, notes=notes)
 
 
 def _split(source: Source, runtime: str | None) -> tuple[Source, str | None]:

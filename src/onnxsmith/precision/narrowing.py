@@ -12,6 +12,7 @@ not touched.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def narrowed(model: ir.Model, narrow: Collection[Unit], to: ir.DataType, *, roun
     return made
 
 
-class _Form:
+class _Form(ABC):
     """Gives values a narrow version, and what is narrow a wide one."""
 
     def __init__(self, model: ir.Model, to: ir.DataType) -> None:
@@ -81,16 +82,16 @@ class _Form:
             if not value.uses() and not value.is_graph_output():
                 maker.graph.remove(maker, safe=True)
 
+    @abstractmethod
     def give_back(self, value: ir.Value) -> None:
         """`value` is made by a narrow node: readers that are not narrow get it in float32."""
-        raise NotImplementedError
 
-    def declare(self, node: ir.Node, attribute: str) -> None:
+    def declare(self, node: ir.Node, attribute: str) -> None:  # noqa: B027 — one form has nothing to say
         """The node's own attribute says which dtype it makes."""
 
+    @abstractmethod
     def made_narrow(self, value: ir.Value) -> ir.Value:
         """A narrow version of a value that is made by a node that is not, given, or constant."""
-        raise NotImplementedError
 
     def _version(self, value: ir.Value) -> ir.Value:
         if value not in self._versions:
