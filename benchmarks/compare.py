@@ -3,8 +3,9 @@
     python benchmarks/compare.py [cost] [faults] [real] [reduce]
 
 `cost` measures a comparison of all tensors of a vision transformer beside a session for each tensor; `faults` plants
-faults in exported networks, which have to be named; `real` compares real pairs of models; `reduce` brings twenty failing models down. Each is a program in
-`comparing/`, with options of its own. Without a name all run. Exits with 1 when a target is missed.
+faults in exported networks, which have to be named; `real` compares real pairs of models; `reduce` brings twenty
+failing models down. Each is a program in `comparing/`, with options of its own. Without a name all run. Exits with 1
+when a target is missed.
 """
 
 from __future__ import annotations

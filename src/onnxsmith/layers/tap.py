@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Self
 
 from onnxsmith.comparison.rounding import Rounding
-from onnxsmith.layers.outline import Outline
+from onnxsmith.layers.outline import Outline, Step
 from onnxsmith.model.signature import Signature
-from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.runtimes.base import Array, Feeds, Value
 
 Values = dict[str, Value]
 
@@ -45,6 +45,10 @@ class Tap(ABC):
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         """How far apart two right computations of each of `names` may be that begin at the same `cuts`; none for what
         the side cannot tell."""
+
+    def weights(self, step: Step) -> list[Array]:
+        """What a step has learned: the constants of floats that it reads, or that those were made of."""
+        return []
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
         """Bytes of its tensors on these feeds, of those whose shapes are known."""
