@@ -7,6 +7,7 @@ file.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import getitem
 from typing import Any
 
 import torch
@@ -16,11 +17,12 @@ from torch.export.graph_signature import InputKind
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.exporter.flat import own_name
 from onnxsmith.exporter.operations import Operations
+from onnxsmith.exporter.recurrent import MADE
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.model import provenance
 from onnxsmith.model.signature import Signature
-from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.runtimes.torch_eager import to_array, to_tensor
 
 
@@ -53,6 +55,12 @@ class FxTap(Tap):
 
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         return {}
+
+    def weights(self, step: Step) -> list[Array]:
+        held = self._constants()
+        own = next((node for node in self._nodes if node.name == step.label), None)
+        names = {other.name for other in own.all_input_nodes} if own is not None else set()
+        return [to_array(held[name]) for name in sorted(names & held.keys()) if held[name].is_floating_point()]
 
     def _run(
         self,
@@ -204,12 +212,21 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
         op=str(node.target),
         inputs=tuple(dict.fromkeys(inputs)),
         outputs=outputs,
+        key=str(node.args[1]) if node.target is getitem else "",
         module=own_name(scopes[-1]) if scopes else "",
         source=provenance.user_line(node.meta.get("stack_trace") or ""),
-        origin=origin,
-        kind=str(node.target),
+        origin="" if MADE in node.meta else origin,
+        kind="" if MADE in node.meta else str(node.target),
+        weights=sum(_learned(other) for other in node.all_input_nodes),
         moves=is_move(node.target),
     )
+
+
+def _learned(node: torch.fx.Node) -> int:
+    """Elements of a weight; 0 of what is computed."""
+    value = node.meta.get("val") if node.op in ("placeholder", "get_attr") else None
+    known = isinstance(value, torch.Tensor) and all(isinstance(size, int) for size in value.shape)
+    return value.numel() if isinstance(value, torch.Tensor) and known else 0
 
 
 _PUT_TOGETHER = {"aten::cat", "aten::stack", "aten::clone", "aten::lift_fresh", "aten::constant_pad_nd", "aten::copy_"}

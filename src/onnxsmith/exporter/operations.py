@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from onnxsmith.exporter.recurrent import is_stacked, unstacked
 from onnxsmith.exporter.tracing import quiet, tracing
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.reshaping import is_reshaping
@@ -52,6 +53,8 @@ def suited(exported: ExportedProgram, other: Outline | None) -> Operations:
 
 def _stays(node: torch.fx.Node, kinds: set[str]) -> bool:
     schema = getattr(node.target, "_schema", None)
+    if is_stacked(node):
+        return False
     if schema is None:
         return getattr(node.target, "__name__", "") == "getitem"
     return not schema.is_mutable and (str(node.target) in kinds or is_reshaping(str(node.target)))
@@ -66,4 +69,6 @@ def _decomposed(exported: ExportedProgram) -> ExportedProgram:
         return exported
     with quiet():
         made: ExportedProgram = prepare(exported, registry=_registration.ONNXRegistry.from_torchlib())
+    if made is not exported:
+        unstacked(made.graph_module)
     return made

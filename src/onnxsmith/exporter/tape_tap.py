@@ -16,7 +16,7 @@ from onnxsmith.exporter.tape import Listener, Tape
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, to_array, to_tensor
 
 
@@ -79,6 +79,11 @@ class TapeTap(Tap):
         with torch.no_grad():
             found = {slot: to_array(tensor) for slot, tensor in tape.play(inputs, change, asked.keys())}
         return {name: found[self._slots[name]] for name in names}
+
+    def weights(self, step: Step) -> list[Array]:
+        made = {move.name: move for move in self._tape.moves}.get(step.label)
+        slots = [slot for slot in made.reads if slot in self._tape.leaves] if made is not None else []
+        return [to_array(leaf) for slot in slots if (leaf := self._tape.leaves[slot]).is_floating_point()]
 
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         return {}

@@ -25,7 +25,8 @@ from onnxsmith.layers.reshaping import by_reshaping
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tensors that should be equal, and what says so: `port`, `origin`, `name`, `structure` or `value`."""
+    """Two tensors that should be equal, and what says so: `port`, `origin`, `name`, `structure`, `weights` or
+    `value`."""
 
     reference: str
     candidate: str
@@ -60,15 +61,23 @@ def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
     return known.result()
 
 
-def with_values(
-    reference: Outline, candidate: Outline, ports: Ports, before: Alignment, found: Iterable[tuple[str, str]]
+def extended(
+    reference: Outline,
+    candidate: Outline,
+    ports: Ports,
+    before: Alignment,
+    found: Iterable[tuple[str, str]],
+    how: str,
 ) -> Alignment:
-    """The alignment with further pairs, of tensors that turned out to have equal values, and of what is computed alike
-    from those on."""
+    """The alignment with further pairs, and what is computed alike from those on; `before` itself where there are
+    none."""
+    new = list(found)
+    if not new:
+        return before
     known = _Known(reference, candidate)
     for pair in before.pairs:
-        known.add([(pair.reference, pair.candidate)], pair.how)
-    known.add(found, "value")
+        known.add([(pair.reference, pair.candidate)], pair.how, again=True)
+    known.add(new, how)
     _add_structure(reference, candidate, ports, known)
     return known.result()
 

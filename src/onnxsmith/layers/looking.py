@@ -13,6 +13,7 @@ from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import diverge
+from onnxsmith.layers.learned import same_weights
 from onnxsmith.layers.look import Found, Look
 from onnxsmith.layers.outline import Step
 from onnxsmith.layers.resemblance import equal_values
@@ -51,9 +52,14 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
     """
     with stage("align"):
         found = aligning.align(reference.outline, candidate.outline, request.ports)
+        outlines = reference.outline, candidate.outline
+        if found.left_candidate and found.left_reference:
+            found = aligning.extended(
+                *outlines, request.ports, found, same_weights(reference, candidate, found), "weights"
+            )
         if found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference:
             values = equal_values(reference, candidate, found, request.feeds, request.budget)
-            found = aligning.with_values(reference.outline, candidate.outline, request.ports, found, values)
+            found = aligning.extended(*outlines, request.ports, found, values, "value")
     if found.share < request.least_share or not found.pairs:
         raise _unpaired(reference, candidate, found, request)
     if reference.quantises != candidate.quantises:

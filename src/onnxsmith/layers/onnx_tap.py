@@ -26,7 +26,7 @@ from onnxsmith.model.signature import signature
 from onnxsmith.model.taking import choices, take
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Feeds, Options, Preparer, Session, Value
+from onnxsmith.runtimes.base import Array, Feeds, Options, Preparer, Session, Value
 
 
 class OnnxTap(Tap):
@@ -157,6 +157,25 @@ class OnnxTap(Tap):
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
         return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts), scales=self.scales)
 
+    def weights(self, step: Step) -> list[Array]:
+        known = self._nodes.get(step.outputs[0]) if step.outputs else None
+        queue = _read(known) if known is not None else []
+        found: dict[ir.Value, Array] = {}
+        while queue:
+            value = queue.pop()
+            maker = value.producer()
+            if value.const_value is not None and not value.is_graph_input():
+                found[value] = value.const_value.numpy()
+            elif maker is not None and maker.op_type == "Constant" and "value" in maker.attributes:
+                found[value] = maker.attributes["value"].as_tensor().numpy()
+            elif maker is not None and value.name not in self.outline.moving and len(found) < _MOST_WEIGHTS:
+                queue += _read(maker)
+        return [array for array in found.values() if is_float(array)]
+
+    @cached_property
+    def _nodes(self) -> dict[str, ir.Node]:
+        return {value.name or "": node for node in self.model.graph for value in node.outputs}
+
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
         known = of_feed(self.signature, feeds)
         found = {}
@@ -177,6 +196,8 @@ _INSIDE = 2**28
 """Bytes of what bodies compute that are held at once."""
 _WIDEST = 8
 """Bytes of an element."""
+_MOST_WEIGHTS = 256
+"""Constants that one step is made of, at most, as far as they are looked for."""
 _LEVELS = 16
 """How deep branches may stand in branches."""
 

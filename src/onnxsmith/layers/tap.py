@@ -8,9 +8,9 @@ from typing import Self
 
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.layers.inside import Inner
-from onnxsmith.layers.outline import Outline
+from onnxsmith.layers.outline import Outline, Step
 from onnxsmith.model.signature import Signature
-from onnxsmith.runtimes.base import Feeds, Value
+from onnxsmith.runtimes.base import Array, Feeds, Value
 
 Values = dict[str, Value]
 
@@ -51,6 +51,10 @@ class Tap(ABC):
         """What the bodies of the steps before `name` compute in each iteration, from `given` on; nothing where there
         are none, or they cannot be looked into."""
         return ()
+
+    def weights(self, step: Step) -> list[Array]:
+        """What a step has learned: the constants of floats that it reads, or that those were made of."""
+        return []
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
         """Bytes of its tensors on these feeds, of those whose shapes are known."""

@@ -1,0 +1,99 @@
+"""Layers that have learned the same weights: what is left to pair by where values differ, because of an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from onnxsmith.layers.alignment import Alignment
+from onnxsmith.layers.outline import Outline, Step, Type
+from onnxsmith.layers.tap import Tap
+from onnxsmith.metrics.base import widen
+from onnxsmith.runtimes.base import Array
+
+_NEAR = 1e-3
+_MANY = 4.0
+"""Elements of a weight that may be others: an error in a weight is what is looked for."""
+
+Print = tuple[float, ...]
+"""The number of elements, and three quantiles of their sizes: alike however a weight is transposed or its gates are
+ordered. Last comes how many elements biases have: with a bias and without one, two steps are not the same."""
+
+
+def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[tuple[str, str]]:
+    """Pairs of tensors, not yet paired, that one step each makes of the same weights, and no other step does."""
+    ours, theirs = (
+        _prints(side, left) for side, left in ((reference, before.left_reference), (candidate, before.left_candidate))
+    )
+    for a, prints in ours:
+        alike = [b for b, others in theirs if _alike(prints, others)]
+        if len(alike) == 1 and sum(_alike(one, dict(theirs)[alike[0]]) for _, one in ours) == 1:
+            yield from _results(reference.outline, candidate.outline, a, alike[0])
+
+
+def _prints(tap: Tap, left: Sequence[str]) -> list[tuple[Step, tuple[Print, ...]]]:
+    steps = dict.fromkeys(_learner(tap.outline, name) for name in left)
+    found = []
+    for step in steps:
+        arrays = [np.squeeze(one) for one in tap.weights(step)] if step is not None else []
+        prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1))
+        biases = sum(one.size for one in arrays if one.ndim == 1)  # of an LSTM they are one tensor, or two
+        if step is not None and prints:
+            found.append((step, (*prints, (float(biases),))))
+    return found
+
+
+def _learner(outline: Outline, name: str) -> Step | None:
+    """The step that has learned, behind one that takes a result out of several."""
+    step = outline.step_of(name)
+    while step is not None and step.weights == 0 and step.op == TAKING and len(step.inputs) == 1:
+        step = outline.step_of(step.inputs[0])
+    return step if step is not None and step.weights > 0 else None
+
+
+TAKING = "<built-in function getitem>"
+"""The operator by which a traced program takes one of several results."""
+
+
+def _print(weight: Array) -> Print:
+    sizes = np.abs(widen(weight).ravel())
+    places = [sizes.size // 4, sizes.size // 2, 3 * sizes.size // 4]
+    return (float(sizes.size), *(float(one) for one in np.partition(sizes, places)[places]))
+
+
+def _alike(prints: Sequence[Print], others: Sequence[Print]) -> bool:
+    if len(prints) != len(others):
+        return False
+    return all(
+        a[0] == b[0]
+        and all(abs(x - y) <= (_NEAR + _MANY / a[0]) * max(x, y) for x, y in zip(a[1:], b[1:], strict=True))
+        for a, b in zip(prints, others, strict=True)
+    )
+
+
+def _results(ours: Outline, theirs: Outline, a: Step, b: Step) -> Iterator[tuple[str, str]]:
+    """What both steps give, by the place among the results; moved into the other's shape where that is another."""
+    found, made = _by_place(ours, a), _by_place(theirs, b)
+    for place, name in found.items():
+        wanted = ours.types.get(name, Type())
+        for other in _moved(theirs, made.get(place, "")):
+            known = theirs.types.get(other, Type())
+            if wanted.shape is not None and known.shape is not None and wanted.agrees(known):
+                yield name, other
+                break
+
+
+def _by_place(outline: Outline, step: Step) -> dict[int, str]:
+    taken = [outline.steps[reader] for name in step.outputs for reader in outline.readers.get(name, ())]
+    if any(one.op == TAKING for one in taken):
+        return {int(one.key): one.outputs[0] for one in taken if one.op == TAKING and one.key.isdigit()}
+    return dict(enumerate(step.outputs))
+
+
+def _moved(outline: Outline, name: str) -> Iterator[str]:
+    """A tensor, and what it is while it is only moved."""
+    while name:
+        yield name
+        after = [outline.steps[reader] for reader in outline.readers.get(name, ())]
+        name = after[0].outputs[0] if len(after) == 1 and after[0].moves and after[0].outputs else ""
