@@ -132,7 +132,7 @@ def _ran(planted: Planted, folder: Path, source: Path, mode: str, limit: float) 
     start = folder / f"{mode}-source.onnx"
     shutil.copy(source, start)
     command = [sys.executable, "-c", TOOL, "debug", "reduce", str(start), "-o", str(folder / f"{mode}.onnx")]
-    command += ["--mode", mode, "--no-shape-inference", "--fail-code", str(FAILS)]
+    command += ["--mode", mode, "--fail-code", str(FAILS)]
     command += ["--check", sys.executable, __file__, "--judge", planted.name, "--folder", str(folder)]
     with (folder / f"{mode}.log").open("w") as log:
         process = subprocess.Popen(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -121,3 +123,14 @@ def test_a_crash_is_told_and_survived(refused: Refused) -> None:
         with refused("runtime/died"):
             session.run({"x": x})
         np.testing.assert_array_equal(session.run({"x": x})["y"], -x)
+
+
+def test_the_child_forks_nothing_that_outlives_it() -> None:
+    """On import OpenVINO forks a process to report its use; it would hold our pipes, and a crash would not be seen."""
+    code = (
+        "import os; os.fork = None\n"
+        "from onnxsmith.runtimes._openvino_host import Host\n"
+        "Host()({'do': 'about'}, {})\n"
+        "import sys; raise SystemExit('openvino_telemetry.main' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Any
 
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
@@ -51,9 +52,7 @@ class Host:
                 raise ValueError(f"unknown request {other!r}")
 
     def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        import openvino as ov
-
-        core = ov.Core()
+        core = _library().Core()
         device = request["provider"].upper()
         if not any(name.split(".")[0] == device for name in core.available_devices):
             raise problem(
@@ -80,14 +79,20 @@ class Host:
 
 
 def _about() -> dict[str, Any]:
-    import openvino as ov
+    return {"version": _library().__version__}
 
-    return {"version": ov.__version__}
+
+def _library() -> Any:
+    """openvino, without its telemetry: a process that it forks on import, to tell its makers, would keep our pipes open
+    after a crash, and the caller waiting for their end."""
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+    import openvino
+
+    return openvino
 
 
 def _tensor(value: Array, kind: Any) -> Any:
-    import openvino as ov
-
+    ov = _library()
     array = np.ascontiguousarray(value).reshape(value.shape)
     if bits(_DTYPES[kind.get_type_name()]) < 8:
         raise problem(
