@@ -13,7 +13,7 @@ from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.exporter.case import Case, Inputs, case
+from onnxsmith.exporter.compared import Compared, Inputs, compared
 from onnxsmith.exporter.sides import SideSource, renamed, under
 from onnxsmith.exporter.taps import taps
 from onnxsmith.feeds.files import write_npz
@@ -70,7 +70,7 @@ def compare(
     """
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
-            read = case(
+            read = compared(
                 reference,
                 candidate,
                 inputs=inputs,
@@ -84,7 +84,7 @@ def compare(
         return Result(_report(read, clock, per_layer, worst_input))
 
 
-def _report(read: Case, clock: Clock, per_layer: bool | LayerOptions, worst_input: str | Path | None) -> Report:
+def _report(read: Compared, clock: Clock, per_layer: bool | LayerOptions, worst_input: str | Path | None) -> Report:
     a, b = read.a, read.b
     worst: list[Feed] = []
     try:
@@ -115,7 +115,7 @@ def _report(read: Case, clock: Clock, per_layer: bool | LayerOptions, worst_inpu
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
 
 
-def _kept(read: Case) -> tuple[Part, ...]:
+def _kept(read: Compared) -> tuple[Part, ...]:
     """What the side gave that runs, where the other does not."""
     for one in (read.a, read.b):
         try:
@@ -135,7 +135,7 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
     return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}"
 
 
-def _layers(read: Case, feed: Feed, options: LayerOptions) -> Layers:
+def _layers(read: Compared, feed: Feed, options: LayerOptions) -> Layers:
     a, b = read.a, read.b
     names = renamed(b.interface, a.interface)
     feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}

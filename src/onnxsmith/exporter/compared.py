@@ -17,7 +17,7 @@ Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Case:
+class Compared:
     """`tolerances` are by output, in the names of the reference, `a`; `tolerance` is the one that was asked for."""
 
     a: SideSource
@@ -33,7 +33,7 @@ class Case:
         self.b.close()
 
 
-def case(
+def compared(
     reference: Any,
     candidate: Any,
     *,
@@ -43,7 +43,7 @@ def case(
     generate: bool,
     seed: int,
     tolerance: float | None,
-) -> Case:
+) -> Compared:
     """Reads both sides; the arguments are those of `compare`.
 
     Raises:
@@ -59,7 +59,7 @@ def case(
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
     plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
-    return Case(a, b, plan, tolerances, tolerance, notes)
+    return Compared(a, b, plan, tolerances, tolerance, notes)
 
 
 def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
