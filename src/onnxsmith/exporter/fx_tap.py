@@ -129,7 +129,8 @@ class FxTap(Tap):
                 and not (other.op == "placeholder" and other.name not in self._given_to)
             ]
             origin = "" if node.name in self._renumbered else node.name
-            steps.append(_step(node, tuple(read), tuple(own), origin))
+            learned = sum(_learned(other) for other in node.all_input_nodes if other.name not in self._given_to)
+            steps.append(_step(node, tuple(read), tuple(own), origin, learned))
             value = node.meta.get("val")
             if isinstance(value, torch.Tensor):
                 types.update(dict.fromkeys(own, _type(value)))
@@ -205,7 +206,7 @@ def _called(operations: Operations, signature: Signature, inputs: Mapping[str, s
     return {**own, **{port: name for port, name in ports.items() if name in inner}}
 
 
-def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...], origin: str) -> Step:
+def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...], origin: str, learned: int) -> Step:
     scopes = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
     return Step(
         label=node.name,
@@ -217,7 +218,7 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
         source=provenance.user_line(node.meta.get("stack_trace") or ""),
         origin="" if MADE in node.meta else origin,
         kind="" if MADE in node.meta else str(node.target),
-        weights=sum(_learned(other) for other in node.all_input_nodes),
+        weights=learned,
         moves=is_move(node.target),
     )
 

@@ -37,7 +37,7 @@ def _prints(tap: Tap, left: Sequence[str]) -> list[tuple[Step, tuple[Print, ...]
     found = []
     for step in steps:
         arrays = [np.squeeze(one) for one in tap.weights(step)] if step is not None else []
-        prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1 and one.size))
+        prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1 and one.size and np.ptp(widen(one)) > 0))
         biases = [one.ravel() for one in arrays if one.ndim == 1 and one.size]  # of an LSTM they are one tensor, or two
         if step is not None and prints:
             found.append((step, (*prints, _print(np.concatenate(biases)) if biases else (0.0,))))
@@ -54,6 +54,7 @@ def _learner(outline: Outline, name: str) -> Step | None:
 
 TAKING = "<built-in function getitem>"
 """The operator by which a traced program takes one of several results."""
+_SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 def _print(weight: Array) -> Print:
@@ -92,8 +93,9 @@ def _by_place(outline: Outline, step: Step) -> dict[int, str]:
 
 
 def _moved(outline: Outline, name: str) -> Iterator[str]:
-    """A tensor, and what it is while it is only moved."""
+    """A tensor, and what it is while it is only brought into other shapes."""
     while name:
         yield name
         after = [outline.steps[reader] for reader in outline.readers.get(name, ())]
-        name = after[0].outputs[0] if len(after) == 1 and after[0].moves and after[0].outputs else ""
+        shaping = [one for one in after if one.op in _SHAPING and len(one.inputs) == 1 and one.outputs]
+        name = shaping[0].outputs[0] if shaping else ""
