@@ -157,7 +157,8 @@ class FxTap(Tap):
                 if other.op not in ("get_attr",)
                 and not (other.op == "placeholder" and other.name not in self._given_to)
             ]
-            steps.append(_step(node, tuple(read), tuple(own)))
+            learned = sum(_learned(other) for other in node.all_input_nodes if other.name not in self._given_to)
+            steps.append(_step(node, tuple(read), tuple(own), learned))
             value = node.meta.get("val")
             if isinstance(value, torch.Tensor):
                 types.update(dict.fromkeys(own, _type(value)))
@@ -230,7 +231,7 @@ def _called(exported: ExportedProgram, signature: Signature, inputs: Mapping[str
     return {**own, **{port: name for port, name in ports.items() if name in inner}}
 
 
-def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Step:
+def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...], learned: int) -> Step:
     scopes = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
     return Step(
         label=node.name,
@@ -242,7 +243,7 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
         source=provenance.user_line(node.meta.get("stack_trace") or ""),
         origin="" if MADE in node.meta else node.name,
         kind="" if MADE in node.meta else str(node.target),
-        weights=sum(_learned(other) for other in node.all_input_nodes),
+        weights=learned,
         moves=is_move(node.target),
     )
 

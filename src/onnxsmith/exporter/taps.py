@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from onnxsmith.exporter.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.replay import Recording, ReplayTap
 from onnxsmith.layers.tap import Tap
+from onnxsmith.model.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Program
+from onnxsmith.runtimes.torch_eager import TorchProgram
 
 
 def tap(side: SideSource, feeds: Feeds) -> Tap:
@@ -23,17 +29,28 @@ def tap(side: SideSource, feeds: Feeds) -> Tap:
     from onnxsmith.exporter.capture import grown
     from onnxsmith.exporter.fx_tap import FxTap, decomposed, traced
     from onnxsmith.exporter.tape_tap import TapeTap
-    from onnxsmith.runtimes.torch_eager import TorchProgram
 
     assert isinstance(side.source, TorchProgram)
     program = side.source
     if side.exported is not None:
         return FxTap(decomposed(side.exported), program.signature, side.label)
-    try:
-        exported = traced(program, grown(program, side.example)[0])
-    except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; the tape is looked at then
-        made = TapeTap(program, side.label, feeds)
-        why = " ".join(str(error).split())[:200]
-        made.notes += (f"{side.label} cannot be traced; looked at is what it computes on this input: {why}",)
-        return made
-    return FxTap(exported, program.signature, side.label)
+    # with the axes that the other side leaves open, as it was exported; else at the sizes of this input
+    tries = (program, lambda: grown(program, side.example)[0]), (_fixed(program, feeds), lambda: feeds)
+    why = ""
+    for asked, example in tries:
+        try:
+            return FxTap(traced(asked, example()), program.signature, side.label)
+        except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; the tape is looked at then
+            why = " ".join(str(error).split())[:200]
+    made = TapeTap(program, side.label, feeds)
+    made.notes += (f"{side.label} cannot be traced; looked at is what it computes on this input: {why}",)
+    return made
+
+
+def _fixed(program: TorchProgram, feeds: Feeds) -> TorchProgram:
+    """The program with every axis of the size that this input has."""
+    inputs = tuple(
+        replace(port, shape=tuple(np.shape(np.asarray(feeds[port.name])))) if port.name in feeds else port
+        for port in program.signature.inputs
+    )
+    return replace(program, signature=Signature(inputs, program.signature.outputs))

@@ -13,8 +13,9 @@ from onnxsmith.metrics.base import widen
 from onnxsmith.runtimes.base import Array
 
 _NEAR = 1e-3
-_MANY = 4.0
-"""Elements of a weight that may be others: an error in a weight is what is looked for."""
+_MANY = 64.0
+_MOST = 0.02
+"""So many elements of a weight may be others, or such a part: an error in a weight is what is looked for."""
 
 Print = tuple[float, ...]
 """The number of elements, and three quantiles of their sizes: alike however a weight is transposed or its gates are
@@ -37,7 +38,7 @@ def _prints(tap: Tap, left: Sequence[str]) -> list[tuple[Step, tuple[Print, ...]
     found = []
     for step in steps:
         arrays = [np.squeeze(one) for one in tap.weights(step)] if step is not None else []
-        prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1))
+        prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1 and np.ptp(widen(one)) > 0))
         biases = sum(one.size for one in arrays if one.ndim == 1)  # of an LSTM they are one tensor, or two
         if step is not None and prints:
             found.append((step, (*prints, (float(biases),))))
@@ -56,6 +57,9 @@ TAKING = "<built-in function getitem>"
 """The operator by which a traced program takes one of several results."""
 
 
+_SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+
+
 def _print(weight: Array) -> Print:
     sizes = np.abs(widen(weight).ravel())
     places = [sizes.size // 4, sizes.size // 2, 3 * sizes.size // 4]
@@ -66,10 +70,13 @@ def _alike(prints: Sequence[Print], others: Sequence[Print]) -> bool:
     if len(prints) != len(others):
         return False
     return all(
-        a[0] == b[0]
-        and all(abs(x - y) <= (_NEAR + _MANY / a[0]) * max(x, y) for x, y in zip(a[1:], b[1:], strict=True))
+        a[0] == b[0] and all(abs(x - y) <= _reach(a[0]) * max(x, y) for x, y in zip(a[1:], b[1:], strict=True))
         for a, b in zip(prints, others, strict=True)
     )
+
+
+def _reach(count: float) -> float:
+    return _NEAR + min(_MANY / max(count, 1.0), _MOST)
 
 
 def _results(ours: Outline, theirs: Outline, a: Step, b: Step) -> Iterator[tuple[str, str]]:
@@ -92,8 +99,9 @@ def _by_place(outline: Outline, step: Step) -> dict[int, str]:
 
 
 def _moved(outline: Outline, name: str) -> Iterator[str]:
-    """A tensor, and what it is while it is only moved."""
+    """A tensor, and what it is while it is only brought into other shapes."""
     while name:
         yield name
         after = [outline.steps[reader] for reader in outline.readers.get(name, ())]
-        name = after[0].outputs[0] if len(after) == 1 and after[0].moves and after[0].outputs else ""
+        shaping = [one for one in after if one.op in _SHAPING and len(one.inputs) == 1 and one.outputs]
+        name = shaping[0].outputs[0] if shaping else ""
