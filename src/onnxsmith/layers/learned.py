@@ -13,8 +13,9 @@ from onnxsmith.metrics.base import widen
 from onnxsmith.runtimes.base import Array
 
 _NEAR = 1e-3
-_MANY = 4.0
-"""Elements of a weight that may be others: an error in a weight is what is looked for."""
+_MANY = 64.0
+_MOST = 0.02
+"""So many elements of a weight may be others, or such a part: an error in a weight is what is looked for."""
 
 Print = tuple[float, ...]
 """The number of elements, and three quantiles of their sizes: alike however a weight is transposed or its gates are
@@ -67,10 +68,13 @@ def _alike(prints: Sequence[Print], others: Sequence[Print]) -> bool:
     if len(prints) != len(others):
         return False
     return all(
-        a[0] == b[0]
-        and all(abs(x - y) <= (_NEAR + _MANY / a[0]) * max(x, y) for x, y in zip(a[1:], b[1:], strict=True))
+        a[0] == b[0] and all(abs(x - y) <= _reach(a[0]) * max(x, y) for x, y in zip(a[1:], b[1:], strict=True))
         for a, b in zip(prints, others, strict=True)
     )
+
+
+def _reach(count: float) -> float:
+    return _NEAR + min(_MANY / max(count, 1.0), _MOST)
 
 
 def _results(ours: Outline, theirs: Outline, a: Step, b: Step) -> Iterator[tuple[str, str]]:
