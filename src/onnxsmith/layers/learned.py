@@ -19,7 +19,7 @@ _MOST = 0.02
 
 Print = tuple[float, ...]
 """The number of elements, and three quantiles of their sizes: alike however a weight is transposed or its gates are
-ordered. Last comes how many elements biases have: with a bias and without one, two steps are not the same."""
+ordered. Last come all biases together: with another bias, or none, a step does not compute the same."""
 
 
 def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[tuple[str, str]]:
@@ -39,9 +39,9 @@ def _prints(tap: Tap, left: Sequence[str]) -> list[tuple[Step, tuple[Print, ...]
     for step in steps:
         arrays = [np.squeeze(one) for one in tap.weights(step)] if step is not None else []
         prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1 and np.ptp(widen(one)) > 0))
-        biases = sum(one.size for one in arrays if one.ndim == 1)  # of an LSTM they are one tensor, or two
+        biases = [widen(one) for one in arrays if one.ndim == 1]  # of an LSTM they are one tensor, or two
         if step is not None and prints:
-            found.append((step, (*prints, (float(biases),))))
+            found.append((step, (*prints, _print(np.concatenate(biases)) if biases else (0.0,))))
     return found
 
 
