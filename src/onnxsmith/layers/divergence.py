@@ -218,6 +218,7 @@ class Divergence:
     def _judge(self, found: Found) -> None:
         """Says of each look what it is. The first suspect in order whose error goes on to an output is a culprit; what
         comes after is judged without it, for behind it nothing agrees any more."""
+        self._acquit(found)
         suspects = [look for look in found.looks if look.own is not None and look.own.reason]
         for _ in range(_MOST_DECIDED):
             suspects = self._going_on(suspects, found)
@@ -235,6 +236,20 @@ class Divergence:
         for look in found.looks:
             if not look.verdict:
                 look.verdict = "inherited" if look.inherited.reason else "equal"
+
+    def _acquit(self, found: Found) -> None:
+        """What is equal to the bit in the plain run, made from what is equal to the bit, has no error of its own: given
+        the same values as inputs, a runtime may fuse otherwise and take another kernel, which rounds otherwise."""
+        outline = self._sides[1].outline
+        equal = {
+            look.pair.candidate for look in found.looks if not look.inherited.reason and look.inherited.worst_rel == 0
+        }
+        for look in found.looks:
+            name = look.pair.candidate
+            if look.own is not None and look.own.reason and name in equal:
+                before = outline.segment(name, self._cuts)[1]
+                if all(read in equal or read not in self._cuts for read in before):
+                    look.own = look.inherited
 
     def _going_on(self, suspects: list[Look], found: Found) -> list[Look]:
         """The suspects whose error goes on to an output; the others are computed otherwise and right in the end."""

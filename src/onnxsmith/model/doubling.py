@@ -25,7 +25,7 @@ def doubled(model: ir.Model) -> ir.Model:
     for graph in walk.graphs(made):
         for value in _values(graph):
             if value.dtype in _NARROW:
-                value.dtype = ir.DataType.DOUBLE
+                value.type = ir.TensorType(ir.DataType.DOUBLE)  # a new one: copies of a graph share theirs
         for value in graph.initializers.values():
             if value.const_value is not None and value.const_value.dtype in _NARROW:
                 value.const_value = _wide(value.const_value)
