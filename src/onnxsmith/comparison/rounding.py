@@ -148,6 +148,8 @@ def roundings(
         result = _INPUT if is_exact else _through(node, before, model)
         if scales is not None:
             result = replace(result, noise=_noise(node, before, scales))
+        if cuts and any(_is_dequantised(value) for value in _reads(node)):
+            result = replace(result, unit=max(result.unit, _QUANTUM))
         levels = 1 if node.op_type in _QUANTISING else 0
         for output in node.outputs:
             known[output] = result
@@ -199,6 +201,13 @@ def _is_constant(value: ir.Value) -> bool:
     if maker is None:
         return value.const_value is not None
     return maker.op_type == "Constant" or (maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None)
+
+
+def _is_dequantised(value: ir.Value) -> bool:
+    """Whether it is a weight of few steps: its reader may quantise what it is multiplied with as well, as ONNX
+    Runtime's MatMulNBits does (attribute `accuracy_level`)."""
+    maker = value.producer()
+    return maker is not None and maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None
 
 
 def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
