@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from onnxsmith.metrics.base import Array, widen
+from onnxsmith.metrics.base import Array, Metric, widen
+
+
+class Agreement(Metric):
+    """A metric of rows of scores, by the places of their `k` best."""
+
+    k: ClassVar[int]
+    better = "higher"
+    equal = 1.0
+
+    def applies(self, reference: Array) -> bool:
+        """Real numbers with more than `k` in a row."""
+        real = super().applies(reference) and reference.dtype.kind not in "bc"
+        return real and reference.ndim > 0 and reference.shape[-1] > self.k
+
+    def measure(self, reference: Array, candidate: Array) -> float:
+        return agreement(reference, candidate, self.k)
 
 
 def agreement(reference: Array, candidate: Array, k: int) -> float:
