@@ -304,6 +304,37 @@ def test_a_fault_in_the_body_of_a_loop_is_named_with_its_iteration() -> None:
     assert more.inside.name == "two"
 
 
+NESTED = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) {
+    c = Constant <value = bool {1}> ()  n = Constant <value = int64 {6}> ()
+    y = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {
+        co = Identity (ci)  m = Constant <value = int64 {3}> ()  last = Constant <value = int64 {4}> ()
+        late = Equal (i, last)
+        w = Loop (m, ci, v) <body = d (int64 j, bool dj, float[4] u) => (bool do, float[4] uo) {
+            do = Identity (dj)  t = %s (u)  uo = Add (t, u) }>
+        z = If (late) <then_branch = t () => (float[4] q) { q = %s (w) },
+                       else_branch = e () => (float[4] r) { r = Identity (w) }>
+        vo = Tanh (z) }> }"""
+
+
+@pytest.mark.parametrize(("ops", "named"), [(("Erf", "Sin"), ("t", 1, 18)), (("Tanh", "Cos"), ("q", 1, 1))])
+def test_a_fault_in_a_body_in_a_body_is_named(ops: tuple[str, str], named: tuple[str, int, int]) -> None:
+    one, two = from_text(NESTED % ("Tanh", "Sin")), from_text(NESTED % ops)
+    found = layers_of(onnxsmith.compare(one, two, per_layer=True)).inside
+    assert found is not None
+    assert (found.name, found.iteration, found.of) == named
+
+
+def test_a_module_of_torchscript_is_a_side(plain: Path) -> None:
+    module, args = build()
+    with quiet():
+        scripted = torch.jit.trace(module, args)
+    assert onnxsmith.compare((scripted, args), plain, per_layer=True).ok
+    model = ir.load(plain)
+    culprit = approximated(model)
+    found = layers_of(onnxsmith.compare((scripted, args), model, per_layer=True))
+    assert found.layer(found.culprits[0]).steps[0] == culprit.name
+
+
 _HEAD = '<ir_version: 8, opset_import: ["" : 17]> '
 ODD = {
     "strings": "g (string[2] x) => (string[2] y) { y = Identity (x) }",

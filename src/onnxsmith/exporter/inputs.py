@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from onnxsmith.exporter.parameters import signature
 from onnxsmith.feeds.files import read_npz
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.problem import problem
@@ -26,7 +26,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
     tensors: dict[str, Any] = {}
     for text in given:
         tensors.update(_tensors(parse(text)))
-    parameters = inspect.signature(model.module.forward).parameters
+    parameters = signature(model.module.forward).parameters
     plain = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     unnamed = tensors.pop("", None)
     if unnamed is not None and plain:
@@ -37,7 +37,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
         raise problem(
             "export/unknown-input",
             f"forward has no argument {unknown[0]!r}",
-            where=f"forward{inspect.signature(model.module.forward)}",
+            where=f"forward{signature(model.module.forward)}",
             fix=f"its arguments are: {', '.join(parameters) or 'none'}",
         )
     kept = dict(zip(plain, model.args, strict=False))

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxsmith.exporter.lint._reading import Call
+from onnxsmith.exporter.parameters import signature
 from onnxsmith.runtimes.torch_eager import Memory
 from onnxsmith.sources.factory import TorchModel, user_frame, user_line
 
@@ -77,10 +78,9 @@ def observe(model: TorchModel) -> Seen:
 
 
 def _bound(model: TorchModel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    import inspect
 
     try:
-        return dict(inspect.signature(model.module.forward).bind(*args, **kwargs).arguments)
+        return dict(signature(model.module.forward).bind(*args, **kwargs).arguments)
     except (TypeError, ValueError):
         return {}
 

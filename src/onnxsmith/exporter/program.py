@@ -7,7 +7,6 @@ strings and None are constants of the export.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter import objects
+from onnxsmith.exporter.parameters import signature
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.model.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.problem import problem
@@ -51,7 +51,7 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
         raise problem(
             "export/no-inputs",
             "there are no example inputs",
-            where=f"forward{inspect.signature(model.module.forward)}",
+            where=f"forward{signature(model.module.forward)}",
             fix="let the factory return (module, args), or give --input x=float32[1,3,224,224], or --input inputs.npz",
         )
     paths, spec = objects.flatten((tuple(model.args), dict(model.kwargs)))
@@ -108,7 +108,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def _needs_inputs(module: torch.nn.Module) -> bool:
-    parameters = inspect.signature(module.forward).parameters.values()
+    parameters = signature(module.forward).parameters.values()
     return any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
@@ -118,9 +118,7 @@ def _name(path: tuple[Any, ...], model: TorchModel) -> str:
     if where.idx == 1:
         name = str(first.key)
     else:
-        parameters = [
-            p for p in inspect.signature(model.module.forward).parameters.values() if p.kind != p.KEYWORD_ONLY
-        ]
+        parameters = [p for p in signature(model.module.forward).parameters.values() if p.kind != p.KEYWORD_ONLY]
         variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
         plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         name = plain[first.idx] if first.idx < len(plain) else f"{variadic or 'args'}.{first.idx - len(plain)}"

@@ -20,32 +20,53 @@ _TERMS = 1024
 
 @dataclass(frozen=True)
 class Inner:
-    """A tensor in the bodies of a node: `values` are those of each time that it was computed, in order."""
+    """A tensor in the bodies of a node: `values` are those of each time that it was computed, in order. `path` holds
+    the bodies that it lies in, the outermost first, as `node/attribute`."""
 
     name: str
     op: str
     label: str
+    path: tuple[str, ...]
     values: Sequence[Value]
+
+
+Pairs = Sequence[tuple[Inner, Inner]]
 
 
 def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Inside | None:
     """The first that differs by more than rounding, in the order in which they are computed: iteration by iteration,
-    and in each as the body goes. None where nothing that both have does."""
+    and in each as the body goes; where that is a loop or a branch again, in its body. None where nothing that both
+    have does."""
     pairs = list(_paired(reference, candidate))
-    moments = sorted(
-        (number / max(len(b.values), 1), place, number)
-        for place, (_, b) in enumerate(pairs)
-        for number in range(len(b.values))
-    )
-    for _, place, number in moments:
-        a, b = pairs[place]
-        if number >= len(a.values):
-            why = f"computed {len(b.values)} times, and {len(a.values)} times in the reference"
-            return Inside(b.name, b.op, b.label, number + 1, len(b.values), why)
-        found = held(a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1)))
-        if found.reason:
-            return Inside(b.name, b.op, b.label, number + 1, len(b.values), found.reason)
+    found: Inside | None = None
+    outer: list[tuple[str, ...]] = list(dict.fromkeys(b.path for _, b in pairs if len(b.path) == 1))
+    while outer:
+        firsts = [first for path in outer if (first := _first([pair for pair in pairs if pair[1].path == path]))]
+        if not firsts:
+            break
+        found, tensor = min(firsts, key=lambda one: one[0].iteration)
+        below = {b.path for _, b in pairs if b.path[:-1] == tensor.path}
+        outer = [path for path in below if path[-1].rpartition("/")[0] == tensor.label.removeprefix("-> ")]
+    return found
+
+
+def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
+    """Of the tensors of one body."""
+    times = max(len(b.values) for _, b in pairs)
+    for number in range(times):
+        for place, (a, b) in enumerate(pairs):
+            if number >= len(b.values):
+                continue
+            reason = _difference(a, b, number, place)
+            if reason:
+                return Inside(b.name, b.op, b.label, number + 1, len(b.values), reason), b
     return None
+
+
+def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
+    if number >= len(a.values):
+        return f"computed {len(b.values)} times, and {len(a.values)} times in the reference"
+    return held(a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1))).reason
 
 
 def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:

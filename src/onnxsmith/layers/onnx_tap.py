@@ -137,7 +137,7 @@ class OnnxTap(Tap):
             return ()
         self._prepared = None
         return [
-            Inner(one.name, one.operator, one.node, exposed.value(one.name, outputs, handed))
+            Inner(one.name, one.operator, one.node, one.path, exposed.value(one.name, outputs, handed))
             for one in exposed.outlets.values()
         ]
 

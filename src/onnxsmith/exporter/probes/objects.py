@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
 from onnxsmith.exporter import baked
+from onnxsmith.exporter.parameters import signature
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.diagnosis import Finding, Weight
@@ -25,7 +25,7 @@ class Objects(Probe):
 
     def _finding(self, leaf: Any, held: list[str], case: Case) -> Finding:
         kind = type(leaf).__name__
-        parameters = list(inspect.signature(case.model.module.forward).parameters)
+        parameters = list(signature(case.model.module.forward).parameters)
         given = {**dict(zip(parameters, case.model.args, strict=False)), **case.model.kwargs}
         named = next((name for name, value in given.items() if value is leaf), "")
         others = [name for name in given if name != named]
