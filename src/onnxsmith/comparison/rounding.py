@@ -204,8 +204,8 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _is_dequantised(value: ir.Value) -> bool:
-    """Whether it is a weight of few steps: its reader may quantise what it is multiplied with as well, as ONNX Runtime's
-    MatMulNBits does (attribute `accuracy_level`)."""
+    """Whether it is a weight of few steps: its reader may quantise what it is multiplied with as well, as ONNX
+    Runtime's MatMulNBits does (attribute `accuracy_level`)."""
     maker = value.producer()
     return maker is not None and maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None
 
