@@ -86,7 +86,8 @@ def silero(folder: Path, packages: Path) -> Iterator[Pair]:
         feeds = list(chunks(module, rate))
         args = tuple(torch.from_numpy(np.array(value)) for value in feeds[0].values())
         given = {"inputs": feeds, "generate": False}
-        files = ["silero_vad", "silero_vad_op18_ifless"] + (["silero_vad_16k_op15"] if rate == 16000 else [])
+        # at 8 kHz silero_vad_op18_ifless has learned other weights than the rest (version 6.2.3)
+        files = ["silero_vad", "silero_vad_op18_ifless", "silero_vad_16k_op15"] if rate == 16000 else ["silero_vad"]
         for name in files:
             path = data / f"{name}.onnx"
             yield Pair(f"silero TorchScript and {name}, {rate} Hz", (module, args), path, "", given)
