@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime as ort
 import torch
 from onnx import numpy_helper
 from torch import nn
@@ -85,16 +86,24 @@ def silero(folder: Path, packages: Path) -> Iterator[Pair]:
         feeds = list(chunks(module, rate))
         args = tuple(torch.from_numpy(np.array(value)) for value in feeds[0].values())
         given = {"inputs": feeds, "generate": False}
-        files = ["silero_vad", "silero_vad_op18_ifless"] + (["silero_vad_16k_op15"] if rate == 16000 else [])
+        # at 8 kHz silero_vad_op18_ifless has learned other weights than the rest (version 6.2.3)
+        files = ["silero_vad", "silero_vad_op18_ifless", "silero_vad_16k_op15"] if rate == 16000 else ["silero_vad"]
         for name in files:
             path = data / f"{name}.onnx"
             yield Pair(f"silero TorchScript and {name}, {rate} Hz", (module, args), path, "", given)
             for number, model, culprit in _weights_changed(path, "Conv", "LSTM", "Gemm"):
                 title = f"silero TorchScript and {name}, {rate} Hz, weight {number}"
-                if rate == 16000:
+                if _shows(path, model, feeds):
                     yield Pair(title, (module, args), model, culprit, given)
         for a, b in pairwise(files):
             yield Pair(f"{a} and {b}, {rate} Hz", data / f"{a}.onnx", data / f"{b}.onnx", "", given)
+
+
+def _shows(path: Path, model: ir.Model, feeds: list[dict[str, Any]]) -> bool:
+    """Whether the outputs change at all: what stands in a branch that is not taken cannot be found."""
+    sessions = [ort.InferenceSession(one) for one in (str(path), ir.to_proto(model).SerializeToString())]
+    both = ([session.run(None, feed) for session in sessions] for feed in feeds)
+    return any(np.abs(a - b).max() > 1e-3 for ours, theirs in both for a, b in zip(ours, theirs, strict=True))
 
 
 def _weights_changed(path: Path, *kinds: str) -> Iterator[tuple[int, ir.Model, str]]:

@@ -16,7 +16,7 @@ from onnxsmith.layers.divergence import diverge
 from onnxsmith.layers.learned import same_weights
 from onnxsmith.layers.look import Found, Look
 from onnxsmith.layers.outline import Step
-from onnxsmith.layers.resemblance import equal_values
+from onnxsmith.layers.resemblance import equal_values, fits
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem
@@ -60,6 +60,7 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         if found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference:
             values = equal_values(reference, candidate, found, request.feeds, request.budget)
             found = aligning.extended(*outlines, request.ports, found, values, "value")
+        found = _behind(reference, candidate, found, request)
     if found.share < request.least_share or not found.pairs:
         raise _unpaired(reference, candidate, found, request)
     if reference.quantises != candidate.quantises:
@@ -69,6 +70,24 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
         pieces = chunks(found.pairs, candidate.nbytes(request.feeds[1]), request.budget)
         result = diverge(reference, candidate, pieces, request.feeds, tolerance=request.tolerance)
     return _part(reference, candidate, found, result, request)
+
+
+_ROUNDS = 8
+
+
+def _behind(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Alignment:
+    """What an error hides from the search for equal values: as far as pairs go, tensors after them are made from what
+    the reference has."""
+    for _ in range(_ROUNDS):
+        few = found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference
+        if not few or not candidate.can_force or not fits(reference, found, request.feeds[0], request.budget):
+            break
+        values = equal_values(reference, candidate, found, request.feeds, request.budget, forced=True)
+        more = aligning.extended(reference.outline, candidate.outline, request.ports, found, values, "value")
+        if len(more.pairs) == len(found.pairs):
+            break
+        found = more
+    return found
 
 
 def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Exception:

@@ -24,15 +24,23 @@ _LEAST = 8
 
 
 def equal_values(
-    reference: Tap, candidate: Tap, before: Alignment, feeds: tuple[Feeds, Feeds], budget: int
+    reference: Tap,
+    candidate: Tap,
+    before: Alignment,
+    feeds: tuple[Feeds, Feeds],
+    budget: int,
+    *,
+    forced: bool = False,
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of tensors of one shape, not yet paired, whose values are alike, and like no other's.
+    """Pairs of tensors of one shape, not yet paired, whose values are alike, and like no other's. With `forced` the
+    candidate is given what the reference has where tensors are paired: behind an error values are alike again.
 
     A step that changes nothing on this input (a Slice of everything, a Relu of what is positive) makes the like of what
     it reads. Such a row counts as one, its first for the others; two rows of one length are paired all along.
     """
     ours = _rows(reference, _prints(reference, before.left_reference, feeds[0], budget))
-    theirs = _rows(candidate, _prints(candidate, before.left_candidate, feeds[1], budget))
+    given = _handed(reference, before, feeds[0]) if forced else {}
+    theirs = _rows(candidate, _prints(candidate, before.left_candidate, feeds[1], budget, given))
     for key, group in theirs.items():
         others = sorted(ours.get(key, ()))
         for print_, row in group:
@@ -51,10 +59,24 @@ Row = tuple[str, ...]
 Key = tuple[str, tuple[int, ...]]
 
 
-def _prints(tap: Tap, names: Sequence[str], feeds: Feeds, budget: int) -> dict[Key, list[tuple[Print, str]]]:
+def fits(reference: Tap, before: Alignment, feeds: Feeds, budget: int) -> bool:
+    """Whether the paired tensors may be held all together."""
+    sizes = reference.nbytes(feeds)
+    return sum(sizes.get(pair.reference, 0) for pair in before.pairs) <= budget
+
+
+def _handed(reference: Tap, before: Alignment, feeds: Feeds) -> dict[str, Value]:
+    names = dict.fromkeys(pair.reference for pair in before.pairs if pair.reference not in feeds)
+    values = {**feeds, **reference.values(feeds, list(names))}
+    return {pair.candidate: values[pair.reference] for pair in before.pairs}
+
+
+def _prints(
+    tap: Tap, names: Sequence[str], feeds: Feeds, budget: int, given: Mapping[str, Value] | None = None
+) -> dict[Key, list[tuple[Print, str]]]:
     found: dict[Key, list[tuple[Print, str]]] = defaultdict(list)
     for chunk in chunks([Pair(name, name, "") for name in names], tap.nbytes(feeds), budget):
-        for name, value in tap.values(feeds, [pair.candidate for pair in chunk]).items():
+        for name, value in tap.forced(feeds, given or {}, [pair.candidate for pair in chunk]).items():
             if isinstance(value, np.ndarray) and (print_ := _print(value)) is not None:
                 found["float", value.shape].append((print_, name))
     return found
