@@ -91,9 +91,10 @@ def _behind(reference: Tap, candidate: Tap, found: Alignment, request: Request) 
 
 
 def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Exception:
+    some = f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; {request.least_share:.0%} is the least"
     return problem(
         "compare/unpaired",
-        f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; {request.least_share:.0%} is the least",
+        some if found.pairs else "the two have no tensor that could be paired",
         where=f"{reference.label} has {len(reference.outline.tensors())}, {candidate.label} "
         f"{len(candidate.outline.tensors())}; without a counterpart: {', '.join(found.left_candidate[:5])}",
         why="names, origins, structure and values of the two have too little in common to say where they part",
