@@ -109,7 +109,7 @@ class Child:
 
     def _death(self, request: dict[str, Any]) -> OnnxsmithError:
         try:
-            code = self._process.wait(timeout=2)  # its pipes close before it has ended; a kill now would hide the cause
+            code = self._process.wait(timeout=20)  # its pipes close before it has ended; a kill would hide the cause
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
