@@ -105,7 +105,7 @@ def test_a_run_over_its_time_limit_is_stopped_and_the_next_one_works(refused: Re
         feeds = {"n": np.array(10**9), "c": np.array(True), "x": np.zeros((600, 600), np.float32)}
         with refused("runtime/timeout"):
             session.run(feeds)
-        session._turn.time_limit = 60
+        session.time_limit = 60
         assert session.run({**feeds, "n": np.array(1)})["y"].shape == (600, 600)
 
 
