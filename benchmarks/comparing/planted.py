@@ -221,15 +221,8 @@ def bad_index(b: Builder, x: str) -> str:
     return b.add("Add", x, flat)
 
 
-def modulo(b: Builder, x: str) -> str:
-    """The smallest 64-bit integer modulo -1: x86 traps, and onnxruntime does not look."""
-    whole = b.add("Cast", b.add("Mul", x, b.constant(0.0)), to=INT64)
-    low = b.add("Add", whole, b.constant(-(2**63), np.int64))
-    rest = b.add("Mod", low, b.constant(-1, np.int64))
-    return b.add("Add", x, b.add("Cast", rest, to=FLOAT))
-
-
 def division(b: Builder, x: str) -> str:
+    """The smallest 64-bit integer over -1: x86 traps, and onnxruntime does not look."""
     whole = b.add("Cast", b.add("Mul", x, b.constant(0.0)), to=INT64)
     low = b.add("Sub", whole, b.constant(-(2**63), np.int64))
     low = b.add("Mul", low, b.constant(1, np.int64))
@@ -334,9 +327,9 @@ PLANTED = (
     Planted("transformer-bad-reshape", transformer, 300, 0.5, bad_reshape, "refuses onnxruntime", 1),
     Planted("cnn-bad-index", cnn, 1000, 0.8, bad_index, "refuses onnxruntime", 1),
     Planted("loops-mixed-types", loops, 200, 0.5, mixed_types, "refuses onnxruntime", 1),
-    Planted("cnn-crash", cnn, 500, 0.4, modulo, "crashes onnxruntime", 1),
+    Planted("cnn-crash", cnn, 500, 0.4, division, "crashes onnxruntime", 1),
     Planted("transformer-crash", transformer, 1000, 0.5, division, "crashes onnxruntime", 1),
-    Planted("loops-crash", loops, 150, 0.5, modulo, "crashes onnxruntime", 1),
+    Planted("loops-crash", loops, 150, 0.5, division, "crashes onnxruntime", 1),
     Planted("cnn-differs", cnn, 200, 0.5, lost_nan("ReduceMax"), "differs onnxruntime reference", 1),
     Planted("transformer-differs", transformer, 400, 0.6, lost_nan("ReduceMin"), "differs onnxruntime reference", 1),
     Planted("detector-differs", detector, 150, 0.2, suppression, "differs onnxruntime reference", 1),

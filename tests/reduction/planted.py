@@ -68,10 +68,10 @@ def lost_nan(chain: Chain, x: str) -> str:
 
 
 def crash(chain: Chain, x: str) -> str:
-    """The smallest 64-bit integer modulo -1, where x86 traps."""
+    """The smallest 64-bit integer over -1, where x86 traps."""
     whole = chain.add("Cast", chain.add("Mul", x, chain.constant(0.0)), to=INT64)
     low = chain.add("Add", whole, chain.constant(-(2**63), np.int64))
-    return chain.add("Add", x, chain.add("Cast", chain.add("Mod", low, chain.constant(-1, np.int64)), to=FLOAT))
+    return chain.add("Add", x, chain.add("Cast", chain.add("Div", low, chain.constant(-1, np.int64)), to=FLOAT))
 
 
 def endless(chain: Chain, x: str) -> str:

@@ -44,11 +44,17 @@ def with_ir_version(version: int) -> ir.Model:
     return model
 
 
+def with_opset(version: int) -> ir.Model:
+    model = from_text(ABS)
+    model.graph.opset_imports[""] = version
+    return model
+
+
 @pytest.mark.parametrize(
     ("model", "problem_id", "named"),
     [
         (with_ir_version(onnx.IR_VERSION + 1), "runtime/ir-unsupported", str(onnx.IR_VERSION + 1)),
-        (from_text(ABS.replace("20", str(onnx.defs.onnx_opset_version()))), "runtime/opset-unsupported", "opset"),
+        (with_opset(onnx.defs.onnx_opset_version() + 1), "runtime/opset-unsupported", "opset"),
         (from_text(ABS.replace("Abs(x)", "Nonsense(x)")), "runtime/unknown-operator", "Nonsense"),
         (
             from_text(ABS.replace('"": 20', '"": 20, "some.domain": 1').replace("Abs(x)", "some.domain.Op(x)")),
