@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -247,6 +248,55 @@ def test_a_candidate_that_answers_differently_once_is_caught() -> None:
     assert part.outputs[0].equal
     assert "batch=3" in part.outputs[1].where
     assert (3, 3) in calls
+
+
+@pytest.mark.parametrize(("drawn", "error"), [(False, None), (True, "verify/nondeterministic")])
+def test_the_reference_is_run_again_where_the_two_differ(drawn: bool, error: str | None) -> None:
+    model = from_text('<ir_version: 10, opset_import: ["": 20]> g (float[3] x) => (float[3] y) { y = Neg(x) }')
+    ran: list[int] = []
+
+    def reference(feeds: Feeds) -> Outputs:
+        ran.append(len(ran))
+        return {"y": -np.asarray(feeds["x"]) + drawn * len(ran)}
+
+    def candidate(off: float) -> Side:
+        return Side("candidate", FakeSession(signature(model), lambda feeds: {"y": -np.asarray(feeds["x"]) + off}))
+
+    right, plan = Side("reference", FakeSession(signature(model), reference)), Plan(Generator.for_model(model))
+    if error is None:
+        runs = len(verify(right, candidate(0), plan, roundings(model)).runs)
+        assert len(ran) == runs
+        assert not verify(right, candidate(1), plan, roundings(model)).equal
+        assert len(ran) == 2 * runs + 1
+    else:
+        with pytest.raises(OnnxsmithError) as caught:
+            verify(right, candidate(0), plan, roundings(model))
+        assert caught.value.problem.id == error
+
+
+def test_an_output_that_agreed_before_it_was_seen_to_be_drawn_counts_as_not_compared() -> None:
+    model = from_text('<ir_version: 10, opset_import: ["": 20]> g (float[3] x) => (float[3] y) { y = Neg(x) }')
+    ran: list[int] = []
+
+    def reference(feeds: Feeds) -> Outputs:
+        ran.append(len(ran))
+        return {"y": -np.asarray(feeds["x"]) + (len(ran) > 1) * len(ran)}
+
+    sides = Side("a", FakeSession(signature(model), reference)), Side("b", FakeSession(signature(model), _shaken()))
+    part = verify(*sides, Plan(Generator.for_model(model), random=True), roundings(model))
+    assert part.equal
+    assert (part.outputs[0].drawn, part.outputs[0].compared) == (True, 0)
+
+
+def _shaken() -> Callable[[Feeds], Outputs]:
+    """Draws from its second run on."""
+    ran: list[int] = []
+
+    def answer(feeds: Feeds) -> Outputs:
+        ran.append(len(ran))
+        return {"y": -np.asarray(feeds["x"]) + (len(ran) > 1) * 100 * len(ran)}
+
+    return answer
 
 
 def test_weights_in_external_data_are_verified_too(tmp_path: Path) -> None:

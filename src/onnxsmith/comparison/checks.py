@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -22,19 +22,21 @@ _TINY = 1e-12
 
 
 class Checks:
-    """Collects differences by output."""
+    """Collects differences by output. `drawn` says which outputs the reference draws at random, and is asked when one
+    differs: to know it the reference is run again."""
 
     def __init__(
         self,
         signature: Signature,
         roundings: Mapping[str, Rounding],
         *,
-        drawn: Set[str] = frozenset(),
+        drawn: Callable[[Run], Set[str]],
         arbiter: Arbiter | None = None,
     ) -> None:
         self._ports = signature.outputs
         self._roundings = roundings
         self._drawn = drawn
+        self._known: Set[str] = frozenset()
         self._arbiter = arbiter
         self._settled: dict[str, str] = {}
         self._worst: dict[str, Difference] = {port.name: Difference() for port in self._ports}
@@ -55,8 +57,6 @@ class Checks:
                 found = Difference(f"the candidate refuses an input that the reference takes: {refused}")
             elif port.name not in answer:
                 found = Difference("the candidate has no such output")
-            elif port.name in self._drawn:
-                found = layout_difference(run.outputs[port.name], answer[port.name])
             else:
                 found = self._difference(run, port.name, answer[port.name])
             self._compared[port.name] += found.compared
@@ -75,8 +75,15 @@ class Checks:
             self._where[name] = where
 
     def _difference(self, run: Run, name: str, value: Any) -> Difference:
+        if name in self._known:
+            return layout_difference(run.outputs[name], value)
         found = difference(run.outputs[name], value, *self._bounds(name))
-        if found.reason and self._arbiter is not None:
+        if not found.reason:
+            return found
+        self._known = self._drawn(run)
+        if name in self._known:
+            return layout_difference(run.outputs[name], value)
+        if self._arbiter is not None:
             settled = self._arbiter.settle(run, name, value, *self._bounds(name))
             if settled:
                 self._settled[name] = settled
@@ -111,17 +118,17 @@ class Checks:
             scale=worst.scale,
             tolerance=self._bounds(name)[0] if floating else 0.0,
             why_tolerance=str(rounding) if rounding is not None and floating else "",
-            compared=self._compared[name],
+            compared=0 if name in self._known else self._compared[name],
             reason=worst.reason,
             where=self._where.get(name, "") if worst.reason else "",
             weak=self._weakness(name, worst, floating),
-            drawn=name in self._drawn,
+            drawn=name in self._known,
         )
 
     def _weakness(self, name: str, worst: Difference, floating: bool) -> str:
         if worst.reason:
             return ""
-        if name in self._drawn:
+        if name in self._known:
             return "it is drawn at random: only its dtype and shape were compared, and that it changes from run to run"
         if name in self._settled:
             return self._settled[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -80,7 +80,8 @@ class Explorer:
         self._roundings = roundings
         self.refused = 0
         self.drawn: set[str] = set()
-        """Outputs that differ between two runs on the same input."""
+        """Outputs that differ between two runs on the same input, once `repeated` has looked."""
+        self._repeated = False
         self._crashed: list[str] = []
         self._notes: list[str] = []
         self._last: Problem | None = None
@@ -96,9 +97,6 @@ class Explorer:
         given = [run for feed in self._plan.given if (run := self._strictly(feed))]
         yield from given
         base = self._base() if self._plan.generate else None
-        repeated = base or next(iter(given), None)
-        if repeated is not None:
-            self._check_repeatable(repeated)
         if base is None:
             if self._plan.generate and not given:
                 raise self._nothing_taken()
@@ -109,6 +107,23 @@ class Explorer:
         yield from self._other_values(base)
         yield from self._other_choices(base)
         yield from self._other_sizes(base)
+
+    def repeated(self, run: Run) -> Set[str]:
+        """`drawn`, found by running the reference on one input again, the first that this is asked for.
+
+        Raises:
+            OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
+        """
+        if not self._repeated:
+            self._repeated = True
+            again = self._session.run(run.feed.values)
+            for name, value in run.outputs.items():
+                rounding = self._roundings.get(name)
+                if difference(value, again[name], *(rounding.bounds if rounding else (0.0,))).reason:
+                    self.drawn.add(name)
+            if self.drawn and not self._plan.random:
+                raise _not_repeatable(min(self.drawn))
+        return self.drawn
 
     def _strictly(self, feed: Feed) -> Run:
         return Run(feed, self._session.run(feed.values))
@@ -150,21 +165,6 @@ class Explorer:
         if self._plan.start is not None:
             yield {**self._plan.start, **self._plan.known}
         yield from proposals.bases(self._plan.generator.signature, self._plan.known)
-
-    def _check_repeatable(self, base: Run) -> None:
-        again = self._session.run(base.feed.values)
-        for name, value in base.outputs.items():
-            rounding = self._roundings.get(name)
-            if not difference(value, again[name], *(rounding.bounds if rounding else (0.0,))).reason:
-                continue
-            self.drawn.add(name)
-            if not self._plan.random:
-                raise problem(
-                    "verify/nondeterministic",
-                    f"output {name!r} differs between two runs on the same input",
-                    why="the model draws random numbers, or reads memory that nobody wrote",
-                    fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
-                )
 
     def _other_values(self, base: Run) -> Iterator[Run]:
         if self._plan.generator.signature.required():
@@ -234,6 +234,15 @@ class Explorer:
             why=f"the last refusal: {last.what} {last.why}" if last else "",
             fix="give one that works: --input x=float32[1,3,224,224] or --input inputs.npz; or sizes: --dim height=64",
         )
+
+
+def _not_repeatable(name: str) -> OnnxsmithError:
+    return problem(
+        "verify/nondeterministic",
+        f"output {name!r} differs between two runs on the same input",
+        why="the model draws random numbers, or reads memory that nobody wrote",
+        fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
+    )
 
 
 def _says_something(outputs: Outputs) -> bool:

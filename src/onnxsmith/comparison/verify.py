@@ -55,7 +55,7 @@ def verify(
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
     runs = list(explorer.runs())
-    checks = Checks(reference.session.signature, roundings, drawn=explorer.drawn, arbiter=arbiter)
+    checks = Checks(reference.session.signature, roundings, drawn=explorer.repeated, arbiter=arbiter)
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
         outputs, refusal = answer(candidate.session, run.feed)

@@ -244,6 +244,7 @@ class _Search:
             raise problem(
                 "verify/nothing-compared", "there is no input to compare on", fix="give one: --input inputs.npz"
             )
+        explorer.repeated(runs[0])
         return runs
 
     def _roundings(self) -> dict[str, Rounding]:
