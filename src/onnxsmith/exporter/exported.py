@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
 
-from onnxsmith.exporter.tracing import quiet
+from onnxsmith.exporter.quiet import quiet
 from onnxsmith.problem import problem
 from onnxsmith.sources.factory import TorchModel
 
@@ -46,3 +48,13 @@ def as_model(exported: ExportedProgram) -> TorchModel:
         )
     args, kwargs = exported.example_inputs
     return TorchModel(exported.module(), tuple(args), dict(kwargs))
+
+
+def results(exported: ExportedProgram) -> Any:
+    """What the program gives for its example inputs, as its trace left it: tensors without values."""
+    nodes = {node.name: node for node in exported.graph.nodes}
+    leaves = [
+        nodes[leaf].meta["val"] if isinstance(leaf, str) and leaf in nodes else leaf
+        for leaf in exported.graph_signature.user_outputs
+    ]
+    return pytree.tree_unflatten(leaves, exported.call_spec.out_spec)

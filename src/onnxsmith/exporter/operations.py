@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.recurrent import is_stacked, unstacked
-from onnxsmith.exporter.tracing import quiet, tracing
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.reshaping import is_reshaping
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -29,6 +29,10 @@ def traced(program: TorchProgram, example: Mapping[str, Any], other: Outline | N
     """The program in operations that PyTorch itself computes: without the translations of this package, which are ONNX
     already, and with its rewrites only where the module cannot be traced as it is. `other` as for `suited`. Raises what
     torch.export raises."""
+    from onnxsmith.exporter.tracing import (
+        tracing,
+    )  # a program of torch.export is not traced, and goes without its imports
+
     try:
         with tracing(program, example, own=False, rewrites=False) as trace:
             return suited(trace.exported(), other)

@@ -21,7 +21,8 @@ from onnxsmith.exporter import missing
 from onnxsmith.exporter.freezing import Frozen, Watch
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.missing import Missing
-from onnxsmith.exporter.tracing import Tracing, quiet, tracing
+from onnxsmith.exporter.quiet import quiet
+from onnxsmith.exporter.tracing import Tracing, tracing
 from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram

@@ -39,8 +39,16 @@ class Built:
     axes: Axes
 
 
-def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), output_names: Sequence[str] = ()) -> Built:
-    """The program. Runs the module once, eagerly.
+def build(
+    model: TorchModel,
+    axes: Axes,
+    *,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
+    result: Any = None,
+) -> Built:
+    """The program. `result` is what the module gives for its example inputs, where that is known; else it is run once,
+    eagerly.
 
     Raises:
         OnnxsmithError: `export/no-inputs`, `export/forward-failed` with the user's line, `export/names` when names were
@@ -64,7 +72,8 @@ def build(model: TorchModel, axes: Axes, *, input_names: Sequence[str] = (), out
     _check_axes(axes, inputs)
     example = {name: to_array(leaf) for name, leaf in zip(names, reals, strict=True) if name is not None}
     _check_sizes(inputs, example)
-    outputs, results = _outputs(model, leaves, spec, output_names, list(example))
+    given_out = _called(model, leaves, spec) if result is None else result
+    outputs, results = _outputs(given_out, output_names, list(example))
     program = TorchProgram(
         module=model.module,
         signature=Signature(tuple(inputs), tuple(outputs)),
@@ -202,16 +211,14 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
             )
 
 
-def _outputs(
-    model: TorchModel, leaves: list[Any], spec: Any, asked: Sequence[str], given: Sequence[str]
-) -> tuple[list[Port], dict[str, str]]:
+def _called(model: TorchModel, leaves: list[Any], spec: Any) -> Any:
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     lazy = any(isinstance(part, torch.nn.modules.lazy.LazyModuleMixin) for part in model.module.modules())
     memory = None if lazy else Memory(model.module)  # a lazy module becomes what it is in its first call
     try:
         with torch.no_grad():
-            result = model.module(*args, **kwargs)
+            return model.module(*args, **kwargs)
     except Exception as error:
         raise problem(
             "export/forward-failed",
@@ -223,6 +230,9 @@ def _outputs(
     finally:
         if memory is not None:
             memory.restore()  # what it would keep for later calls is no other run's, and no constant of a trace
+
+
+def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[list[Port], dict[str, str]]:
     paths = [(path, leaf) for path, leaf in objects.flatten(result)[0] if leaf is not None]
     if not paths:
         raise problem("export/no-outputs", "forward returns nothing", fix="return the tensors that the model computes")

@@ -135,7 +135,11 @@ def _as_program(side: SideSource, other: Signature) -> SideSource:
 
     if side.exported is None:
         side.torch_model.module.eval()
-    built = programs.build(side.torch_model, {})
+        built = programs.build(side.torch_model, {})
+    else:
+        from onnxsmith.exporter.exported import results
+
+        built = programs.build(side.torch_model, {}, result=results(side.exported))
     program, example = built.program, built.example
     ports = program.signature.inputs
     if len(ports) == len(other.inputs):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +16,7 @@ from onnxsmith.exporter.flat import Flat
 from onnxsmith.exporter.freezing import Watch, watching
 from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.plugins import Uses
+from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.translating import functions, translating
 from onnxsmith.exporter.views import cheap_views
@@ -98,25 +96,3 @@ def _dynamic(shape: Sequence[int | str], open_: Sequence[str] | None) -> dict[in
     return {
         axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str) and (open_ is None or dim in open_)
     }
-
-
-_TALKATIVE = ("torch", "onnxscript", "onnx_ir")
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
-    trace stops, it prints the part of the graph that it has."""
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _TALKATIVE]
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with redirect_stderr(io.StringIO()):
-                yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
