@@ -24,8 +24,12 @@ ordered. Last come the biases, all together: a convolution that a normalisation 
 
 def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[tuple[str, str]]:
     """Pairs of tensors, not yet paired, that one step each makes of the same weights, and no other step does."""
+    sides = (reference, before.left_reference), (candidate, before.left_candidate)
+    learners = [{step: _sizes(tap, step) for step in _learners(tap.outline, left)} for tap, left in sides]
+    shared = set.intersection(*map(set, (one.values() for one in learners))) - {()}
     ours, theirs = (
-        _prints(side, left) for side, left in ((reference, before.left_reference), (candidate, before.left_candidate))
+        [(step, _prints(tap, step)) for step, sizes in known.items() if sizes in shared]
+        for (tap, _), known in zip(sides, learners, strict=True)
     )
     for a, prints in ours:
         alike = [b for b, others in theirs if _alike(prints, others)]
@@ -33,16 +37,26 @@ def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[
             yield from _results(reference.outline, candidate.outline, a, alike[0])
 
 
-def _prints(tap: Tap, left: Sequence[str]) -> list[tuple[Step, tuple[Print, ...]]]:
-    steps = dict.fromkeys(_learner(tap.outline, name) for name in left)
-    found = []
-    for step in steps:
-        arrays = [np.squeeze(one) for one in tap.weights(step)] if step is not None else []
-        prints = tuple(sorted(_print(one) for one in arrays if one.ndim > 1 and one.size and np.ptp(widen(one)) > 0))
-        biases = [one.ravel() for one in arrays if one.ndim == 1 and one.size]  # of an LSTM they are one tensor, or two
-        if step is not None and prints:
-            found.append((step, (*prints, _print(np.concatenate(biases)) if biases else (0.0,))))
-    return found
+def _learners(outline: Outline, left: Sequence[str]) -> list[Step]:
+    return [step for step in dict.fromkeys(_learner(outline, name) for name in left) if step is not None]
+
+
+def _sizes(tap: Tap, step: Step) -> tuple[int, ...]:
+    """Elements of what a step has learned. Prints, which take time, are for steps with as many on both sides."""
+    return tuple(sorted(one.size for one in _weights(tap, step) if one.ndim > 1))
+
+
+def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
+    arrays = _weights(tap, step)
+    biases = [one.ravel() for one in arrays if one.ndim == 1]  # of an LSTM they are one tensor, or two
+    weights = sorted(_print(one) for one in arrays if one.ndim > 1)
+    return (*weights, _print(np.concatenate(biases)) if biases else (0.0,))
+
+
+def _weights(tap: Tap, step: Step) -> list[Array]:
+    """What a step has learned, but for what is one number everywhere, which no other lacks."""
+    arrays = [np.squeeze(one) for one in tap.weights(step)]
+    return [one for one in arrays if one.size and (one.ndim == 1 or bool((one != one.flat[0]).any()))]
 
 
 def _learner(outline: Outline, name: str) -> Step | None:
