@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +50,25 @@ def compared(
     Raises:
         OnnxsmithError: what either side raises on loading; `verify/…` where their interfaces do not go together.
     """
-    a, b = as_programs(side(reference, runtime), side(candidate, runtime))
+    with ExitStack() as opened:
+        first = side(reference, runtime)
+        opened.push(first.weights)
+        second = side(candidate, runtime, beside=first)
+        opened.push(second.weights)
+        read = _compared(*as_programs(first, second), inputs, sizes, generate, seed, tolerance)
+        opened.pop_all()  # they close with what was read
+    return read
+
+
+def _compared(
+    a: SideSource,
+    b: SideSource,
+    inputs: Inputs,
+    sizes: Mapping[str, int] | None,
+    generate: bool,
+    seed: int,
+    tolerance: float | None,
+) -> Compared:
     notes = check_pairing(a, b)
     tolerances, generator = _from_graphs(a, b)
     if tolerance is not None:

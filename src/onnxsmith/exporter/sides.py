@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx_ir as ir
@@ -16,6 +18,7 @@ from onnxsmith.layers.bundle import is_bundle
 from onnxsmith.layers.replay import Recording, Replaying
 from onnxsmith.model import shapes
 from onnxsmith.model.load import TEXT_SUFFIXES, load
+from onnxsmith.model.sharing import share_weights
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
@@ -39,6 +42,8 @@ class SideSource:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
     model: ir.Model | None = None
+    weights: ExitStack = field(default_factory=ExitStack, repr=False)
+    """Holds the data file from which large weights are mapped, for as long as the side is used."""
 
     @cached_property
     def inferred(self) -> ir.Model | None:
@@ -62,11 +67,12 @@ class SideSource:
     def close(self) -> None:
         """Ends the process in which it was prepared."""
         self.preparer.close()
+        self.weights.close()
 
 
-def side(value: Any, runtime: str | None) -> SideSource:
+def side(value: Any, runtime: str | None, beside: SideSource | None = None) -> SideSource:
     """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
-    not name one themselves."""
+    not name one themselves. A file that is `beside` it, too, is read once."""
     if isinstance(value, str) and _is_target(value):
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
@@ -78,17 +84,27 @@ def side(value: Any, runtime: str | None) -> SideSource:
         recording = Recording(Path(value))
         return SideSource(Path(value).name, recording, Replaying(), recording.signature)
     name = runtime or runtimes.default()
-    label = "the given model"
     if isinstance(value, str | Path):
         text, at, asked = str(value).rpartition("@")
         if at and not Path(str(value)).exists():
             value, name = Path(text), asked
-        label = Path(value).name
-        model = load(value)
-        source: Path | ir.Model = Path(value) if Path(value).suffix == ".onnx" else model
-    else:
-        source = model = load(value)
-    return SideSource(f"{label} on {name}", source, runtimes.get(name), signature(model), model=model)
+        return _file_side(Path(value), name, beside)
+    model = load(value)
+    return SideSource(f"the given model on {name}", model, runtimes.get(name), signature(model), model=model)
+
+
+def _file_side(path: Path, name: str, beside: SideSource | None) -> SideSource:
+    """A file on the runtime `name`. It runs as it is; its model, of which pieces are run, has large weights mapped."""
+    runtime = runtimes.get(name)
+    with ExitStack() as weights:
+        if beside is not None and beside.source == path and beside.model is not None:
+            model = beside.model
+        else:
+            model = load(path)
+            share_weights(model, Path(weights.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
+        source = path if path.suffix == ".onnx" else model
+        label = f"{path.name} on {name}"
+        return SideSource(label, source, runtime, signature(model), model=model, weights=weights.pop_all())
 
 
 def _is_target(text: str) -> bool:

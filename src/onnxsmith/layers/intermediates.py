@@ -90,7 +90,7 @@ class Intermediates:
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
             chunks = self._chunks(computed)
             if len(chunks) > 1:
-                self._exposing.share_weights(Path(folder) / "model.onnx")
+                self._exposing.share_weights(Path(folder) / "weights")
             for chunk in chunks:
                 yield from self._given(chunk)
 

@@ -26,9 +26,9 @@ def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[
     """Pairs of tensors, not yet paired, that one step each makes of the same weights, and no other step does."""
     sides = (reference, before.left_reference), (candidate, before.left_candidate)
     learners = [{step: _sizes(tap, step) for step in _learners(tap.outline, left)} for tap, left in sides]
-    shared = set.intersection(*map(set, (one.values() for one in learners))) - {()}
+    shared = frozenset.intersection(*(frozenset().union(*one.values()) for one in learners))
     ours, theirs = (
-        [(step, _prints(tap, step)) for step, sizes in known.items() if sizes in shared]
+        [(step, prints) for step, sizes in known.items() if sizes & shared and (prints := _prints(tap, step))]
         for (tap, _), known in zip(sides, learners, strict=True)
     )
     for a, prints in ours:
@@ -41,22 +41,17 @@ def _learners(outline: Outline, left: Sequence[str]) -> list[Step]:
     return [step for step in dict.fromkeys(_learner(outline, name) for name in left) if step is not None]
 
 
-def _sizes(tap: Tap, step: Step) -> tuple[int, ...]:
-    """Elements of what a step has learned. Prints, which take time, are for steps with as many on both sides."""
-    return tuple(sorted(one.size for one in _weights(tap, step) if one.ndim > 1))
+def _sizes(tap: Tap, step: Step) -> frozenset[int]:
+    """Elements of what a step has learned. Prints, which read all, are for weights of a size that both sides have."""
+    return frozenset(one.size for one in map(np.squeeze, tap.weights(step)) if one.ndim > 1)
 
 
 def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
-    arrays = _weights(tap, step)
+    """None where a step has learned no weight: one that is a single number everywhere says nothing."""
+    arrays = [np.squeeze(one) for one in tap.weights(step) if one.size]
+    weights = sorted(_print(one) for one in arrays if one.ndim > 1 and (one != one.flat[0]).any())
     biases = [one.ravel() for one in arrays if one.ndim == 1]  # of an LSTM they are one tensor, or two
-    weights = sorted(_print(one) for one in arrays if one.ndim > 1)
-    return (*weights, _print(np.concatenate(biases)) if biases else (0.0,))
-
-
-def _weights(tap: Tap, step: Step) -> list[Array]:
-    """What a step has learned, but for what is one number everywhere, which no other lacks."""
-    arrays = [np.squeeze(one) for one in tap.weights(step)]
-    return [one for one in arrays if one.size and (one.ndim == 1 or bool((one != one.flat[0]).any()))]
+    return (*weights, _print(np.concatenate(biases)) if biases else (0.0,)) if weights else ()
 
 
 def _learner(outline: Outline, name: str) -> Step | None:

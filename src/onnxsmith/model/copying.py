@@ -19,23 +19,29 @@ def cloned(model: ir.Model) -> ir.Model:
     A plain clone shares the tensor objects too, and these carry a name that follows whoever renames a value.
     """
     made = model.clone()
-    for graph in walk.graphs(made):
-        for value in graph.initializers.values():
-            if value.const_value is not None:
-                value.const_value = _own(value.const_value)
-    for node in walk.all_nodes(made):
-        for name, attribute in list(node.attributes.items()):
-            if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                node.attributes[name] = ir.AttrTensor(name, _own(attribute.as_tensor()), attribute.doc_string)
+    own_values(made)
     return made
 
 
-def _own(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+def own_values(model: ir.Model, *, up_to: int = _SMALL) -> None:
+    """Gives every tensor an object of its own. What is in messages of no more bytes than `up_to` no longer holds on to
+    the whole that they came in."""
+    for graph in walk.graphs(model):
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                value.const_value = _own(value.const_value, up_to)
+    for node in walk.all_nodes(model):
+        for name, attribute in list(node.attributes.items()):
+            if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                node.attributes[name] = ir.AttrTensor(name, _own(attribute.as_tensor(), up_to), attribute.doc_string)
+
+
+def _own(tensor: ir.TensorProtocol, up_to: int) -> ir.TensorProtocol:
     """The tensor under a name of its own. One that wraps a message keeps its name inside the message: a large one is
     reached through a lazy tensor instead of being copied."""
     if not isinstance(tensor, ir.serde.TensorProtoTensor):
         return copy.copy(tensor)
-    if tensor.nbytes <= _SMALL:
+    if tensor.nbytes <= up_to:
         message = onnx.TensorProto()
         message.CopyFrom(tensor.raw)
         own = ir.serde.TensorProtoTensor(message)

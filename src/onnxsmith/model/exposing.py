@@ -21,13 +21,10 @@ from onnxsmith.model.copying import cloned
 from onnxsmith.model.fresh import Names
 from onnxsmith.model.inference import Inference, agree
 from onnxsmith.model.inlining import inlined
-from onnxsmith.model.load import load
 from onnxsmith.model.places import Place, find, places
-from onnxsmith.model.save import save
+from onnxsmith.model.sharing import share_weights
 from onnxsmith.model.signature import Dim
 
-_LARGE = 2**24
-"""Bytes of weights in memory that are worth a data file."""
 Which = Iterable[str] | Callable[[Place], bool]
 """Names of tensors, or what chooses among the computed ones."""
 
@@ -160,16 +157,9 @@ class Exposing:
         constants = {name: tensor for name in outlets if (tensor := self.places[name].constant()) is not None}
         return Exposed(copy, outlets, refused, constants)
 
-    def share_weights(self, path: Path) -> None:
-        """Makes further copies refer to one data file, written beside `path`, where they are held in memory and large;
-        it has to be there as long as these are used."""
-        weights = list(walk.initializer_tensors(self._model))
-        if sum(weight.nbytes for weight in weights if not isinstance(weight, ir.ExternalTensor)) < _LARGE:
-            return
-        save(self._model, path, external_data=True)
-        for mine, written in zip(walk.graphs(self._model), walk.graphs(load(path)), strict=True):
-            for name, value in written.initializers.items():
-                mine.initializers[name].const_value = value.const_value
+    def share_weights(self, data: Path) -> None:
+        """Makes further copies refer to one data file, as `sharing.share_weights` says."""
+        share_weights(self._model, data)
 
     def _plan(self, name: str, *, sizes: bool) -> Carriage | str | None:
         """How it comes out, why it does not, or None for what is known without a run."""

@@ -18,6 +18,8 @@ import onnx_ir as ir
 from onnxsmith.model import tensors, walk
 from onnxsmith.problem import OnnxsmithError, problem
 
+EXTERNAL_FROM = 1024
+"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read."""
 _KEPT = "onnxsmith.kept"
 """Mark of a tensor whose file is gone: another may have its name by now, so that only the mapping is to be read."""
 
@@ -76,6 +78,25 @@ def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
         for name, attribute in holder.attributes.items():
             holder.attributes[name] = _without_external(attribute)
     return copy
+
+
+def move_out(model: ir.Model, data: Path) -> None:
+    """Writes the large initializers of `model`, and makes it refer to the file `data`, which they fill."""
+    large = [value for value in walk.initializers(model) if _outside_size(value) > EXTERNAL_FROM]
+    old = [value.const_value for value in large if value.const_value is not None]
+    if not old:
+        return
+    new = ir.external_data.convert_tensors_to_external(old, data.parent, data.name)
+    for value, before, after in zip(large, old, new, strict=True):
+        after.doc_string = before.doc_string
+        after.metadata_props.update(before.metadata_props)
+        value.const_value = after
+
+
+def _outside_size(value: ir.Value) -> int:
+    """Bytes that the value would take in a data file; 0 where the format keeps it in the model: strings."""
+    tensor = value.const_value
+    return 0 if tensor is None or tensor.dtype == ir.DataType.STRING else tensor.nbytes
 
 
 def keep(files: set[str]) -> None:

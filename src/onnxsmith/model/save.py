@@ -23,27 +23,25 @@ import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
 from onnxsmith.model import external
-from onnxsmith.model.external import in_memory
+from onnxsmith.model.external import EXTERNAL_FROM, in_memory
 from onnxsmith.model.load import TEXT_SUFFIXES
 from onnxsmith.model.tensors import tensors
-from onnxsmith.model.walk import initializer_tensors, initializers
+from onnxsmith.model.walk import initializer_tensors
 from onnxsmith.problem import OnnxsmithError, problem
 
 INLINE_LIMIT = 1_900_000_000
 """Bytes of weights above which they go to external data: one message ends at 2**31 - 1 bytes, nodes included."""
 
-_EXTERNAL_FROM = 1024
-"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read."""
-
 
 class Stage:
     """A model on its way to `target`: `write` it, check the file at `path`, then `commit`."""
 
-    def __init__(self, target: Path, folder: Path, *, linked: bool = False) -> None:
+    def __init__(self, target: Path, folder: Path, *, linked: bool = False, durable: bool = True) -> None:
         self.target = target
         self.folder = folder
         self.path = folder / target.name
         self._linked = linked
+        self._durable = durable
         self._data = _free_data_name(target)
         self._written = False
         self._has_data = False
@@ -68,7 +66,7 @@ class Stage:
                 why="readers look for the data file beside the link, not beside what it leads to",
                 fix="give the path that the link leads to",
             )
-        with _disk_problems(self.target):
+        with disk_problems(self.target):
             whole = _moved_out(model, self._staged_data) if outside else in_memory(model)
             self.path.write_bytes(_serialise(whole, self.target))
             self._written = True
@@ -90,7 +88,8 @@ class Stage:
         self._stale = _data_of(self.target)
         self._has_data = self._staged_data.exists()
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):
-            _flush(file)
+            if self._durable:
+                _flush(file)
 
     def _place(self, *, keep: bool) -> list[Path]:
         """Moves the files; with `keep` the old model stays where `_take_back` finds it."""
@@ -136,11 +135,11 @@ def commit(*stages: Stage) -> list[Path]:
     *_, last = stages
     placed: list[Path] = []
     for stage in stages:
-        with _disk_problems(stage.target):
+        with disk_problems(stage.target):
             stage._prepare()
     try:
         for stage in stages:
-            with _disk_problems(stage.target):
+            with disk_problems(stage.target):
                 placed += stage._place(keep=stage is not last)
     except BaseException:
         if last.path.exists():
@@ -153,8 +152,9 @@ def commit(*stages: Stage) -> list[Path]:
 
 
 @contextmanager
-def staged(target: str | Path) -> Iterator[Stage]:
-    """A stage for writing to `target`; whatever was not committed is gone when the block ends.
+def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
+    """A stage for writing to `target`; whatever was not committed is gone when the block ends. What is not `durable`
+    need not outlive the machine.
 
     Raises:
         OnnxsmithError: `save/no-folder` when the folder of `target` does not exist, `save/failed` when it cannot be
@@ -177,17 +177,19 @@ def staged(target: str | Path) -> Iterator[Stage]:
             where=str(path.parent),
             fix=f"mkdir -p {path.parent}",
         )
-    with _disk_problems(path):
+    with disk_problems(path):
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        yield Stage(path, folder, linked=path.parent != Path(os.path.realpath(Path(target).parent)))
+        linked = path.parent != Path(os.path.realpath(Path(target).parent))
+        yield Stage(path, folder, linked=linked, durable=durable)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def save(model: ir.Model, target: str | Path, *, external_data: bool | None = None) -> list[Path]:
-    """Writes `model` to `target` atomically, unchecked; see `Stage.write` for `external_data` and the errors."""
-    with staged(target) as stage:
+def save(model: ir.Model, target: str | Path, *, external_data: bool | None = None, durable: bool = True) -> list[Path]:
+    """Writes `model` to `target` atomically, unchecked; see `Stage.write` for `external_data` and the errors, `staged`
+    for `durable`."""
+    with staged(target, durable=durable) as stage:
         stage.write(model, external_data=external_data)
         return stage.commit()
 
@@ -198,13 +200,13 @@ def write_referring(model: ir.Model, path: Path) -> Path | None:
     None, and nothing is written, where there is none, or it lies in several folders or is too small to matter, or the
     rest is too large for one file.
     """
-    copy = in_memory(model, up_to=_EXTERNAL_FROM)
+    copy = in_memory(model, up_to=EXTERNAL_FROM)
     weights = list(initializer_tensors(copy))
     folders = {Path(weight.base_dir).absolute() for weight in weights if isinstance(weight, ir.ExternalTensor)}
     inline = sum(weight.nbytes for weight in weights if not isinstance(weight, ir.ExternalTensor))
     if len(folders) != 1 or inline > INLINE_LIMIT:
         return None
-    with _disk_problems(path):
+    with disk_problems(path):
         path.write_bytes(_serialise(copy, path))
     return folders.pop()
 
@@ -216,24 +218,10 @@ def _wants_external(model: ir.Model) -> bool:
 
 def _moved_out(model: ir.Model, data: Path) -> ir.Model:
     """A copy of `model` whose large initializers lie in the file `data`, which is written."""
-    copy = in_memory(model, up_to=_EXTERNAL_FROM)
+    copy = in_memory(model, up_to=EXTERNAL_FROM)
     copy = model.clone() if copy is model else copy
-    large = [value for value in initializers(copy) if (size := _outside_size(value)) and size > _EXTERNAL_FROM]
-    old = [value.const_value for value in large if value.const_value is not None]
-    if not old:
-        return copy
-    new = ir.external_data.convert_tensors_to_external(old, data.parent, data.name)
-    for value, before, after in zip(large, old, new, strict=True):
-        after.doc_string = before.doc_string
-        after.metadata_props.update(before.metadata_props)
-        value.const_value = after
+    external.move_out(copy, data)
     return copy
-
-
-def _outside_size(value: ir.Value) -> int:
-    """Bytes that the value would take in a data file; 0 where the format keeps it in the model: strings."""
-    tensor = value.const_value
-    return 0 if tensor is None or tensor.dtype == ir.DataType.STRING else tensor.nbytes
 
 
 def _serialise(model: ir.Model, target: Path) -> bytes:
@@ -295,7 +283,8 @@ def _is_full(target: Path) -> bool:
 
 
 @contextmanager
-def _disk_problems(target: Path) -> Iterator[None]:
+def disk_problems(target: Path) -> Iterator[None]:
+    """Makes what the disk refuses `save/failed`."""
     try:
         yield
     except OnnxsmithError:

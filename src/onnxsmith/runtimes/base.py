@@ -22,12 +22,9 @@ if TYPE_CHECKING:  # the child processes of runtimes import this module and neve
     import onnx_ir as ir
 
     from onnxsmith.model.signature import Signature
-from onnxsmith.model.versions import newest
 
 Array = npt.NDArray[Any]
 _LEVELS = {"disable_all": "disable", "enable_basic": "basic", "enable_extended": "extended", "enable_all": "all"}
-_LARGE = 2**24
-"""Bytes of weights above which a temporary file has them beside it: one message is put together in memory, thrice."""
 Value = Array | list[Any] | None
 """A tensor, a sequence of values, or an absent optional."""
 Feeds = Mapping[str, Value]
@@ -148,6 +145,8 @@ class Runtime(ABC):
 
     def newest_opset(self) -> int:
         """The newest version of ONNX's own operator set that it runs; at most the newest that onnx writes."""
+        from onnxsmith.model.versions import newest  # onnx, which the child processes do without
+
         return newest().opset
 
     @abstractmethod
@@ -269,7 +268,7 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
     so without `refer`, for runtimes that read such data beside the file only."""
     from onnxsmith.model.load import TEXT_SUFFIXES, load
     from onnxsmith.model.save import save, write_referring
-    from onnxsmith.model.walk import initializer_tensors
+    from onnxsmith.model.sharing import LARGE, held
 
     if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES:
         yield source, None
@@ -279,8 +278,7 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
         model = load(source)
         weights = write_referring(model, path) if refer else None
         if weights is None:
-            large = sum(weight.nbytes for weight in initializer_tensors(model)) > _LARGE
-            save(model, path, external_data=True if large else None)
+            save(model, path, external_data=True if held(model) > LARGE else None, durable=False)
         yield path, weights
 
 
