@@ -12,6 +12,10 @@ DEV_STAMP := $(VENV)/.installed-dev
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
 
+# Processes that run tests side by side. Each holds torch, and starts children of its own: some 2 GB and a core.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal
+
 # Installed first and by its exact number: the CPU build of this version is the one that the tests know.
 TORCH := torch==2.13.0
 
@@ -27,10 +31,10 @@ demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enla
 	$(BIN)/python examples/super_resolution/upscale.py superres.onnx examples/super_resolution/photo.png -o upscaled.png --evaluate
 
 test: $(DEV_STAMP) ## run the tests, except those that need a GPU
-	$(BIN)/python -m pytest -m "not gpu"
+	$(PYTEST)
 
 test-all: $(DEV_STAMP) ## run the tests, with the suites in full instead of a sample
-	$(BIN)/python -m pytest -m "not gpu" --whole
+	$(PYTEST) --whole
 
 lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
 	$(BIN)/ruff check .
