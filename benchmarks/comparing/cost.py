@@ -3,7 +3,7 @@
     python benchmarks/comparing/cost.py [--width 384] [--layers 6] [--repeat 3]
 
 The network is a vision transformer of 224 x 224 pixels. Four ways to hold its file to the program of torch.export that
-it was made from, each in a process of its own, with torch and onnxruntime imported before the clock starts:
+it was made from, each in a process of its own, with torch, onnxruntime and onnxsmith imported before the clock starts:
 
 - `plain`: the program and the file once each, with the session that this takes, and nothing compared;
 - `compare`: `onnxsmith.compare(..., per_layer=True)` on one input, of the program and of the module itself;
@@ -112,7 +112,7 @@ def _measured(asked: argparse.Namespace) -> dict[str, Any]:
     import onnxruntime  # noqa: F401
     import torch
 
-    import onnxsmith
+    import onnxsmith.exporter.compare
     from onnxsmith.report.parts.layers import Layers
     from onnxsmith.report.parts.timing import Timing
 

@@ -19,6 +19,7 @@ from onnxsmith.exporter.taps import taps
 from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
+from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.layers import Layers
@@ -69,7 +70,7 @@ def compare(
             number of inputs or outputs; `verify/…` and `runtime/…` when no comparison could be made.
     """
     with Clock() as clock, ExitStack() as stack:
-        with stage("load"):
+        with stage("load"), no_collection():
             read = compared(
                 reference,
                 candidate,
@@ -140,7 +141,7 @@ def _layers(read: Compared, feed: Feed, options: LayerOptions) -> Layers:
     names = renamed(b.interface, a.interface)
     feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
     with ExitStack() as stack:
-        with stage("trace"):
+        with stage("trace"), no_collection():
             sides = taps(a, b, feeds, stack)
         request = Request(feed.label, feeds, names, options.budget, options.least_share, read.tolerance)
         return look(*sides, request)

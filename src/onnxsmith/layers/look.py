@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -66,12 +66,18 @@ def plainly(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rou
     look.inherited = held(ours, plain, own)
     look.suspicious = bool(look.inherited.reason)
     if look.suspicious:
-        look.inherited = held(ours, plain, inherited)
+        look.inherited = _widened(look.inherited, ours, inherited) or held(ours, plain, inherited)
     look.nonfinite = _nonfinite(ours), _nonfinite(plain)
     says_something = look.inherited.reason or pair.how == "port"  # of the rest there is little to say, in much time
     if says_something and isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and ours.shape == plain.shape:
         look.metrics = measures(ours, plain)
     return look
+
+
+def _widened(found: Difference, ours: Value, rounding: Rounding) -> Difference | None:
+    """A difference that is within a wider tolerance, without measuring it again; None where that has to be done."""
+    measured = isinstance(ours, np.ndarray) and is_float(ours) and found.worst_rel > 0
+    return replace(found, reason="") if measured and found.worst_rel <= rounding.tolerance else None
 
 
 def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
