@@ -186,12 +186,18 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def save(model: ir.Model, target: str | Path, *, external_data: bool | None = None, durable: bool = True) -> list[Path]:
-    """Writes `model` to `target` atomically, unchecked; see `Stage.write` for `external_data` and the errors, `staged`
-    for `durable`."""
-    with staged(target, durable=durable) as stage:
+def save(model: ir.Model, target: str | Path, *, external_data: bool | None = None) -> list[Path]:
+    """Writes `model` to `target` atomically, unchecked; see `Stage.write` for `external_data` and the errors."""
+    with staged(target) as stage:
         stage.write(model, external_data=external_data)
         return stage.commit()
+
+
+def save_for_now(model: ir.Model, target: Path, *, external_data: bool | None = None) -> None:
+    """As `save`, for a file that need not outlive the machine: nobody waits until the disk has it."""
+    with staged(target, durable=False) as stage:
+        stage.write(model, external_data=external_data)
+        stage.commit()
 
 
 def write_referring(model: ir.Model, path: Path) -> Path | None:
