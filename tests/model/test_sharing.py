@@ -105,7 +105,7 @@ def test_a_comparison_that_is_refused_leaves_none_either(
     save(two, tmp_path / "two.onnx")
     other = candidate.format(file=file) if "{" in candidate else str(tmp_path / candidate)
     with pytest.raises(onnxsmith.OnnxsmithError):
-        onnxsmith.compare(file, other)
+        onnxsmith.compare(file, other, per_layer=True)
     assert not list(temporary.iterdir())
 
 

@@ -80,6 +80,7 @@ def compare(
                 generate=generate,
                 seed=seed,
                 tolerance=tolerance,
+                per_layer=bool(per_layer),
             )
             stack.callback(read.close)
         return Result(_report(read, clock, per_layer, worst_input))

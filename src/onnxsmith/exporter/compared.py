@@ -44,6 +44,7 @@ def compared(
     generate: bool,
     seed: int,
     tolerance: float | None,
+    per_layer: bool,
 ) -> Compared:
     """Reads both sides; the arguments are those of `compare`.
 
@@ -51,9 +52,9 @@ def compared(
         OnnxsmithError: what either side raises on loading; `verify/…` where their interfaces do not go together.
     """
     with ExitStack() as opened:
-        first = side(reference, runtime)
+        first = side(reference, runtime, in_pieces=per_layer)
         opened.push(first.weights)
-        second = side(candidate, runtime, beside=first)
+        second = side(candidate, runtime, beside=first, in_pieces=per_layer)
         opened.push(second.weights)
         read = _compared(*as_programs(first, second), inputs, sizes, generate, seed, tolerance)
         opened.pop_all()  # they close with what was read

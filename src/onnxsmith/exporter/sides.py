@@ -70,9 +70,10 @@ class SideSource:
         self.weights.close()
 
 
-def side(value: Any, runtime: str | None, beside: SideSource | None = None) -> SideSource:
+def side(value: Any, runtime: str | None, *, beside: SideSource | None = None, in_pieces: bool = False) -> SideSource:
     """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
-    not name one themselves. A file that is `beside` it, too, is read once."""
+    not name one themselves. A file that is `beside` it, too, is read once. Of one that will run `in_pieces` the pieces
+    refer to one copy of its large weights."""
     if isinstance(value, str) and _is_target(value):
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
@@ -88,20 +89,21 @@ def side(value: Any, runtime: str | None, beside: SideSource | None = None) -> S
         text, at, asked = str(value).rpartition("@")
         if at and not Path(str(value)).exists():
             value, name = Path(text), asked
-        return _file_side(Path(value), name, beside)
+        return _file_side(Path(value), name, beside, in_pieces=in_pieces)
     model = load(value)
     return SideSource(f"the given model on {name}", model, runtimes.get(name), signature(model), model=model)
 
 
-def _file_side(path: Path, name: str, beside: SideSource | None) -> SideSource:
-    """A file on the runtime `name`. It runs as it is; its model, of which pieces are run, has large weights mapped."""
+def _file_side(path: Path, name: str, beside: SideSource | None, *, in_pieces: bool) -> SideSource:
     runtime = runtimes.get(name)
     with ExitStack() as weights:
         if beside is not None and beside.source == path and beside.model is not None:
             model = beside.model
         else:
             model = load(path)
-            share_weights(model, Path(weights.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
+            if in_pieces:
+                folder = weights.enter_context(TemporaryDirectory(prefix="onnxsmith-"))
+                share_weights(model, Path(folder) / "weights")
         source = path if path.suffix == ".onnx" else model
         label = f"{path.name} on {name}"
         return SideSource(label, source, runtime, signature(model), model=model, weights=weights.pop_all())

@@ -47,7 +47,7 @@ def _sizes(tap: Tap, step: Step) -> frozenset[int]:
 
 
 def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
-    """None where a step has learned no weight: one that is a single number everywhere says nothing."""
+    """Empty where a step has learned no weight: one that is a single number everywhere says nothing."""
     arrays = [np.squeeze(one) for one in tap.weights(step) if one.size]
     weights = sorted(_print(one) for one in arrays if one.ndim > 1 and (one != one.flat[0]).any())
     biases = [one.ravel() for one in arrays if one.ndim == 1]  # of an LSTM they are one tensor, or two
