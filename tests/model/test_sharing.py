@@ -15,6 +15,7 @@ from onnxsmith.model.load import load
 from onnxsmith.model.save import save
 from onnxsmith.model.sharing import LARGE, held, share_weights
 from onnxsmith.model.text import from_text
+from onnxsmith.report.parts.layers import Layers
 from tests.conftest import Refused
 
 SIDE = 2100
@@ -78,6 +79,19 @@ def test_small_weights_stay(tmp_path: Path) -> None:
 def test_a_full_disk_is_said(file: Path, tmp_path: Path, refused: Refused) -> None:
     with refused("save/failed"):
         share_weights(load(file), tmp_path / "there" / "is" / "none")
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("runtime", ["reference", "openvino", "onnxruntime:disable"])
+def test_an_error_in_large_weights_is_found_at_every_runtime(tmp_path: Path, runtime: str, outside: bool) -> None:
+    right, wrong = model(), model()
+    weight = wrong.graph.initializers["w"]
+    assert weight.const_value is not None
+    weight.const_value = ir.tensor(weight.const_value.numpy() + (np.arange(SIDE) == 7), dtype=ir.DataType.FLOAT)
+    save(right, tmp_path / "right.onnx", external_data=outside)
+    save(wrong, tmp_path / "wrong.onnx", external_data=outside)
+    found = onnxsmith.compare(tmp_path / "right.onnx", f"{tmp_path / 'wrong.onnx'}@{runtime}", per_layer=True)
+    assert found.report.part(Layers).culprits == ("p",)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ class Tracer(Isolated):
     """The evaluator in a process of its own, which can also tell what every tensor held."""
 
     def __init__(self) -> None:
-        super().__init__(_HOST, "the reference evaluator")
+        super().__init__(_HOST, "the reference evaluator", refers=False)  # it reads external data beside the file only
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Every value of the main graph that could be computed, by name; see `traced`."""
