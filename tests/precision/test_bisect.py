@@ -68,6 +68,23 @@ def test_the_variance_of_large_numbers_stays(runtime: str) -> None:
     assert len([part for part in result.report.parts if isinstance(part, Verification)]) == 2
 
 
+@pytest.mark.parametrize("runtime", ["onnxruntime", "reference"])
+def test_weights_in_external_data(tmp_path: Path, runtime: str) -> None:
+    body = f"""(float[n,32] x) => (float[n,32] y) <{weight("w", 32, 32)}, {weight("big", 32, 32, scale=20000)}> {{
+        [first] a = MatMul(x, w)
+        [overflow] b = MatMul(a, big)
+        [last] y = Softsign(b)
+    }}"""
+    save(model(body), tmp_path / "m.onnx", external_data=True)
+    before = (tmp_path / "m.onnx.data").read_bytes()
+    result = onnxsmith.bisect(
+        tmp_path / "m.onnx", tolerance=1e-2, runtime=runtime, any_runtime=True, model=tmp_path / "mixed.onnx"
+    )
+    assert kept(result) == ["overflow", "last"]
+    assert (tmp_path / "m.onnx.data").read_bytes() == before
+    assert onnxsmith.compare(tmp_path / "m.onnx", tmp_path / "mixed.onnx", tolerance=1e-2).ok
+
+
 def test_bfloat16_has_the_range() -> None:
     result = onnxsmith.bisect(model(VARIANCE, opset=13), to="bfloat16", any_runtime=True, runtime="reference")
     assert kept(result) == []
