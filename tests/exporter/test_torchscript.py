@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from pathlib import Path
@@ -114,7 +115,11 @@ def test_parameters_are_called_what_the_module_calls_them(tmp_path: Path) -> Non
 
 
 def test_a_process_that_dies_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torchscript, "_export", lambda *_: os.kill(os.getpid(), signal.SIGSEGV))
+    def crash(*_: object) -> None:
+        faulthandler.disable()  # pytest's, which would say it once more
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    monkeypatch.setattr(torchscript, "_export", crash)
     problem = problem_of(nn.Linear(3, 2), torch.rand(2, 3), strategy="torchscript")
     assert problem.id == "export/capture-failed"
     assert "SIGSEGV" in problem.why
