@@ -81,8 +81,8 @@ def compare(
                 seed=seed,
                 tolerance=tolerance,
                 per_layer=bool(per_layer),
+                stack=stack,
             )
-            stack.callback(read.close)
         return Result(_report(read, clock, per_layer, worst_input))
 
 

@@ -28,11 +28,6 @@ class Compared:
     tolerance: float | None
     notes: tuple[str, ...]
 
-    def close(self) -> None:
-        """Ends what the sides started."""
-        self.a.close()
-        self.b.close()
-
 
 def compared(
     reference: Any,
@@ -45,31 +40,17 @@ def compared(
     seed: int,
     tolerance: float | None,
     per_layer: bool,
+    stack: ExitStack,
 ) -> Compared:
-    """Reads both sides; the arguments are those of `compare`.
+    """Reads both sides, which end with `stack`; the other arguments are those of `compare`.
 
     Raises:
         OnnxsmithError: what either side raises on loading; `verify/…` where their interfaces do not go together.
     """
-    with ExitStack() as opened:
-        first = side(reference, runtime, in_pieces=per_layer)
-        opened.push(first.weights)
-        second = side(candidate, runtime, beside=first, in_pieces=per_layer)
-        opened.push(second.weights)
-        read = _compared(*as_programs(first, second), inputs, sizes, generate, seed, tolerance)
-        opened.pop_all()  # they close with what was read
-    return read
-
-
-def _compared(
-    a: SideSource,
-    b: SideSource,
-    inputs: Inputs,
-    sizes: Mapping[str, int] | None,
-    generate: bool,
-    seed: int,
-    tolerance: float | None,
-) -> Compared:
+    first = side(reference, runtime, stack, in_pieces=per_layer)
+    a, b = as_programs(first, side(candidate, runtime, stack, in_pieces=per_layer, beside=first))
+    for one in (a, b):
+        stack.callback(one.close)
     notes = check_pairing(a, b)
     tolerances, generator = _from_graphs(a, b)
     if tolerance is not None:

@@ -42,8 +42,6 @@ class SideSource:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
     model: ir.Model | None = None
-    weights: ExitStack = field(default_factory=ExitStack, repr=False)
-    """Holds the data file from which large weights are mapped, for as long as the side is used."""
 
     @cached_property
     def inferred(self) -> ir.Model | None:
@@ -67,13 +65,14 @@ class SideSource:
     def close(self) -> None:
         """Ends the process in which it was prepared."""
         self.preparer.close()
-        self.weights.close()
 
 
-def side(value: Any, runtime: str | None, *, beside: SideSource | None = None, in_pieces: bool = False) -> SideSource:
+def side(
+    value: Any, runtime: str | None, stack: ExitStack, *, in_pieces: bool, beside: SideSource | None = None
+) -> SideSource:
     """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
     not name one themselves. A file that is `beside` it, too, is read once. Of one that will run `in_pieces` the pieces
-    refer to one copy of its large weights."""
+    refer to one copy of its large weights, which is there until `stack` ends."""
     if isinstance(value, str) and _is_target(value):
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
@@ -89,24 +88,21 @@ def side(value: Any, runtime: str | None, *, beside: SideSource | None = None, i
         text, at, asked = str(value).rpartition("@")
         if at and not Path(str(value)).exists():
             value, name = Path(text), asked
-        return _file_side(Path(value), name, beside, in_pieces=in_pieces)
+        path, known = Path(value), runtimes.get(name)
+        model = beside.model if beside is not None and beside.source == path else None
+        model = model or _read(path, stack if in_pieces else None)
+        source = path if path.suffix == ".onnx" else model
+        return SideSource(f"{path.name} on {name}", source, known, signature(model), model=model)
     model = load(value)
     return SideSource(f"the given model on {name}", model, runtimes.get(name), signature(model), model=model)
 
 
-def _file_side(path: Path, name: str, beside: SideSource | None, *, in_pieces: bool) -> SideSource:
-    runtime = runtimes.get(name)
-    with ExitStack() as weights:
-        if beside is not None and beside.source == path and beside.model is not None:
-            model = beside.model
-        else:
-            model = load(path)
-            if in_pieces:
-                folder = weights.enter_context(TemporaryDirectory(prefix="onnxsmith-"))
-                share_weights(model, Path(folder) / "weights")
-        source = path if path.suffix == ".onnx" else model
-        label = f"{path.name} on {name}"
-        return SideSource(label, source, runtime, signature(model), model=model, weights=weights.pop_all())
+def _read(path: Path, stack: ExitStack | None) -> ir.Model:
+    """The model in a file; with a stack its large weights are mapped from a copy that is there until it ends."""
+    model = load(path)
+    if stack is not None:
+        share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
+    return model
 
 
 def _is_target(text: str) -> bool:

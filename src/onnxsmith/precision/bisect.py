@@ -29,8 +29,8 @@ from onnxsmith.precision.search import minimal
 from onnxsmith.precision.trials import Trials
 from onnxsmith.precision.units import NARROW
 from onnxsmith.precision.writing import Delivery, checked
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.precision import Precision
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
@@ -95,23 +95,17 @@ def bisect(
             with stage("save"):
                 shown, nbytes = Delivery(target, model, source).write(search.kept, to, mixed, loaded)
             part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1])
-    report = _report(where, request, search, (part, *search.verified, shown, Timing(dict(clock.seconds))), doubts)
+    parts = (part, *search.verified, shown, Timing(dict(clock.seconds)))
+    last = next((one for one in search.verified if not one.equal), search.verified[0])
+    report = Report(
+        "bisect", verdict(last), parts, problems=(*doubts, *problems(last)), headline=_headline(where, part, last)
+    )
     return Result(report, mixed if agrees else None, target if agrees else None)
 
 
-def _report(
-    where: str, request: Request, search: _Search, parts: tuple[Part, ...], doubts: Sequence[Problem]
-) -> Report:
-    last = next((one for one in search.verified if not one.equal), search.verified[0])
-    part = search.part()
-    return Report(
-        "bisect",
-        verdict(last),
-        parts,
-        problems=(*doubts, *problems(last)),
-        headline=f"{where}: {len(part.kept)} of {part.candidates} nodes stay in float32, the others are "
-        f"{request.to}; {ending(last)}",
-    )
+def _headline(where: str, part: Precision, last: Verification) -> str:
+    kept = f"{len(part.kept)} of {part.candidates} nodes stay in float32, the others are {part.to}"
+    return f"{where}: {kept}; {ending(last)}"
 
 
 class _Search:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from onnxsmith.reduction.bench import identity
 from onnxsmith.runtimes._onnxruntime_host import LEVELS, PROVIDERS
 from onnxsmith.runtimes._openvino_host import EXACT
-from onnxsmith.runtimes.base import Options, parse
+from onnxsmith.runtimes.base import Options
 
 _IMPORTS = {
     "onnxruntime": "import onnxruntime as ort",
@@ -32,7 +33,7 @@ def opening(*runtimes: str) -> tuple[str, ...]:
 
 def call(runtime: str) -> str:
     """An expression that runs the model on a runtime: a list of outputs."""
-    name, options = runtime.partition(":")[0], parse(runtime)[1]
+    name, options = identity(runtime)
     match name:
         case "reference":
             return 'ReferenceEvaluator("model.onnx").run(None, feeds)'
@@ -50,7 +51,7 @@ def call(runtime: str) -> str:
 
 def _setting(runtime: str) -> list[str]:
     """The lines that say how the runtime is to run, where it is not as always."""
-    name, options, variable = runtime.partition(":")[0], parse(runtime)[1], _variable(runtime)
+    (name, options), variable = identity(runtime), _variable(runtime)
     if name == "onnxruntime" and _differ(options):
         lines = [f"{variable} = ort.SessionOptions()"]
         if options.optimization != "all":
