@@ -29,8 +29,8 @@ from onnxsmith.precision.search import minimal
 from onnxsmith.precision.trials import Trials
 from onnxsmith.precision.units import NARROW
 from onnxsmith.precision.writing import Delivery, checked
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.base import Report
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.precision import Precision
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
@@ -95,17 +95,22 @@ def bisect(
             with stage("save"):
                 shown, nbytes = Delivery(target, model, source).write(search.kept, to, mixed, loaded)
             part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1])
-    parts = (part, *search.verified, shown, Timing(dict(clock.seconds)))
-    last = next((one for one in search.verified if not one.equal), search.verified[0])
-    report = Report(
-        "bisect", verdict(last), parts, problems=(*doubts, *problems(last)), headline=_headline(where, part, last)
-    )
+    report = _report(where, part, search.verified, (shown, Timing(dict(clock.seconds))), doubts)
     return Result(report, mixed if agrees else None, target if agrees else None)
 
 
-def _headline(where: str, part: Precision, last: Verification) -> str:
+def _report(
+    where: str, part: Precision, verified: tuple[Verification, ...], rest: tuple[Part, ...], doubts: Sequence[Problem]
+) -> Report:
+    last = next((one for one in verified if not one.equal), verified[0])
     kept = f"{len(part.kept)} of {part.candidates} nodes stay in float32, the others are {part.to}"
-    return f"{where}: {kept}; {ending(last)}"
+    return Report(
+        "bisect",
+        verdict(last),
+        (part, *verified, *rest),
+        problems=(*doubts, *problems(last)),
+        headline=f"{where}: {kept}; {ending(last)}",
+    )
 
 
 class _Search:
