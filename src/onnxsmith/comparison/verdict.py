@@ -35,4 +35,5 @@ def ending(part: Verification) -> str:
         return "NOT VERIFIED"
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)
     but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
-    return f"{'verified' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs{but}"
+    gaps = "".join(f"; {gap}" for gap in part.untried)
+    return f"{'verified' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs{but}{gaps}"

@@ -11,7 +11,12 @@ from onnxsmith.problem import Problem
 from onnxsmith.report.base import Chart, Facts, Report, Table, Text, Tone, Verdict
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
-_VERDICTS = {Verdict.DONE: "green", Verdict.DIFFERENT: "bold red", Verdict.FAILED: "bold red"}
+_VERDICTS = {
+    Verdict.DONE: "green",
+    Verdict.DIFFERENT: "bold red",
+    Verdict.CANNOT_TELL: "bold yellow",
+    Verdict.FAILED: "bold red",
+}
 
 
 class _Console(Console):

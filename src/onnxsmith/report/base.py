@@ -31,12 +31,13 @@ class Verdict(StrEnum):
 
     DONE = "done"
     DIFFERENT = "different"
+    CANNOT_TELL = "cannot-tell"
     FAILED = "failed"
 
     @property
     def exit_code(self) -> int:
-        """0 done (and verified where the command verifies), 1 done but not equal, 2 could not."""
-        return {Verdict.DONE: 0, Verdict.DIFFERENT: 1, Verdict.FAILED: 2}[self]
+        """0 done (and verified where the command verifies), 1 done but not shown to be equal, 2 could not."""
+        return {Verdict.DONE: 0, Verdict.DIFFERENT: 1, Verdict.CANNOT_TELL: 1, Verdict.FAILED: 2}[self]
 
 
 class Tone(StrEnum):

@@ -33,7 +33,8 @@ class Verification(Part):
     """What was compared with what, on which inputs.
 
     `equal` is True only when something was compared and nothing differed; an output of which nothing could be compared
-    says so in `weak`. `verified` is False when no comparison was made, for the reason in `why_not`.
+    says so in `weak`. `verified` is False when no comparison was made, for the reason in `why_not`. `untried` are the
+    gaps that a headline has to name: axes that stayed at one size, sizes that the reference does not take.
     """
 
     title = "Verification"
@@ -48,6 +49,7 @@ class Verification(Part):
     outputs: tuple[OutputCheck, ...] = ()
     notes: tuple[str, ...] = ()
     why_not: str = ""
+    untried: tuple[str, ...] = ()
 
     def blocks(self) -> Iterator[Block]:
         if not self.verified:
@@ -80,7 +82,7 @@ class Verification(Part):
                 yield Text(f"{output.name}: {output.weak}", Tone.WARN)
         reasons = dict.fromkeys(o.why_tolerance for o in self.outputs if o.why_tolerance)
         yield from (Text(f"tolerance {reason}") for reason in reasons)
-        yield from (Text(note, Tone.WARN) for note in self.notes)
+        yield from (Text(note, Tone.WARN) for note in (*self.untried, *self.notes))
 
 
 def _allowed(output: OutputCheck) -> str:
