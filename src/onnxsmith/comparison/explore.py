@@ -79,6 +79,8 @@ class Explorer:
         self._plan = plan
         self._roundings = roundings
         self.refused = 0
+        self.untried: tuple[str, ...] = ()
+        """Clauses for a headline: axes that stayed at one size, sizes that the reference does not take."""
         self.drawn: set[str] = set()
         """Outputs that differ between two runs on the same input, once `repeated` has looked."""
         self._repeated = False

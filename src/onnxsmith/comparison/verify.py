@@ -81,6 +81,7 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *explorer.notes),
+        untried=explorer.untried,
     )
 
 
