@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.rounding import counted
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.layers.intermediates import Intermediates, intermediates
 from onnxsmith.model.load import load
@@ -217,5 +217,5 @@ def test_a_convolutional_and_a_recurrent_model() -> None:
     ours, theirs = (dict(asked(source, every, feeds, runtime=name)) for name in RUNTIMES)
     assert list(ours) == ["c", "r", "v", "q", "l", "h", "z", "y"]
     for name, value in ours.items():
-        assert not difference(value, theirs[name], Rounding(terms=200, depth=8, unit=2.0**-24).tolerance).reason
+        assert not difference(value, theirs[name], counted(200, 8, 2.0**-24).tolerance).reason
     assert (ours["r"] >= 0).all()

@@ -4,14 +4,19 @@ Two kernels sum in different orders, so their results differ by rounding. For a 
 most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, u being the unit
 roundoff (N. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
 2019, theorem 3.1). Errors of layers in sequence add up in the same random fashion. So along the longest path to an
-output, with N terms summed in all and D operations:
+output, over its operations k, each of which sums n terms:
 
-    tolerance = 8 · (u · sqrt(D) + a · sqrt(N))
+    tolerance = 8 · (sqrt(sum of u_k²) + sqrt(sum of a_k²·n_k))
 
-where u is the roundoff of the coarsest dtype that a value on the path is stored in and a that of the accumulator
-(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). The factor 8 covers what the model
-leaves out: amplification between layers and approximated exp, tanh and erf, which are good to a few units in the last
-place. The tolerance is relative to the output's root mean square plus the element's own size (`metrics/max_rel.py`).
+where u_k is the roundoff of the coarsest dtype that operation k reads or makes and a_k that of its accumulator
+(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). One Cast to float16 adds its own
+rounding, and none to the float32 operations behind it. The factor 8 covers what the model leaves out: amplification
+between layers and approximated exp, tanh and erf, which are good to a few units in the last place. The tolerance is
+relative to the output's root mean square plus the element's own size (`metrics/max_rel.py`).
+
+Interpolation computes coordinates: at position p of an axis of length L they are good to about 2·u·L of a step, as a
+product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
+an operation has u_k = 2·u·L, with L the longest axis that it reads along.
 
 Where one of two models quantises and the other does not, that alone keeps them apart. A quantiser whose steps are s
 wide errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5),
@@ -77,11 +82,15 @@ _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 @dataclass(frozen=True)
 class Rounding:
-    """What led to one output: terms summed and operations on the longest path, the coarsest unit roundoff on it."""
+    """What led to one output: terms summed and operations on the longest path, the coarsest unit roundoff on it.
+    `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k; made by `counted` where every operation
+    has the same unit."""
 
     terms: int
     depth: int
     unit: float
+    rounded: float
+    summed: float
     floor: float = 0.0
     """Differences below this are rounding whatever the scale, in the output's units."""
     given: float | None = None
@@ -101,8 +110,7 @@ class Rounding:
         """The largest difference, relative to scale, that rounding explains, or the one that was asked for."""
         if self.given is not None:
             return self.given
-        accumulator = min(self.unit, 2.0**-24)
-        return FACTOR * (self.unit * math.sqrt(self.depth) + accumulator * math.sqrt(self.terms) + self.noise)
+        return FACTOR * (math.sqrt(self.rounded) + math.sqrt(self.summed) + self.noise)
 
     def __str__(self) -> str:
         if self.given is not None:
@@ -110,9 +118,9 @@ class Rounding:
         floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
         noise, steps = (" + q", f"; q = {self.noise:.2g} of quantisers") if self.noise else ("", "")
         return (
-            f"{self.tolerance:.2g} = 8·(u·√{self.depth} + a·√{self.terms}{noise}), u = {_power(self.unit)}, "
-            f"a = {_power(min(self.unit, 2.0**-24))}: rounding of {self.depth} operations that sum {self.terms} terms"
-            f"{steps}{floor}"
+            f"{self.tolerance:.2g} = 8·(√Σu² + √Σa²n{noise}), √Σu² = {math.sqrt(self.rounded):.2g}, "
+            f"√Σa²n = {math.sqrt(self.summed):.2g}: rounding of {self.depth} operations that sum {self.terms} terms, "
+            f"the coarsest with u = {_power(self.unit)}{steps}{floor}"
         )
 
 
@@ -120,12 +128,18 @@ def _power(unit: float) -> str:
     return f"2^{round(math.log2(unit))}"
 
 
-_INPUT = Rounding(0, 0, 2.0**-53)
+def counted(terms: int, depth: int, unit: float) -> Rounding:
+    """The rounding of `depth` operations that sum `terms` terms, all in a dtype of one unit roundoff."""
+    return Rounding(terms, depth, unit, depth * unit**2, terms * min(unit, _ACCUMULATOR) ** 2)
+
+
+_ACCUMULATOR = 2.0**-24
+_INPUT = counted(0, 0, 2.0**-53)
 
 
 def asked(tolerance: float) -> Rounding:
     """The tolerance that somebody asks for, relative to scale."""
-    return Rounding(1, 1, 2.0**-24, given=tolerance)
+    return replace(counted(1, 1, 2.0**-24), given=tolerance)
 
 
 def roundings(
@@ -149,7 +163,7 @@ def roundings(
         if scales is not None:
             result = replace(result, noise=_noise(node, before, scales))
         if cuts and any(_is_dequantised(value) for value in _reads(node)):
-            result = replace(result, unit=max(result.unit, _QUANTUM))
+            result = replace(result, unit=max(result.unit, _QUANTUM), rounded=result.rounded + _QUANTUM**2)
         levels = 1 if node.op_type in _QUANTISING else 0
         for output in node.outputs:
             known[output] = result
@@ -166,7 +180,14 @@ def _reads(node: ir.Node) -> list[ir.Value]:
 
 def _stored(rounding: Rounding, value: ir.Value) -> Rounding:
     unit = _UNIT.get(value.dtype, 0.0) if value.dtype is not None else 0.0
-    return replace(rounding, terms=max(rounding.terms, 1), depth=max(rounding.depth, 1), unit=max(rounding.unit, unit))
+    return replace(
+        rounding,
+        terms=max(rounding.terms, 1),
+        depth=max(rounding.depth, 1),
+        unit=max(rounding.unit, unit),
+        rounded=max(rounding.rounded, unit**2),
+        summed=max(rounding.summed, min(unit, _ACCUMULATOR) ** 2),
+    )
 
 
 def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding:
@@ -174,12 +195,25 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
     unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
     if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
         unit = max(unit, _QUANTUM)
+    step = max(unit, 2 * min(unit, _ACCUMULATOR) * _axis_read_along(node))
     return Rounding(
         terms=max((r.terms for r in before), default=0) + terms,
         depth=max((r.depth for r in before), default=0) + depth,
         unit=max([unit, *(r.unit for r in before)]),
+        rounded=max((r.rounded for r in before), default=0.0) + depth * step**2,
+        summed=max((r.summed for r in before), default=0.0) + terms * min(unit, _ACCUMULATOR) ** 2,
         floor=_floor(node, unit, before),
     )
+
+
+def _axis_read_along(node: ir.Node) -> int:
+    """The longest axis along which the node computes coordinates; 0 for a node that computes none."""
+    axes = _INTERPOLATED.get(node.op_type)
+    if axes is None or node.domain:
+        return 0
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    sizes = list(shape)[axes] if shape is not None else [None]
+    return max((size if isinstance(size, int) else _UNKNOWN_REDUCTION for size in sizes), default=0)
 
 
 def quantises(model: ir.Model) -> bool:
@@ -333,6 +367,11 @@ def _unknown(_: ir.Node) -> int:
     return _UNKNOWN_REDUCTION
 
 
+_INTERPOLATED: dict[str, slice] = {
+    "Resize": slice(None), "Upsample": slice(None), "GridSample": slice(2, None), "RoiAlign": slice(2, None),
+    "DeformConv": slice(2, None),
+}  # fmt: skip
+"""Operators that compute coordinates, and the axes of their first input that these run along."""
 _TERMS: dict[str, Callable[[ir.Node], int]] = {
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "DeformConv"), _convolution),
     "ConvTranspose": _transposed_convolution,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.rounding import Rounding, counted
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.layers.look import held
 from onnxsmith.report.parts.layers import Inside
@@ -81,4 +81,4 @@ def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[
 def _rounding(value: Value, steps: int) -> Rounding:
     coarse = isinstance(value, np.ndarray) and is_float(value) and value.dtype.kind != "c"
     unit = float(ml_dtypes.finfo(np.asarray(value).dtype).eps) / 2 if coarse else 2.0**-24  # type: ignore[no-untyped-call]
-    return Rounding(terms=_TERMS * steps, depth=steps, unit=unit)
+    return counted(_TERMS * steps, steps, unit)

@@ -8,11 +8,10 @@ when the tensor that is suspected has the error that rounding explains, and no o
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 
 import numpy as np
 
-from onnxsmith.comparison.rounding import FACTOR, Rounding
+from onnxsmith.comparison.rounding import FACTOR, Rounding, counted
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
@@ -43,5 +42,5 @@ def stands_out(reference: Value, computed: Value, noisy: Value, rounding: Roundi
     truth, found, usual = (widen(np.asarray(value)) for value in values)
     if not all(np.isfinite(one).all() for one in (truth, found, usual)):
         return False
-    fine = replace(rounding, unit=min(rounding.unit, FINE), given=None).tolerance * rms(truth)
+    fine = counted(rounding.terms, rounding.depth, min(rounding.unit, FINE)).tolerance * rms(truth)
     return rms(found - truth) > max(FACTOR * rms(usual - truth), fine)

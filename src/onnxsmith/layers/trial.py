@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnxsmith.comparison.rounding import Rounding, asked
+from onnxsmith.comparison.rounding import Rounding, asked, counted
 from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.inside import first_inside
@@ -127,7 +127,7 @@ class Trial:
     def _guess(self, name: str, cuts: Collection[str]) -> Rounding:
         """Where neither side is a graph of ONNX: each step sums as many terms as one of unknown length."""
         steps = len(self.sides[1].outline.segment(name, frozenset(cuts))[0]) or 1
-        return Rounding(terms=1024 * steps, depth=steps, unit=2.0**-24)
+        return counted(1024 * steps, steps, 2.0**-24)
 
     def inside(self, look: Look) -> Inside | None:
         """Where the bodies of a pair's steps part, when both sides are given what the reference has."""
