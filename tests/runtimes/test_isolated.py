@@ -9,6 +9,7 @@ import pytest
 
 from onnxsmith.model.text import from_text
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes.base import Options
 from onnxsmith.runtimes.fake import Fake
 from onnxsmith.runtimes.reference import Reference
@@ -107,3 +108,55 @@ def test_a_trace_passes_over_what_fails(tmp_path: Any) -> None:
     with Reference().preparer() as preparer:
         found = preparer.trace(tmp_path / "m.onnx", X)
     assert set(found) == {"a", "z"}
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "reference"])
+def test_several_sessions_in_one_process(name: str) -> None:
+    with runtimes.get(name).preparer(keep=2) as preparer:
+        first, second = preparer.prepare(NEGATED), preparer.prepare(DOUBLED)
+        for session, factor in ((first, -1), (second, 2), (first, -1)):
+            np.testing.assert_array_equal(session.run(X)["y"], factor * X["x"])
+
+
+def test_the_oldest_session_ends_when_more_are_prepared_than_are_kept(refused: Refused) -> None:
+    with runtimes.get("onnxruntime").preparer(keep=2) as preparer:
+        first, second, third = (preparer.prepare(model) for model in (NEGATED, DOUBLED, NEGATED))
+        with refused("runtime/closed"):
+            first.run(X)
+        assert second.run(X)["y"][0] == 2
+        assert third.run(X)["y"][0] == -1
+        second.close()
+        assert third.run(X)["y"][0] == -1
+
+
+def test_two_levels_of_optimisation_in_one_process(refused: Refused) -> None:
+    with runtimes.get("onnxruntime").prepare(NEGATED) as session:
+        plain = session.at("disable")
+        assert session.at("all") is session
+        assert session.at("disable") is plain
+        assert (session.run(X)["y"][0], plain.run(X)["y"][0]) == (-1, -1)
+    with refused("runtime/closed"):
+        plain.run(X)
+
+
+def test_a_runtime_without_levels_has_one_session() -> None:
+    with runtimes.get("openvino").prepare(NEGATED) as session:
+        assert session.at("disable") is session
+
+
+def test_a_crash_of_one_session_does_not_end_the_others(refused: Refused) -> None:
+    fatal = {"x": np.array([-(2**63)]), "m": np.array([-1])}
+    with runtimes.get("onnxruntime").preparer(keep=2) as preparer:
+        fragile, other = preparer.prepare(QUOTIENT), preparer.prepare(NEGATED)
+        plain = other.at("disable")
+        with refused("runtime/died"):
+            fragile.run(fatal)
+        assert (other.run(X)["y"][0], plain.run(X)["y"][0]) == (-1, -1)
+        assert fragile.run({"x": np.array([12]), "m": np.array([4])})["y"] == [3]
+
+
+def test_a_crash_counts_where_a_session_is_alone_in_its_process() -> None:
+    with Isolated("tests.runtimes.fragile", "a fragile runtime", keep=2) as preparer:
+        first, second = preparer.prepare(NEGATED), preparer.prepare(DOUBLED)
+        np.testing.assert_array_equal(second.run(X)["y"], X["x"])
+        np.testing.assert_array_equal(first.run(X)["y"], X["x"])

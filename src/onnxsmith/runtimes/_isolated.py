@@ -4,6 +4,8 @@ than most small models do, or one for a single model."""
 from __future__ import annotations
 
 import contextlib
+import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,45 +21,50 @@ from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, 
 _START_LIMIT = 120.0
 """Seconds for the child to import its library, which no model is to blame for."""
 _GONE = {"runtime/died", "runtime/timeout"}
+_PERHAPS_ANOTHERS = {"runtime/died"}
+"""What may be the doing of another session in the same process."""
 
 
 class Isolated(Preparer):
     """Serves from `module`, whose function `main` calls `serve`; after a crash or a timeout the child is started again.
 
-    Its `prepare` request gets the fields of `Options` and `path`, and `weights`, the folder of external data that lies
-    elsewhere, where the runtime can read it there (`refers`).
+    Its `prepare` request gets the fields of `Options`, the `session`'s number and `path`, and `weights`, the folder of
+    external data that lies elsewhere, where the runtime can read it there (`refers`). The child holds the sessions of
+    `keep` models, and of each one for every level of optimisation in `levels` that was asked for.
     """
 
-    def __init__(self, module: str, what: str, *, refers: bool = True) -> None:
-        self._module, self._what, self._refers = module, what, refers
+    def __init__(
+        self, module: str, what: str, *, refers: bool = True, keep: int = 1, levels: tuple[str, ...] = ()
+    ) -> None:
+        self.what, self.levels = what, levels
+        self._module, self._refers, self._keep = module, refers, keep
         self._child: Child | None = None
         self._spare: Child | None = None
-        self._file = contextlib.ExitStack()
-        self._request: dict[str, Any] = {}
         self._lost = False
-        self.turn = 0
-        """How often a model was prepared; a session belongs to one turn."""
+        self._numbers = itertools.count(1)
+        self._kept: list[Turn] = []
+        self._resident: set[int] = set()
+        """Sessions that the child holds."""
+        self._released: list[int] = []
+        """Sessions that it is to let go of with the next request."""
 
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         return self.turned(source, options or Options(), interface)
 
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
-        """The session of the next turn, which ends the one before."""
+        """A session for the model, which ends the oldest one when there are more than are kept."""
         model: Path | ir.Model = onnx_source(source)
         ports = interface or signature(load(model))
         self.check(ports)
-        self._file.close()
-        path, weights = self._file.enter_context(on_disk(model, refer=self._refers))
-        self.turn += 1
-        self._request = {
-            "do": "prepare",
-            "path": str(path.absolute()),
-            "weights": None if weights is None else str(weights),
-            "provider": options.provider,
-            "optimization": options.optimization,
-            "threads": options.threads,
-        }
-        return self.session(ports, self.begin(options.time_limit), options.time_limit)
+        while len(self._kept) >= self._keep:
+            self._kept[0].end()
+        with contextlib.ExitStack() as file:
+            path, weights = file.enter_context(on_disk(model, refer=self._refers))
+            made = self.session(ports, _request(path, weights, options), options)
+            made.begin()
+            made.file = file.pop_all()
+        self._kept.append(made)
+        return made
 
     def alone(self, source: Source, options: Options) -> Session:
         """A session with the only model that this is for; the child ends with it."""
@@ -71,18 +78,63 @@ class Isolated(Preparer):
     def check(self, interface: Signature) -> None:
         """Raises for a model that the runtime is not to be asked to take."""
 
-    def session(self, interface: Signature, head: dict[str, Any], time_limit: float | None) -> Turn:
-        """The session of this turn."""
-        return Turn(self, interface, head, time_limit)
+    def session(self, interface: Signature, request: dict[str, Any], options: Options) -> Turn:
+        """A session that `request` prepares."""
+        return Turn(self, interface, request, options)
 
-    def begin(self, time_limit: float | None) -> dict[str, Any]:
-        """What the child answers to the model of this turn, on a child that is there."""
+    def number(self) -> int:
+        """One that no session of this preparer has had."""
+        return next(self._numbers)
+
+    def begin(self, request: dict[str, Any], time_limit: float | None) -> dict[str, Any]:
+        """What the child answers to a request that prepares a session, on a child that is there."""
         self.start()
-        return self.ask(self._request, time_limit=time_limit)[0]
+        number = request["session"]
+        with contextlib.suppress(ValueError):
+            self._released.remove(number)
+        try:
+            head, _ = self.ask(request, time_limit=time_limit)
+        except OnnxsmithError as error:
+            if not self._may_be_anothers(error, number):
+                raise
+            self.start()
+            head, _ = self.ask(request, time_limit=time_limit)
+        self._resident.add(number)
+        return head
+
+    def run(self, request: dict[str, Any], feeds: Feeds, time_limit: float | None) -> Outputs:
+        """What the session that `request` prepares answers. A process that dies while it holds other sessions, too, is
+        no proof against this one: it is asked again in a process of its own."""
+        number = request["session"]
+        if self._child is None or number not in self._resident:
+            self.begin(request, time_limit)
+        asked = {"do": "run", "session": number}
+        try:
+            return self.ask(asked, feeds, time_limit=time_limit)[1]
+        except OnnxsmithError as error:
+            if not self._may_be_anothers(error, number):
+                raise
+        self.begin(request, time_limit)
+        return self.ask(asked, feeds, time_limit=time_limit)[1]
+
+    def _may_be_anothers(self, error: OnnxsmithError, number: int) -> bool:
+        """Whether the child is gone, and held another session than the numbered one; who is resident is forgotten."""
+        if error.problem.id not in _GONE:
+            return False
+        others, self._resident, self._released = self._resident - {number}, set(), []
+        return error.problem.id in _PERHAPS_ANOTHERS and bool(others)
+
+    def forget(self, turn: Turn, numbers: list[int]) -> None:
+        """The child lets go of these sessions when it is asked next."""
+        self._released += [number for number in numbers if number in self._resident]
+        self._resident -= set(numbers)
+        if turn in self._kept:
+            self._kept.remove(turn)
 
     def start(self) -> None:
         """Starts the child where there is none, and waits until it has imported what it needs."""
         if self._child is None:
+            self._resident, self._released = set(), []
             replaced = self._spare is not None or self._lost
             self._child, self._spare = self._spare or self._started(), None
             if replaced:  # one that was lost is followed by more: the next imports while this one works
@@ -90,15 +142,16 @@ class Isolated(Preparer):
             self.ask({"do": "about"}, time_limit=_START_LIMIT)
 
     def _started(self) -> Child:
-        return Child(self._module, "main", what=self._what)
+        return Child(self._module, "main", what=self.what)
 
     def ask(
         self, request: dict[str, Any], feeds: Feeds | None = None, *, time_limit: float | None = None
     ) -> tuple[dict[str, Any], Outputs]:
         """The child's answer. A child that died is gone."""
         assert self._child is not None
+        released, self._released = self._released, []
         try:
-            return self._child.ask(request, dict(feeds or {}), time_limit=time_limit)
+            return self._child.ask({**request, "release": released}, dict(feeds or {}), time_limit=time_limit)
         except OnnxsmithError as error:
             if error.problem.id in _GONE:
                 self._drop()
@@ -108,44 +161,50 @@ class Isolated(Preparer):
             self._drop()
             raise
 
-    def run(self, turn: int, feeds: Feeds, time_limit: float | None) -> Outputs:
-        """What the model of that turn answers."""
-        if turn != self.turn:
-            raise problem(
-                "runtime/closed",
-                f"the session with {self._what} is closed, or another model was prepared since",
-                fix="prepare the model again",
-            )
-        if self._child is None:
-            self.begin(time_limit)
-        return self.ask({"do": "run"}, feeds, time_limit=time_limit)[1]
-
     def _drop(self) -> None:
         if self._child is not None:
             self._child.close()
             self._child = None
 
     def close(self) -> None:
-        self.turn += 1
+        while self._kept:
+            self._kept[0].end()
         self._drop()
         if self._spare is not None:
             self._spare.close()
             self._spare = None
-        self._file.close()
+
+
+def _request(path: Path, weights: Path | None, options: Options) -> dict[str, Any]:
+    return {
+        "do": "prepare",
+        "path": str(path.absolute()),
+        "weights": None if weights is None else str(weights),
+        "provider": options.provider,
+        "optimization": options.optimization,
+        "threads": options.threads,
+    }
 
 
 class Turn(Session):
-    """A session that lives until the next model is prepared. After a crash or a timeout the next run starts another
-    child and prepares the model again: what one input does to a runtime says nothing of others. `head` is what the
-    child said of the model."""
+    """A session that lives until it is closed, or its preparer keeps others. After a crash or a timeout the next run
+    starts another child and prepares the model again: what one input does to a runtime says nothing of others. `head`
+    is what the child said of the model."""
 
-    def __init__(
-        self, isolated: Isolated, interface: Signature, head: dict[str, Any], time_limit: float | None
-    ) -> None:
-        self.isolated, self.time_limit, self.head = isolated, time_limit, head
-        self.signature, self.provider = interface, str(head.get("provider", ""))
-        self._turn = isolated.turn
+    def __init__(self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options) -> None:
+        self.isolated, self.options, self.signature = isolated, options, interface
+        self.head: dict[str, Any] = {}
+        self.file = contextlib.ExitStack()
+        """What lies on disk for it."""
+        self._request = {**request, "session": isolated.number()}
+        self._levels: dict[str, Turn] = {}
+        self._over = False
         self._alone = False
+
+    def begin(self) -> None:
+        """Prepares the model. Raises what the runtime raises."""
+        self.head = self.isolated.begin(self._request, self.options.time_limit)
+        self.provider = str(self.head.get("provider", ""))
 
     @property
     def nodes_by_provider(self) -> dict[str, int]:
@@ -153,10 +212,35 @@ class Turn(Session):
         return dict(self.head.get("nodes", {}))
 
     def run(self, feeds: Feeds) -> Outputs:
+        if self._over:
+            raise problem(
+                "runtime/closed",
+                f"the session with {self.isolated.what} is closed, or another model was prepared since",
+                fix="prepare the model again",
+            )
         _feeds.check(feeds, self.signature)
-        return self.isolated.run(self._turn, feeds, self.time_limit)
+        return self.isolated.run(self._request, feeds, self.options.time_limit)
+
+    def at(self, level: str) -> Session:
+        if level == self.options.optimization or level not in self.isolated.levels:
+            return self
+        if level not in self._levels:
+            options = replace(self.options, optimization=level)
+            made = self.isolated.session(self.signature, {**self._request, "optimization": level}, options)
+            made.begin()
+            self._levels[level] = made
+        return self._levels[level]
+
+    def end(self) -> None:
+        """Lets go of what the child and the disk hold for it."""
+        self._over = True
+        for other in self._levels.values():
+            other.end()
+        self.isolated.forget(self, [self._request["session"]])
+        self.file.close()
 
     def close(self) -> None:
+        self.end()
         if self._alone:
             self.isolated.close()
 

@@ -14,6 +14,7 @@ import numpy as np
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
+from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
 PROVIDERS = {
@@ -32,27 +33,18 @@ _NATIVE = set("?bBhHiIlLqQefd")
 """Characters of the numpy dtypes that onnxruntime takes and gives as arrays; the others go as raw values."""
 
 
-class Host:
-    """Holds one session."""
+class Host(Hosting[Any]):
+    """Holds onnxruntime's inference sessions."""
 
-    def __init__(self) -> None:
-        self._session: Any = None
+    def about(self) -> dict[str, Any]:
+        return _about()
 
-    def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-        """Answers one request."""
-        match request["do"]:
-            case "about":
-                return _about(), {}
-            case "limits":
-                return _limits(request["ir"], request["opset"]), {}
-            case "prepare":
-                return self._prepare(request), {}
-            case "run":
-                return {}, self._run(values)
-            case other:
-                raise ValueError(f"unknown request {other!r}")
+    def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
+        if request["do"] == "limits":
+            return _limits(request["ir"], request["opset"]), {}
+        return super().more(request, values)
 
-    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         import onnxruntime as ort
 
         ort.set_default_logger_severity(4)
@@ -83,19 +75,18 @@ class Host:
                 why="onnxruntime falls back when a provider cannot start: a driver, a library or a device is missing",
                 fix="run `onnxsmith doctor`, or use --provider cpu",
             )
-        self._session = session
         nodes = {info.ep_name: len(info.get_nodes()) for info in session.get_provider_graph_assignment_info()}
-        return {"provider": used, "nodes": nodes}
+        return session, {"provider": used, "nodes": nodes}
 
-    def _run(self, values: dict[str, Value]) -> Outputs:
-        types = {port.name: port.type for port in self._session.get_outputs()}
+    def run(self, held: Any, values: dict[str, Value]) -> Outputs:
+        types = {port.name: port.type for port in held.get_outputs()}
         plain = all(_is_native(t) for t in types.values() if t.startswith("tensor("))
         if plain and all(_plain(value) or not isinstance(value, np.ndarray) for value in values.values()):
-            return dict(zip(types, map(_from_ort, self._session.run(list(types), values)), strict=True))
+            return dict(zip(types, map(_from_ort, held.run(list(types), values)), strict=True))
         if any(isinstance(value, list) for value in values.values()):
-            return dict(zip(types, map(_from_ort, self._session.run(list(types), values)), strict=True))
+            return dict(zip(types, map(_from_ort, held.run(list(types), values)), strict=True))
         feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
-        outputs = self._session.run_with_ort_values(list(types), feeds)
+        outputs = held.run_with_ort_values(list(types), feeds)
         return {name: _from_ort_value(value) for name, value in zip(types, outputs, strict=True)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
@@ -13,6 +14,7 @@ import numpy as np
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, packed_nbytes, unpacked
+from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
 _DTYPES = {
@@ -32,26 +34,22 @@ EXACT = {
 """The CPU plugin computes in bfloat16, and quantises activations and caches, where the machine is made for it."""
 
 
-class Host:
-    """Holds one compiled model."""
+@dataclass
+class Compiled:
+    """A compiled model, ready for one input at a time."""
 
-    def __init__(self) -> None:
-        self._request: Any = None
-        self._inputs: dict[str, Any] = {}
+    request: Any
+    inputs: dict[str, Any]
+    outputs: list[Any]
 
-    def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-        """Answers one request. Outputs are called by their index: OpenVINO gives a port any number of names."""
-        match request["do"]:
-            case "about":
-                return _about(), {}
-            case "prepare":
-                return self._prepare(request), {}
-            case "run":
-                return {}, self._run(values)
-            case other:
-                raise ValueError(f"unknown request {other!r}")
 
-    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+class Host(Hosting[Compiled]):
+    """Holds compiled models. Outputs are called by their index: OpenVINO gives a port any number of names."""
+
+    def about(self) -> dict[str, Any]:
+        return {"version": _library().__version__}
+
+    def prepare(self, request: dict[str, Any]) -> tuple[Compiled, dict[str, Any]]:
         core = _library().Core()
         device = request["provider"].upper()
         if not any(name.split(".")[0] == device for name in core.available_devices):
@@ -65,21 +63,16 @@ class Host:
         if request["threads"]:
             wanted["INFERENCE_NUM_THREADS"] = str(request["threads"])
         compiled = core.compile_model(core.read_model(request["path"]), device, wanted)
-        self._inputs = {name: port for port in compiled.inputs for name in port.get_names()}
-        self._outputs = list(compiled.outputs)
-        self._request = compiled.create_infer_request()
-        return {"provider": f"OpenVINO {device}", "inputs": sorted(self._inputs)}
+        inputs = {name: port for port in compiled.inputs for name in port.get_names()}
+        held = Compiled(compiled.create_infer_request(), inputs, list(compiled.outputs))
+        return held, {"provider": f"OpenVINO {device}", "inputs": sorted(inputs)}
 
-    def _run(self, values: dict[str, Value]) -> Outputs:
+    def run(self, held: Compiled, values: dict[str, Value]) -> Outputs:
         for name, value in values.items():
-            if name in self._inputs and isinstance(value, np.ndarray):
-                self._request.set_tensor(self._inputs[name], _tensor(value, self._inputs[name].get_element_type()))
-        self._request.infer()
-        return {str(index): _array(self._request.get_tensor(port)) for index, port in enumerate(self._outputs)}
-
-
-def _about() -> dict[str, Any]:
-    return {"version": _library().__version__}
+            if name in held.inputs and isinstance(value, np.ndarray):
+                held.request.set_tensor(held.inputs[name], _tensor(value, held.inputs[name].get_element_type()))
+        held.request.infer()
+        return {str(index): _array(held.request.get_tensor(port)) for index, port in enumerate(held.outputs)}
 
 
 def _library() -> Any:

@@ -7,31 +7,28 @@ from typing import Any
 
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
+from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Options, Outputs, Session, Value
 from onnxsmith.runtimes.reference import Reference, traced
 
 
-class Host:
-    """Holds one session."""
+class Host(Hosting[Session]):
+    """Holds evaluators."""
 
-    def __init__(self) -> None:
-        self._session: Session | None = None
+    def about(self) -> dict[str, Any]:
+        return {}
 
-    def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-        """Answers one request."""
-        match request["do"]:
-            case "about":
-                return {}, {}
-            case "prepare":
-                self._session = Reference().prepare(Path(request["path"]), Options(provider=request["provider"]))
-                return {"provider": self._session.provider}, {}
-            case "run":
-                assert self._session is not None
-                return {}, self._session.run(values)
-            case "trace":
-                return {}, traced(Path(request["path"]), values)
-            case other:
-                raise ValueError(f"unknown request {other!r}")
+    def prepare(self, request: dict[str, Any]) -> tuple[Session, dict[str, Any]]:
+        session = Reference().prepare(Path(request["path"]), Options(provider=request["provider"]))
+        return session, {"provider": session.provider}
+
+    def run(self, held: Session, values: dict[str, Value]) -> Outputs:
+        return held.run(values)
+
+    def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
+        if request["do"] == "trace":
+            return {}, traced(Path(request["path"]), values)
+        return super().more(request, values)
 
 
 def _translate(error: Exception) -> OnnxsmithError:

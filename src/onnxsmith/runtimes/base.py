@@ -71,6 +71,15 @@ class Session(ABC):
             OnnxsmithError: `run/…` when the feeds do not fit the signature, `runtime/…` when the runtime fails.
         """
 
+    def at(self, level: str) -> Session:
+        """The same model at another level of optimisation (`Options.optimization`), in the same process and from the
+        same file; this session where the runtime has no such level. It ends with this session.
+
+        Raises:
+            OnnxsmithError: as `Runtime.prepare`.
+        """
+        return self
+
     def close(self) -> None:  # noqa: B027 — most sessions hold nothing to let go of
         """Lets go of what the session holds."""
 
@@ -82,7 +91,8 @@ class Session(ABC):
 
 
 class Preparer(ABC):
-    """Prepares one model after another, for whoever has many; a session ends when the next one is prepared.
+    """Prepares one model after another, for whoever has many. It keeps as many sessions as it was made for, one unless
+    more were asked for: the oldest ends when the next one is prepared.
 
     A context manager. Where the runtime lives in a process of its own, that process is started once, and again after a
     crash or a timeout.
@@ -110,19 +120,19 @@ class Preparer(ABC):
 class _OneByOne(Preparer):
     """Every model anew, as `Runtime.prepare` does it."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._session: Session | None = None
+    def __init__(self, runtime: Runtime, keep: int) -> None:
+        self._runtime, self._keep = runtime, keep
+        self._sessions: list[Session] = []
 
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        self.close()
-        self._session = self._runtime.prepare(source, options)
-        return self._session
+        while len(self._sessions) >= self._keep:
+            self._sessions.pop(0).close()
+        self._sessions.append(self._runtime.prepare(source, options))
+        return self._sessions[-1]
 
     def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        while self._sessions:
+            self._sessions.pop().close()
 
 
 class Runtime(ABC):
@@ -157,9 +167,9 @@ class Runtime(ABC):
             OnnxsmithError: `runtime/…` when the runtime is not installed or does not take the model.
         """
 
-    def preparer(self) -> Preparer:
-        """What prepares many models, one after another."""
-        return _OneByOne(self)
+    def preparer(self, *, keep: int = 1) -> Preparer:
+        """What prepares many models, one after another, of which the last `keep` can be run."""
+        return _OneByOne(self, keep)
 
 
 def get(name: str) -> Runtime:
@@ -233,8 +243,8 @@ class _Chosen(Runtime):
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return self._runtime.prepare(source, self._both(options))
 
-    def preparer(self) -> Preparer:
-        return _ChosenPreparer(self._runtime.preparer(), self._both)
+    def preparer(self, *, keep: int = 1) -> Preparer:
+        return _ChosenPreparer(self._runtime.preparer(keep=keep), self._both)
 
     def _both(self, options: Options | None) -> Options:
         usual, asked = vars(Options()), vars(options or Options())

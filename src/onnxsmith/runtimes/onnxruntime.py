@@ -38,10 +38,13 @@ class OnnxRuntime(Runtime):
         return int(limits(ir_version=known.ir, opset=known.opset)["opset"])
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        return Isolated(_HOST, "onnxruntime").alone(source, options or Options())
+        return self._isolated().alone(source, options or Options())
 
-    def preparer(self) -> Preparer:
-        return Isolated(_HOST, "onnxruntime")
+    def preparer(self, *, keep: int = 1) -> Preparer:
+        return self._isolated(keep)
+
+    def _isolated(self, keep: int = 1) -> Isolated:
+        return Isolated(_HOST, "onnxruntime", keep=keep, levels=self.levels)
 
 
 def available_providers() -> dict[str, Any]:

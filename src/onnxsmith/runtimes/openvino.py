@@ -49,13 +49,13 @@ class OpenVino(Runtime):
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return _Isolated().alone(source, options or Options())
 
-    def preparer(self) -> Preparer:
-        return _Isolated()
+    def preparer(self, *, keep: int = 1) -> Preparer:
+        return _Isolated(keep)
 
 
 class _Isolated(Isolated):
-    def __init__(self) -> None:
-        super().__init__("onnxsmith.runtimes._openvino_host", "OpenVINO", refers=False)
+    def __init__(self, keep: int = 1) -> None:
+        super().__init__("onnxsmith.runtimes._openvino_host", "OpenVINO", refers=False, keep=keep)
 
     def check(self, interface: Signature) -> None:
         for what, ports in (("input", interface.inputs), ("output", interface.outputs)):
@@ -66,8 +66,8 @@ class _Isolated(Isolated):
                         _REFUSED[port.dtype] if port.kind == "tensor" else "it takes and gives tensors only",
                     )
 
-    def session(self, interface: Signature, head: dict[str, Any], time_limit: float | None) -> Turn:
-        return _Turn(self, interface, head, time_limit)
+    def session(self, interface: Signature, request: dict[str, Any], options: Options) -> Turn:
+        return _Turn(self, interface, request, options)
 
 
 class _Turn(Turn):

@@ -39,16 +39,17 @@ class Reference(Runtime):
             )
         return _Session(load(onnx_source(source)))
 
-    def preparer(self) -> Tracer:
+    def preparer(self, *, keep: int = 1) -> Tracer:
         """In a process of its own, unlike `prepare`: among many models one may run without an end."""
-        return Tracer()
+        return Tracer(keep)
 
 
 class Tracer(Isolated):
     """The evaluator in a process of its own, which can also tell what every tensor held."""
 
-    def __init__(self) -> None:
-        super().__init__(_HOST, "the reference evaluator", refers=False)  # it reads external data beside the file only
+    def __init__(self, keep: int = 1) -> None:
+        # the evaluator reads external data beside the file only
+        super().__init__(_HOST, "the reference evaluator", refers=False, keep=keep)
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Every value of the main graph that could be computed, by name; see `traced`."""
