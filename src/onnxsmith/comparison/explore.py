@@ -230,6 +230,8 @@ class Explorer:
 
     def _nothing_taken(self) -> OnnxsmithError:
         last = self._last
+        if last is not None and last.id == "runtime/memory":
+            return OnnxsmithError(last)
         return problem(
             "verify/no-valid-input",
             f"the reference took none of {self.refused} generated inputs",

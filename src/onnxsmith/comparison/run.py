@@ -62,7 +62,7 @@ def run(
                 values = {**Generator.for_model(inferred).feed(known, seed=seed).values, **values}
         prepared = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
         with stage("prepare"):
-            session = runtimes.get(name).prepare(prepared, Options(provider=provider))
+            session = runtimes.get(name).prepare(prepared, runtimes.patient(Options(provider=provider)))
         with session:
             with stage("run"):
                 outputs = session.run(values)

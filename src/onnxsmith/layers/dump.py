@@ -79,7 +79,8 @@ def dump(
         with stage("run"):
             exposing = Exposing(model)
             names = _chosen(list(exposing.places.values()), tensors, interface)
-            run = Intermediates(on_disk or model, runtimes.get(name), None, names, feeds, budget, exposing)
+            options = runtimes.patient()
+            run = Intermediates(on_disk or model, runtimes.get(name), options, names, feeds, budget, exposing)
             with Writer(target) if target is not None else contextlib.nullcontext() as writer:
                 rows = tuple(_rows(run, interface, writer, statistics or target is None))
                 label = str(source) if isinstance(source, str | Path) else "the given model"

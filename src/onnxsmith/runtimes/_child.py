@@ -19,13 +19,19 @@ from typing import IO, Any, Protocol
 
 import onnxsmith
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.runtimes import _wire
+from onnxsmith.runtimes import _bounds, _wire
 from onnxsmith.runtimes.base import Outputs, Value
 
 _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
 )
 _TAIL = 2000
+_OF_ANSWER = 4
+"""What a child may use is this many times what it may answer: the caller keeps the answers to all its questions."""
+_STARVED = 0.5
+"""Share of its time limit that a child has to have computed for when the limit ends it, unless it does nothing."""
+_LONGEST = 6
+"""How often a time limit is given again to a child that others keep from computing."""
 
 
 class Server(Protocol):
@@ -63,28 +69,22 @@ class Child:
 
         Raises:
             OnnxsmithError: what the child raised; `runtime/died` when it crashed; `runtime/timeout` when it took longer
-                than `time_limit` seconds; `runtime/closed` after `close`.
+                than `time_limit` seconds; `runtime/memory` when it, or its answer, needed more than the request's
+                `memory`; `runtime/closed` after `close`.
         """
-        late = threading.Event()
-
-        def expire() -> None:
-            late.set()
-            self._process.kill()
-
-        timer = threading.Timer(time_limit, expire) if time_limit else None
-        if timer:
-            timer.start()
+        stop = _Stop(self._process, time_limit)
         try:
             head, answer = self._exchange(request, values)
         except (EOFError, OSError) as error:
-            raise (self._late(request, time_limit) if late.is_set() else self._death(request)) from error
-        except BaseException:
+            raise (self._late(request, time_limit) if stop.late else self._death(request)) from error
+        except BaseException as error:
             self._process.kill()  # an answer that nobody read would be taken for the next question's
+            if isinstance(error, _wire.TooLargeError):
+                raise _bounds.shortage(self.what, request["memory"], _request(request), str(error)) from error
             raise
         finally:
-            if timer:
-                timer.cancel()
-        if late.is_set():
+            stop.cancel()
+        if stop.late:
             raise self._late(request, time_limit)
         if "problem" in head:
             raise OnnxsmithError(Problem(**head["problem"]))
@@ -97,14 +97,14 @@ class Child:
         if questions.closed:
             raise problem("runtime/closed", f"the session with {self.what} is closed", fix="prepare the model again")
         _wire.send(questions, _wire.encode(request, values))
-        return _wire.receive(answers)
+        return _wire.receive(answers, most=request.get("memory", 0) // _OF_ANSWER)
 
     def _late(self, request: dict[str, Any], time_limit: float | None) -> OnnxsmithError:
         return problem(
             "runtime/timeout",
             f"{self.what} took longer than {time_limit:g} s and was stopped",
             where=_request(request),
-            fix="give it more time, or a smaller input",
+            fix=f"give it more time, {_bounds.TIME}={10 * (time_limit or 60):g} (0 for no limit), or a smaller input",
         )
 
     def _death(self, request: dict[str, Any]) -> OnnxsmithError:
@@ -117,6 +117,8 @@ class Child:
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - _TAIL))
         said = self._stderr.read().decode(errors="replace").strip()
+        if _bounds.is_shortage(said):
+            return _bounds.shortage(self.what, request.get("memory", 0), _request(request), said)
         return problem(
             "runtime/died",
             f"{self.what} crashed ({cause})",
@@ -137,8 +139,49 @@ class Child:
         self._cache.cleanup()
 
 
+class _Stop:
+    """Kills a process when its time is over: at once where it did nothing or had the processor, else after as many more
+    times as it takes, because on a busy machine a call takes longer."""
+
+    def __init__(self, process: subprocess.Popen[bytes], limit: float | None) -> None:
+        self.late = False
+        self._process, self._limit, self._left = process, limit or 0.0, _LONGEST
+        self._begun = self._seen = _bounds.processor_seconds(process.pid) or 0.0
+        self._timer: threading.Timer | None = None
+        self._over = False
+        self._lock = threading.Lock()
+        if limit:
+            self._arm()
+
+    def _arm(self) -> None:
+        self._timer = threading.Timer(self._limit, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _expire(self) -> None:
+        with self._lock:
+            if self._over:
+                return
+            used = _bounds.processor_seconds(self._process.pid)
+            self._left -= 1
+            starved = used is not None and self._seen < used < self._begun + _STARVED * self._limit
+            if starved and self._left:
+                self._seen = used or 0.0
+                self._arm()
+                return
+            self.late = True
+            self._process.kill()
+
+    def cancel(self) -> None:
+        """It has answered, or is gone."""
+        with self._lock:
+            self._over = True
+            if self._timer is not None:
+                self._timer.cancel()
+
+
 def _request(request: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in request.items() if isinstance(value, str))
+    return ", ".join(f"{key} {value}" for key, value in request.items() if isinstance(value, str) and key != "of")
 
 
 def _signal_name(number: int) -> str:
@@ -159,10 +202,21 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
             request, values = _wire.receive(requests)
         except EOFError:
             return
+        limit = _bounds.hold(request["memory"]) if "memory" in request else 0
         try:
             message = _wire.encode(*server(request, values))
         except Exception as error:  # noqa: BLE001 — whatever a library raises has to cross to the caller
-            known = error if isinstance(error, OnnxsmithError) else translate(error)
-            message = _wire.encode({"problem": vars(known.problem)})
+            message = _wire.encode({"problem": vars(_known(error, translate, request, limit).problem)})
         with contextlib.suppress(BrokenPipeError):
             _wire.send(answers, message)
+
+
+def _known(
+    error: Exception, translate: Callable[[Exception], OnnxsmithError], request: dict[str, Any], limit: int
+) -> OnnxsmithError:
+    """A library's error as a problem: memory that could not be had is the same with every library."""
+    known = error if isinstance(error, OnnxsmithError) else translate(error)
+    said = f"{type(error).__name__}: {error}"
+    if known.problem.id == "runtime/failed" and (_bounds.is_shortage(said) or _bounds.is_shortage(known.problem.why)):
+        return _bounds.shortage(request.get("of", "it"), limit, _request(request), known.problem.why)
+    return known

@@ -7,22 +7,24 @@ import contextlib
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.model import walk
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes import _bounds, _feeds
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
 _START_LIMIT = 120.0
 """Seconds for the child to import its library, which no model is to blame for."""
-_GONE = {"runtime/died", "runtime/timeout"}
-_PERHAPS_ANOTHERS = {"runtime/died"}
-"""What may be the doing of another session in the same process."""
+_GONE = {"runtime/died", "runtime/timeout", "runtime/memory"}
+"""After these the child is another one: what did not crash for want of memory may be in any state."""
+_PERHAPS_ANOTHERS = {"runtime/died", "runtime/memory"}
+"""What may be the doing of another session in the same process, or, of memory, of what it was fed before."""
 
 
 class Isolated(Preparer):
@@ -32,6 +34,9 @@ class Isolated(Preparer):
     external data that lies elsewhere, where the runtime can read it there (`refers`). The child holds the sessions of
     `keep` models, and of each one for every level of optimisation in `levels` that was asked for.
     """
+
+    slowness: ClassVar[float] = 1.0
+    """How much longer than a runtime with kernels of its own it may take."""
 
     def __init__(
         self, module: str, what: str, *, refers: bool = True, keep: int = 1, levels: tuple[str, ...] = ()
@@ -43,8 +48,8 @@ class Isolated(Preparer):
         self._lost = False
         self._numbers = itertools.count(1)
         self._kept: list[Turn] = []
-        self._resident: set[int] = set()
-        """Sessions that the child holds."""
+        self._resident: dict[int, int] = {}
+        """Sessions that the child holds, and how often each was run there."""
         self._released: list[int] = []
         """Sessions that it is to let go of with the next request."""
 
@@ -60,7 +65,7 @@ class Isolated(Preparer):
             self._kept[0].end()
         with contextlib.ExitStack() as file:
             path, weights = file.enter_context(on_disk(model, refer=self._refers))
-            made = self.session(ports, _request(path, weights, options), options)
+            made = self.session(ports, _request(path, weights, options, self.what), options, _weight(model))
             made.begin()
             made.file = file.pop_all()
         self._kept.append(made)
@@ -78,20 +83,18 @@ class Isolated(Preparer):
     def check(self, interface: Signature) -> None:
         """Raises for a model that the runtime is not to be asked to take."""
 
-    def session(self, interface: Signature, request: dict[str, Any], options: Options) -> Turn:
-        """A session that `request` prepares."""
-        return Turn(self, interface, request, options)
+    def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
+        """A session that `request` prepares, of a model of `weight` bytes."""
+        return Turn(self, interface, request, options, weight)
 
     def number(self) -> int:
         """One that no session of this preparer has had."""
         return next(self._numbers)
 
-    def begin(self, request: dict[str, Any], time_limit: float | None) -> dict[str, Any]:
+    def begin(self, request: dict[str, Any], time_limit: float) -> dict[str, Any]:
         """What the child answers to a request that prepares a session, on a child that is there."""
         self.start()
         number = request["session"]
-        with contextlib.suppress(ValueError):
-            self._released.remove(number)
         try:
             head, _ = self.ask(request, time_limit=time_limit)
         except OnnxsmithError as error:
@@ -99,42 +102,45 @@ class Isolated(Preparer):
                 raise
             self.start()
             head, _ = self.ask(request, time_limit=time_limit)
-        self._resident.add(number)
+        self._resident[number] = 0
         return head
 
-    def run(self, request: dict[str, Any], feeds: Feeds, time_limit: float | None) -> Outputs:
-        """What the session that `request` prepares answers. A process that dies while it holds other sessions, too, is
-        no proof against this one: it is asked again in a process of its own."""
+    def run(self, request: dict[str, Any], asked: dict[str, Any], feeds: Feeds, time_limit: float) -> Outputs:
+        """What the session that `request` prepares answers when it is `asked`. A process that dies while it holds other
+        sessions, too, is no proof against this one: it is asked again in a process of its own."""
         number = request["session"]
         if self._child is None or number not in self._resident:
             self.begin(request, time_limit)
-        asked = {"do": "run", "session": number}
+        asked = {"do": "run", "session": number, **asked}
         try:
-            return self.ask(asked, feeds, time_limit=time_limit)[1]
+            answer = self.ask(asked, feeds, time_limit=time_limit)[1]
         except OnnxsmithError as error:
             if not self._may_be_anothers(error, number):
                 raise
-        self.begin(request, time_limit)
-        return self.ask(asked, feeds, time_limit=time_limit)[1]
+            self.begin(request, time_limit)
+            answer = self.ask(asked, feeds, time_limit=time_limit)[1]
+        self._resident[number] += 1
+        return answer
 
     def _may_be_anothers(self, error: OnnxsmithError, number: int) -> bool:
-        """Whether the child is gone, and held another session than the numbered one; who is resident is forgotten."""
+        """Whether the child is gone, and held more than what the numbered session needs; who is resident is forgotten.
+        A memory arena keeps what earlier inputs of the same session took."""
         if error.problem.id not in _GONE:
             return False
-        others, self._resident, self._released = self._resident - {number}, set(), []
-        return error.problem.id in _PERHAPS_ANOTHERS and bool(others)
+        resident, self._resident, self._released = self._resident, {}, []
+        grown = error.problem.id == "runtime/memory" and resident.get(number, 0) > 0
+        return error.problem.id in _PERHAPS_ANOTHERS and (grown or bool(resident.keys() - {number}))
 
     def forget(self, turn: Turn, numbers: list[int]) -> None:
         """The child lets go of these sessions when it is asked next."""
-        self._released += [number for number in numbers if number in self._resident]
-        self._resident -= set(numbers)
+        self._released += [number for number in numbers if self._resident.pop(number, None) is not None]
         if turn in self._kept:
             self._kept.remove(turn)
 
     def start(self) -> None:
         """Starts the child where there is none, and waits until it has imported what it needs."""
         if self._child is None:
-            self._resident, self._released = set(), []
+            self._resident, self._released = {}, []
             replaced = self._spare is not None or self._lost
             self._child, self._spare = self._spare or self._started(), None
             if replaced:  # one that was lost is followed by more: the next imports while this one works
@@ -175,9 +181,15 @@ class Isolated(Preparer):
             self._spare = None
 
 
-def _request(path: Path, weights: Path | None, options: Options) -> dict[str, Any]:
+def _weight(model: Path | ir.Model) -> int:
+    """Bytes of the weights."""
+    return sum(tensor.nbytes for tensor in walk.initializer_tensors(load(model)))
+
+
+def _request(path: Path, weights: Path | None, options: Options, what: str) -> dict[str, Any]:
     return {
         "do": "prepare",
+        "of": what,
         "path": str(path.absolute()),
         "weights": None if weights is None else str(weights),
         "provider": options.provider,
@@ -186,24 +198,32 @@ def _request(path: Path, weights: Path | None, options: Options) -> dict[str, An
     }
 
 
+def _bytes(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_bytes, value))
+    return int(getattr(value, "nbytes", 0))
+
+
 class Turn(Session):
     """A session that lives until it is closed, or its preparer keeps others. After a crash or a timeout the next run
     starts another child and prepares the model again: what one input does to a runtime says nothing of others. `head`
     is what the child said of the model."""
 
-    def __init__(self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options) -> None:
-        self.isolated, self.options, self.signature = isolated, options, interface
+    def __init__(
+        self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options, weight: int
+    ) -> None:
+        self.isolated, self.options, self.signature, self.weight = isolated, options, interface, weight
         self.head: dict[str, Any] = {}
         self.file = contextlib.ExitStack()
         """What lies on disk for it."""
-        self._request = {**request, "session": isolated.number()}
+        self._request = {**request, "session": isolated.number(), "memory": self._memory()}
         self._levels: dict[str, Turn] = {}
         self._over = False
         self._alone = False
 
     def begin(self) -> None:
         """Prepares the model. Raises what the runtime raises."""
-        self.head = self.isolated.begin(self._request, self.options.time_limit)
+        self.head = self.isolated.begin(self._request, self._seconds())
         self.provider = str(self.head.get("provider", ""))
 
     @property
@@ -219,14 +239,25 @@ class Turn(Session):
                 fix="prepare the model again",
             )
         _feeds.check(feeds, self.signature)
-        return self.isolated.run(self._request, feeds, self.options.time_limit)
+        fed = _bytes(list(feeds.values()))
+        asked = {"memory": self._memory(fed), "of": self.isolated.what}
+        return self.isolated.run(self._request, asked, feeds, self._seconds(fed))
+
+    def _memory(self, fed: int = 0) -> int:
+        asked = self.options.memory_limit if self.options.provider == "cpu" else 0
+        return _bounds.memory(asked, model=self.weight, feeds=fed)
+
+    def _seconds(self, fed: int = 0) -> float:
+        slowness = self.isolated.slowness
+        return _bounds.seconds(self.options.time_limit, model=self.weight, feeds=fed, slowness=slowness)
 
     def at(self, level: str) -> Session:
         if level == self.options.optimization or level not in self.isolated.levels:
             return self
         if level not in self._levels:
             options = replace(self.options, optimization=level)
-            made = self.isolated.session(self.signature, {**self._request, "optimization": level}, options)
+            request = {**self._request, "optimization": level}
+            made = self.isolated.session(self.signature, request, options, self.weight)
             made.begin()
             self._levels[level] = made
         return self._levels[level]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.model.load import load
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
-from onnxsmith.runtimes.base import Options, Outputs, Session, Value
-from onnxsmith.runtimes.reference import Reference, traced
+from onnxsmith.runtimes.base import Outputs, Session, Value
+from onnxsmith.runtimes.reference import Evaluator, traced
 
 
 class Host(Hosting[Session]):
@@ -19,7 +20,7 @@ class Host(Hosting[Session]):
         return {}
 
     def prepare(self, request: dict[str, Any]) -> tuple[Session, dict[str, Any]]:
-        session = Reference().prepare(Path(request["path"]), Options(provider=request["provider"]))
+        session = Evaluator(load(Path(request["path"])))
         return session, {"provider": session.provider}
 
     def run(self, held: Session, values: dict[str, Value]) -> Outputs:

@@ -14,6 +14,10 @@ from onnxsmith.runtimes.base import Value
 Message = list[bytes | memoryview]
 
 
+class TooLargeError(Exception):
+    """A message is larger than its reader takes; it was not read."""
+
+
 def encode(head: dict[str, Any], values: dict[str, Value] | None = None) -> Message:
     """One message, in the pieces in which it is written; arrays are not copied."""
     buffers: Message = []
@@ -29,12 +33,24 @@ def send(stream: IO[bytes], message: Message) -> None:
     stream.flush()
 
 
-def receive(stream: IO[bytes]) -> tuple[dict[str, Any], dict[str, Value]]:
-    """Reads one message. Raises EOFError when the other side is gone."""
+def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[str, Value]]:
+    """Reads one message, of at most `most` bytes, 0 for any number.
+
+    Raises:
+        EOFError: the other side is gone.
+        TooLargeError: the message is larger; the rest of it is still to be read.
+    """
     (length,) = struct.unpack("<Q", _exactly(stream, 8))
+    _fits(length, most)
     message = json.loads(_exactly(stream, length))
+    _fits(length + sum(message["sizes"]), most)
     buffers = [_exactly(stream, size) for size in message["sizes"]]
     return message["head"], {name: _unpack(item, buffers) for name, item in message["values"].items()}
+
+
+def _fits(size: int, most: int) -> None:
+    if most and size > most:
+        raise TooLargeError(f"it answered {size / 2**30:.2f} GB; at most {most / 2**30:.2f} GB are kept")
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytearray:

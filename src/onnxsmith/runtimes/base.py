@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from onnxsmith import rooms
 from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes import _bounds
 
 if TYPE_CHECKING:  # the child processes of runtimes import this module and never touch a graph
     import onnx_ir as ir
@@ -46,14 +47,26 @@ class Options:
     """How to run. A runtime refuses what it does not have rather than doing something else.
 
     `provider` is the execution provider in short (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`, `extended`,
-    `basic` or `disable`; `threads` 0 leaves the choice to the runtime; `time_limit` is seconds for one call of a
-    runtime that lives in a process of its own, None for no limit.
+    `basic` or `disable`; `threads` 0 leaves the choice to the runtime.
+
+    `time_limit` is seconds, and `memory_limit` bytes, for one call of a runtime that lives in a process of its own; 0
+    is no limit. None is what the environment says (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute
+    and 4 GB, and more for a model or an input that is large. Memory is not limited for a provider other than `cpu`,
+    whose driver reserves what it never uses.
     """
 
     provider: str = "cpu"
     optimization: str = "all"
     threads: int = 0
     time_limit: float | None = None
+    memory_limit: int | None = None
+
+
+def patient(options: Options | None = None) -> Options:
+    """The options of a call that the user asked for, on inputs of theirs: it may take ten minutes, unless these, or the
+    environment, say otherwise."""
+    options = options or Options()
+    return options if options.time_limit is not None else replace(options, time_limit=_bounds.patient())
 
 
 class Session(ABC):

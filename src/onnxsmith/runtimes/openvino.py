@@ -66,8 +66,8 @@ class _Isolated(Isolated):
                         _REFUSED[port.dtype] if port.kind == "tensor" else "it takes and gives tensors only",
                     )
 
-    def session(self, interface: Signature, request: dict[str, Any], options: Options) -> Turn:
-        return _Turn(self, interface, request, options)
+    def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
+        return _Turn(self, interface, request, options, weight)
 
 
 class _Turn(Turn):

@@ -13,9 +13,9 @@ from onnxsmith.model.external import in_memory
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import Problem, problem
-from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes import _bounds, _feeds
 from onnxsmith.runtimes._isolated import Isolated
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value, onnx_source
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value
 
 _HOST = "onnxsmith.runtimes._reference_host"
 
@@ -37,15 +37,17 @@ class Reference(Runtime):
                 f"the reference evaluator runs on the CPU only, not on {options.provider!r}",
                 fix="use --provider cpu, or --runtime onnxruntime",
             )
-        return _Session(load(onnx_source(source)))
+        return Tracer().alone(source, options)
 
     def preparer(self, *, keep: int = 1) -> Tracer:
-        """In a process of its own, unlike `prepare`: among many models one may run without an end."""
         return Tracer(keep)
 
 
 class Tracer(Isolated):
-    """The evaluator in a process of its own, which can also tell what every tensor held."""
+    """The evaluator in a process of its own, where a loop without an end can be stopped, and memory is limited. It can
+    also tell what every tensor held."""
+
+    slowness = 3.0
 
     def __init__(self, keep: int = 1) -> None:
         # the evaluator reads external data beside the file only
@@ -54,10 +56,13 @@ class Tracer(Isolated):
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Every value of the main graph that could be computed, by name; see `traced`."""
         self.start()
-        return self.ask({"do": "trace", "path": str(path.absolute())}, feeds, time_limit=time_limit)[1]
+        asked = {"do": "trace", "path": str(path.absolute()), "memory": _bounds.memory(None, model=path.stat().st_size)}
+        return self.ask(asked, feeds, time_limit=time_limit)[1]
 
 
-class _Session(Session):
+class Evaluator(Session):
+    """A session in this process, without limits: for the child."""
+
     provider = "reference"
 
     def __init__(self, model: ir.Model) -> None:

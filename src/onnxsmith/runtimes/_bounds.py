@@ -1,0 +1,170 @@
+"""How much memory and time one call of a runtime may take.
+
+A model of two hundred bytes can ask for terabytes, or for a loop without an end. Runtimes in a process of their own run
+under limits, so that such a model ends in a Problem and not in a machine that swaps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import sys
+from pathlib import Path
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+MEMORY = "ONNXSMITH_MEMORY_LIMIT"
+"""The environment variable for bytes: `16GB`, `500MB`; 0 for no limit."""
+TIME = "ONNXSMITH_TIME_LIMIT"
+"""The environment variable for seconds; 0 for no limit."""
+PATIENCE = 600.0
+"""Seconds for what a user asked to be run, unlike a verification's own inputs."""
+
+_LEAST_MEMORY = 4 * 2**30
+_BY_MODEL = 8
+"""A runtime holds the file, its weights, and these once more, packed for its kernels; then all of that for float64."""
+_BY_FEEDS = 64
+"""A picture of 3 channels becomes an intermediate tensor of 64, and a convolution may unroll that."""
+_OF_FREE = 0.75
+"""Share of the memory that is free now which one more process may take."""
+_LEAST_TIME = 60.0
+_BYTES_A_SECOND = 10_000_000
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 2**10,
+    "MB": 2**20,
+    "GB": 2**30,
+    "TB": 2**40,
+    "K": 2**10,
+    "M": 2**20,
+    "G": 2**30,
+    "T": 2**40,
+}
+
+_REFUSALS = re.compile(
+    r"std::bad_alloc|std::length_error|MemoryError|[Ff]ailed to allocate|Unable to allocate|[Cc]annot allocate memory"
+    r"|vector::_M_default_append|vector::reserve|array is too big|out of memory"
+)
+
+
+def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
+    """Bytes that the process may take, 0 for as many as it likes: what was asked for, else what the environment says,
+    else by the size of the model and what it is fed, in bytes.
+
+    Raises:
+        OnnxsmithError: `runtime/bad-limit` for an environment variable that is no size.
+    """
+    if asked is not None:
+        return asked
+    text = os.environ.get(MEMORY, "").strip()
+    if not text:
+        return max(_LEAST_MEMORY, _BY_MODEL * model + _BY_FEEDS * feeds)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B?)", text, re.IGNORECASE)
+    if match is None:
+        raise _bad(MEMORY, text, "a size: 16GB, 500MB, or 0 for no limit")
+    return int(float(match[1]) * _UNITS[match[2].upper().replace("I", "")])
+
+
+def seconds(asked: float | None, *, model: int, feeds: int = 0, slowness: float = 1.0) -> float:
+    """Seconds that one call may take, 0 for no limit; as `memory`. `slowness` is that of the runtime."""
+    if asked is not None:
+        return asked
+    return _seconds_by_environment(slowness * (_LEAST_TIME + (model + feeds) / _BYTES_A_SECOND))
+
+
+def patient() -> float:
+    """Seconds for one call that the user asked for: their inputs, and no others, on their model."""
+    return _seconds_by_environment(PATIENCE)
+
+
+def _seconds_by_environment(otherwise: float) -> float:
+    text = os.environ.get(TIME, "").strip()
+    if not text:
+        return otherwise
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise _bad(TIME, text, "a number of seconds, or 0 for no limit")
+    return found
+
+
+def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
+    return problem(
+        "runtime/bad-limit", f"{name} is {text!r}", where=f"the environment variable {name}", fix=f"give {wanted}"
+    )
+
+
+def hold(limit: int) -> int:
+    """Keeps this process within `limit` bytes, 0 for no limit, and within what the machine has to spare. Gives the
+    limit that holds.
+
+    Linux counts private writable memory against it (RLIMIT_DATA): neither files that are mapped, weights say, nor
+    addresses that are reserved only. An allocation that goes beyond fails. Elsewhere nothing is held.
+    """
+    if sys.platform != "linux":
+        return 0
+    import resource
+
+    own, spare = _own(), _spare()
+    if limit and spare is not None:
+        limit = min(limit, own + int(_OF_FREE * spare))
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    wanted = limit or resource.RLIM_INFINITY
+    if hard != resource.RLIM_INFINITY:
+        wanted = hard if wanted == resource.RLIM_INFINITY else min(wanted, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+    return limit
+
+
+def _own() -> int:
+    """Bytes of private writable memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _spare() -> int | None:
+    """Bytes that can be had without swapping, within this container; None where nobody says."""
+    found = []
+    with contextlib.suppress(OSError, ValueError):
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        found.append(int(lines["MemAvailable"].split()[0]) * 1024)
+    with contextlib.suppress(OSError, ValueError):  # a control group without a limit says "max"
+        group = Path("/sys/fs/cgroup")
+        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    return max(0, min(found)) if found else None
+
+
+def is_shortage(said: str) -> bool:
+    """Whether a message of a library says that memory could not be had."""
+    return _REFUSALS.search(said) is not None
+
+
+def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
+    """The problem of a runtime that wanted more than `limit` bytes."""
+    within = f"more than the {limit / 2**30:.1f} GB that it may take" if limit else "more memory than there is"
+    return problem(
+        "runtime/memory",
+        f"{what} needed {within}",
+        where=where,
+        why=why,
+        fix=f"a smaller input; or allow more: {MEMORY}={_next(limit)}GB (0 for no limit)",
+    )
+
+
+def _next(limit: int) -> int:
+    return max(8, 2 * math.ceil(limit / 2**30))
+
+
+def processor_seconds(process: int) -> float | None:
+    """Processor time that a process has used, None where nobody says: a machine that is busy with others is no reason
+    to take a call for endless."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
