@@ -70,7 +70,7 @@ SIGNATURES = {
         "output: 'str | Path | BinaryIO | None' = None, inputs: 'Sequence[str]' = (), "
         "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
-        "simplify: 'bool' = True, verify: 'bool' = True, runtime: 'str | None' = None, "
+        "simplify: 'bool' = True, verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
         "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None, "
         "task: 'str | None' = None) -> 'Result'"
     ),
@@ -105,7 +105,7 @@ SIGNATURES = {
         "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
         "skip: 'Iterable[str]' = (), exactness: 'str' = 'reassociates', opset: 'int | None' = None, "
         "target: 'str | None' = None, inline_functions: 'bool' = False, max_growth: 'float' = 0.0, "
-        "verify: 'bool' = True, runtime: 'str | None' = None, "
+        "verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
         "given: 'tuple[Feed, ...]' = (), sizes: 'Mapping[str, int] | None' = None, "
         "explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "
         "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"

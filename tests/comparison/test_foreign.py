@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.comparison import sessions
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.text import from_text
 from onnxsmith.report.parts.verification import Verification
-from onnxsmith.runtimes.base import Options
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "mine": 1]>\n'
 AROUND = HEAD + "g (float[N,3] x) => (float[N,3] y) { a = Identity(x)\n b = Neg(a)\n c = mine.Op(b)\n y = Abs(c) }"
@@ -58,16 +56,3 @@ def test_a_model_that_is_nothing_else_cannot_be_verified() -> None:
     text = HEAD + "g (float[2] x) => (float[2] y) { r = RandomNormal<shape = [2]>()\n y = mine.Op(x, r) }"
     with pytest.raises(onnxsmith.OnnxsmithError):
         verify_models(from_text(text), from_text(text.replace("mine.Op(x, r)", "mine.Other(x, r)")))
-
-
-@pytest.mark.parametrize(
-    ("moves", "candidate", "forgiven"), [(True, "same", True), (False, "same", False), (True, "wrong", False)]
-)
-def test_what_the_runtime_does_to_the_reference_too(moves: bool, candidate: str, forgiven: bool) -> None:
-    def held(pair: tuple[object, object], options: tuple[Options, Options]) -> Verification:
-        mixed = options[0].optimization != options[1].optimization
-        return Verification("a", "b", verified=True, equal=not (mixed and moves) and pair[1] != "wrong")
-
-    found = sessions._without_optimisation(held, ("reference", candidate), "onnxruntime")  # type: ignore[arg-type]
-    assert (found is not None) == forgiven
-    assert found is None or "optimisation of onnxruntime off" in found.notes[0]

@@ -40,6 +40,7 @@ class Export(Command):
     no_weights: bool = flag("leave the parameters out of the file: they become inputs of the graph")
     no_simplify: bool = flag("leave the graph as it was captured")
     no_verify: bool = flag("write without checking; the report says so")
+    write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
     runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
     transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
@@ -71,6 +72,7 @@ class Export(Command):
             weights=not self.no_weights,
             simplify=not self.no_simplify,
             verify=not self.no_verify,
+            write_unsure=self.write_unsure,
             runtime=self.runtime,
             seed=self.seed,
             strategy=self.strategy,

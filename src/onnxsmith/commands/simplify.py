@@ -39,6 +39,7 @@ class Simplify(Command):
     dim: tuple[str, ...] = option("size of a symbolic dimension in the check: batch=1", default=(), metavar="NAME=SIZE")
     external_data: bool | None = option("keep weights in a second file; as the input does when left out")
     no_verify: bool = flag("write without checking; the report says so")
+    write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
     runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
@@ -66,6 +67,7 @@ class Simplify(Command):
             sizes=given.sizes(self.dim),
             external_data=self.external_data,
             verify=not self.no_verify,
+            write_unsure=self.write_unsure,
             runtime=self.runtime,
             seed=self.seed,
         ).report

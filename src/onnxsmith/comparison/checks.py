@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
+from onnxsmith.comparison.allowance import Allowance, Allowed
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.rounding import Rounding
@@ -32,9 +33,11 @@ class Checks:
         *,
         drawn: Callable[[Run], Set[str]],
         arbiter: Arbiter | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self._ports = signature.outputs
         self._roundings = roundings
+        self._allowance = allowance or Allowance(roundings)
         self._drawn = drawn
         self._known: Set[str] = frozenset()
         self._arbiter = arbiter
@@ -43,6 +46,11 @@ class Checks:
         self._where: dict[str, str] = {}
         self._still: set[str] = set()
         self._compared: dict[str, int] = dict.fromkeys(self._worst, 0)
+        self._inexact: set[str] = set()
+        self._allowed: dict[tuple[int, str], Allowed] = {}
+        self._bound: dict[str, Allowed | None] = {}
+        self._ill: dict[str, list[str]] = {}
+        self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
         """The input on which the two are furthest apart, a difference before any that is none; None before the
         first."""
@@ -60,6 +68,8 @@ class Checks:
             else:
                 found = self._difference(run, port.name, answer[port.name])
             self._compared[port.name] += found.compared
+            if not found.is_exact:
+                self._inexact.add(port.name)
             rank = (bool(found.reason), found.worst_rel, found.scale)
             if rank > self._rank:
                 self.worst, self._rank = run.feed, rank
@@ -67,6 +77,7 @@ class Checks:
             if rank > (bool(worst.reason), worst.worst_rel, worst.scale):
                 self._worst[port.name] = found
                 self._where[port.name] = run.feed.label
+                self._bound[port.name] = self._allowed.get((id(run), port.name))
 
     def refuse(self, name: str, reason: str, where: str) -> None:
         """Takes in what is wrong with an output beyond its values."""
@@ -77,22 +88,40 @@ class Checks:
     def _difference(self, run: Run, name: str, value: Any) -> Difference:
         if name in self._known:
             return layout_difference(run.outputs[name], value)
-        found = difference(run.outputs[name], value, *self._bounds(name))
+        found, allowed = self._allowance.judged(run, name, value)
+        self._allowed[id(run), name] = allowed
         if not found.reason:
+            self._judged[name] += 1
             return found
         self._known = self._drawn(run)
         if name in self._known:
             return layout_difference(run.outputs[name], value)
+        if allowed.ill:
+            self._ill.setdefault(name, []).append(f"{run.feed.label}: {allowed.ill}")
+            return Difference()
+        self._judged[name] += 1
         if self._arbiter is not None:
-            settled = self._arbiter.settle(run, name, value, *self._bounds(name))
+            settled = self._arbiter.settle(run, name, value, allowed.worst, allowed.floor)
             if settled:
                 self._settled[name] = settled
                 return replace(found, reason="")
         return found
 
-    def _bounds(self, name: str) -> tuple[float, float]:
-        rounding = self._roundings.get(name)
-        return rounding.bounds if rounding is not None else (0.0, 0.0)
+    def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
+        """Whether this check, as it was made of `run`, would have told `faulty` from `usual`. What agreed to the bit
+        would have been found not to."""
+        for port in self._ports:
+            if port.name in self._known or port.name not in usual or port.name not in faulty:
+                continue
+            allowed = self._allowed.get((id(run), port.name))
+            if allowed is None or allowed.ill:
+                continue
+            exact = port.name not in self._inexact
+            bounds = (0.0, 0.0, 0.0) if exact else (allowed.worst, allowed.floor, allowed.spread)
+            found = difference(usual[port.name], faulty[port.name], *bounds)
+            if found.reason and not 0 < found.unequal <= (0 if exact else allowed.changed):
+                return True
+        return False
 
     def judge_movement(self, runs: Sequence[Run]) -> None:
         """Notes outputs that were the same for two inputs of the same sizes: agreeing on them shows little."""
@@ -102,13 +131,46 @@ class Checks:
             if not any(difference(a.outputs[port.name], b.outputs[port.name], *bounds).reason for a, b in pairs):
                 self._still.add(port.name)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Inputs that were left out for an output."""
+        return tuple(
+            f"output {name!r} was left out on {len(found)} inputs on which it shows nothing, the first {found[0]}"
+            for name, found in self._ill.items()
+        )
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Outputs that no input could decide, and why."""
+        return tuple(
+            f"no input decides output {name!r}: on {found[0]}"
+            for name, found in self._ill.items()
+            if not self._judged[name] and not self._worst[name].reason
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether every output agreed to the bit."""
+        return not self._inexact and not self._ill
+
     def results(self) -> tuple[OutputCheck, ...]:
         """One check per output, in the model's order."""
         return tuple(self._result(port.name, port.dtype) for port in self._ports)
 
+    def _bounds(self, name: str) -> tuple[float, float]:
+        rounding = self._roundings.get(name)
+        return rounding.bounds if rounding is not None else (0.0, 0.0)
+
     def _result(self, name: str, dtype: str) -> OutputCheck:
         worst, rounding = self._worst[name], self._roundings.get(name)
         floating = "float" in dtype or dtype in ("double", "complex64", "complex128")
+        allowed = self._bound.get(name)
+        tolerance = allowed.worst if allowed is not None else self._bounds(name)[0]
+        measured = allowed is not None and allowed.measured and tolerance < self._bounds(name)[0]
+        why = ""
+        if rounding is not None and floating:
+            moved = f"{tolerance:.2g} follows from how far an ulp in inputs and weights moves the output"
+            why = moved if measured else str(rounding)
         return OutputCheck(
             name=name,
             dtype=dtype,
@@ -116,13 +178,14 @@ class Checks:
             worst_abs=worst.worst_abs,
             worst_rel=worst.worst_rel,
             scale=worst.scale,
-            tolerance=self._bounds(name)[0] if floating else 0.0,
-            why_tolerance=str(rounding) if rounding is not None and floating else "",
+            tolerance=tolerance if floating else 0.0,
+            why_tolerance=why,
             compared=0 if name in self._known else self._compared[name],
             reason=worst.reason,
             where=self._where.get(name, "") if worst.reason else "",
             weak=self._weakness(name, worst, floating),
             drawn=name in self._known,
+            exact=name not in self._inexact and name not in self._ill,
         )
 
     def _weakness(self, name: str, worst: Difference, floating: bool) -> str:

@@ -30,8 +30,7 @@ class Plan:
     """What to feed: `given` inputs first, then generated ones.
 
     `known` sizes stay fixed; `start` is a set of sizes that is known to work; without `generate` only `given` is fed.
-    With `random` the reference may draw random numbers: what it draws is then held by dtype and shape only. With
-    `empty` an output that has no elements by its declared shape is held so, too; else it is nothing that was compared.
+    With `random` the reference may draw random numbers: what it draws is then held by dtype and shape only.
     """
 
     generator: Generator
@@ -41,7 +40,6 @@ class Plan:
     generate: bool = True
     seed: int = 0
     random: bool = False
-    empty: bool = False
 
 
 @dataclass

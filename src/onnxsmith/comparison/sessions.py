@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import foreign
-from onnxsmith.comparison.explore import Plan
-from onnxsmith.comparison.rounding import roundings
-from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.comparison import foreign, inner
+from onnxsmith.comparison.explore import Plan, Run
+from onnxsmith.comparison.noise import Noise
+from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.rounding import Rounding, asked, roundings
+from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import shapes, walk
 from onnxsmith.model.load import load
@@ -20,7 +23,7 @@ from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options
+from onnxsmith.runtimes.base import Options, Preparer, Session
 
 
 def verify_models(
@@ -32,12 +35,15 @@ def verify_models(
     known: Mapping[str, int] | None = None,
     generate: bool = True,
     seed: int = 0,
+    tolerance: float | None = None,
     names: tuple[str, str] = ("the model as it was", "the new model"),
 ) -> Verification:
-    """Runs both on one runtime and compares every output. See `verify` for the errors.
+    """Runs both on one runtime and compares every output. See `verify` for the errors. `tolerance` is the largest
+    difference relative to an output's scale, in place of what follows from rounding.
 
-    Where the model holds nodes that draw random numbers, or that the runtime does not know, the parts around them are
-    compared, and a note says so. So it does where both were compared without the runtime's own optimisation.
+    Where the runtime optimises what it runs, both are compared with that off first, where kernels differ least, and
+    then as the runtime would run them, on some of the same inputs. Where the model holds nodes that draw random
+    numbers, or that the runtime does not know, the parts around them are compared, and a note says so.
     """
     name = runtime or runtimes.default()
     model = load(reference)
@@ -56,37 +62,129 @@ def verify_models(
         generator = replace(Generator.for_model(known_shapes), signature=signature(model))
         plan = Plan(generator, given=given, known=known or {}, generate=generate, seed=seed)
         tolerances = roundings(known_shapes)
-
-    def held(pair: tuple[Path | ir.Model, Path | ir.Model], options: tuple[Options, Options]) -> Verification:
-        chosen = runtimes.get(name)
-        with (
-            stage("verify"),
-            chosen.prepare(pair[0], options[0]) as a,
-            chosen.prepare(pair[1], options[1]) as b,
-        ):
-            sides = (Side(f"{names[0]} on {name} ({a.provider})", a), Side(f"{names[1]} on {name} ({b.provider})", b))
-            return verify(*sides, plan, tolerances)
-
-    found = held(pair, (Options(), Options()))
-    if not found.equal:
-        found = _without_optimisation(held, pair, name) or found
+        if tolerance is not None:
+            tolerances = {output: asked(tolerance) for output in tolerances}
+    with stage("verify"), runtimes.get(name).preparer(keep=_KEPT) as preparer:
+        found = _Pair(pair, names, name, preparer, tolerances).verified(plan)
     return replace(found, notes=(*notes, *found.notes))
 
 
-def _without_optimisation(
-    held: Callable[..., Verification], pair: tuple[Path | ir.Model, Path | ir.Model], runtime: str
-) -> Verification | None:
-    """The comparison with the runtime's own optimisation off, where that, and not the other model, is what moves the
-    numbers: both agree without it, and with it the reference does not agree with itself. None where it is not."""
-    plain, usual = Options(optimization="disable"), Options()
-    calm = held(pair, (plain, plain))
-    if not calm.equal or held((pair[0], pair[0]), (plain, usual)).equal:
-        return None
-    note = (
-        f"compared with the optimisation of {runtime} off: with it on, the same model moves by more than rounding "
-        "explains"
+@dataclass(frozen=True)
+class _Pair:
+    """Two models that one runtime compares; `preparer` keeps all their sessions in one process."""
+
+    sources: tuple[Path | ir.Model, Path | ir.Model]
+    names: tuple[str, str]
+    runtime: str
+    preparer: Preparer
+    tolerances: Mapping[str, Rounding]
+
+    def verified(self, plan: Plan) -> Verification:
+        """With the runtime's optimisations off, where it has some, and then as it optimises both."""
+        chosen, options = runtimes.parse(self.runtime)
+        has_levels = options == Options() and "disable" in chosen.levels
+        if has_levels:
+            options = Options(optimization="disable")
+        a, b = (self.preparer.prepare(source, options) for source in self.sources)
+        runs: list[Run] = []
+        strict = self._held((a, b), plan, options, on_run=runs.append)
+        if strict.differs:
+            return strict
+        if strict.power is not None and strict.unsure:
+            strict = self._closer(plan, runs, strict, options)
+        if not has_levels:
+            return strict
+        some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
+        try:
+            usual = self._held((a.at("all"), b.at("all")), some, options, plant=False)
+        except OnnxsmithError as error:
+            if not error.problem.id.startswith("runtime/"):
+                raise
+            note = f"compared with the optimisations of {self.runtime} off only: with them, {error.problem.what}"
+            return replace(strict, notes=(*strict.notes, note))
+        note = (
+            f"with the optimisations of {self.runtime} off the outputs agree {agreement(strict)}; with them on, "
+            f"on {len(usual.runs)} of the inputs, {agreement(usual)}"
+        )
+        return both_levels(strict, usual, note)
+
+    def _closer(self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options) -> Verification:
+        """The comparison again with tensors from the middle as outputs, where a check of the outputs alone sees too
+        little; `strict` where that shows no more."""
+        pair = inner.opened(load(self.sources[0]), load(self.sources[1]))
+        if pair is None:
+            return strict
+        opened = replace(self, sources=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))
+        few = replace(plan, given=tuple(run.feed for run in runs[:2]), generate=False)
+        try:
+            a, b = (self.preparer.prepare(source, options) for source in pair)
+            found = opened._held((a, b), few, options)
+        except OnnxsmithError:
+            return strict
+        if not found.equal:
+            return strict
+        extra = len(found.outputs) - len(strict.outputs)
+        note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} tensors in the middle agree as well"
+        return replace(strict, equal=True, unsure=(), power=found.power, notes=(*strict.notes, note))
+
+    def _held(
+        self,
+        sessions: tuple[Session, Session],
+        plan: Plan,
+        options: Options,
+        *,
+        on_run: Callable[[Run], None] | None = None,
+        plant: bool = True,
+    ) -> Verification:
+        """One comparison; probes run with `options`, and faults are planted where it is asked for."""
+
+        def prepare(model: ir.Model) -> Session:
+            return self.preparer.prepare(model, options)
+
+        with ExitStack() as stack:
+            noise, faults = (stack.enter_context(Probe(source, prepare)) for source in self.sources)
+            evidence = Evidence(Noise(noise), faults=faults if plant else None)
+            ours, theirs = (
+                Side(f"{name} on {self.runtime} ({session.provider})", session)
+                for name, session in zip(self.names, sessions, strict=True)
+            )
+            return verify(ours, theirs, plan, self.tolerances, evidence, on_run=on_run)
+
+
+_KEPT = 8
+"""Sessions that one process keeps for a comparison: both models, a probe of each, and the same with more outputs."""
+_MOST_OPTIMISED = 4
+"""Inputs on which the two are compared as the runtime optimises them, beside the given ones."""
+
+
+def spread(runs: Sequence[Run]) -> list[Run]:
+    """The first and the last, and some in between: the base, other values, every size at another."""
+    if len(runs) <= _MOST_OPTIMISED:
+        return list(runs)
+    return [runs[index * (len(runs) - 1) // (_MOST_OPTIMISED - 1)] for index in range(_MOST_OPTIMISED)]
+
+
+def both_levels(main: Verification, other: Verification, note: str) -> Verification:
+    """What comparisons at two optimisation levels come to together: for each output the worse. `other` was made on some
+    of the inputs of `main`."""
+    outputs = tuple(
+        theirs if (not theirs.equal, theirs.worst_rel) > (not ours.equal, ours.worst_rel) else ours
+        for ours, theirs in zip(main.outputs, other.outputs, strict=True)
     )
-    return replace(calm, notes=(note, *calm.notes))
+    return replace(
+        main,
+        equal=main.equal and other.equal,
+        outputs=outputs,
+        notes=tuple(dict.fromkeys((*main.notes, *other.notes, note))),
+        unsure=() if main.differs or other.differs else tuple(dict.fromkeys((*main.unsure, *other.unsure))),
+    )
+
+
+def agreement(part: Verification) -> str:
+    """How closely the outputs of a comparison agree."""
+    if part.exact:
+        return "to the bit"
+    return "within rounding" if not part.differs else "not"
 
 
 def _is_unknown_to(runtime: str, source: Path | ir.Model, model: ir.Model) -> bool:

@@ -8,14 +8,28 @@ from onnxsmith.report.parts.verification import Verification
 
 
 def verdict(part: Verification, *, asked: bool = True) -> Verdict:
-    """Done when both sides agree, or when no verification was asked for."""
-    return Verdict.DONE if part.equal or not asked else Verdict.DIFFERENT
+    """Done when both sides are shown to agree, or when no verification was asked for."""
+    if part.equal or not asked:
+        return Verdict.DONE
+    return Verdict.CANNOT_TELL if part.unsure else Verdict.DIFFERENT
 
 
 def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
-    """The difference as a problem: the first output that differs, or what is wrong with the interface."""
+    """The difference as a problem: the first output that differs, or what is wrong with the interface. Where no
+    difference was found and none would have been, that is the problem."""
     if part.equal or not asked:
         return ()
+    if part.unsure:
+        return (
+            Problem(
+                "verify/cannot-tell",
+                f"the check cannot tell whether the two are equal: {'; '.join(part.unsure)}",
+                where=part.candidate,
+                why="no difference was found, and a wrong model would have passed as well",
+                fix="give inputs that the model is made for (--input name=file.npz), or say how far apart outputs may "
+                "be (--tolerance 0.01), or run both in another way (--runtime reference)",
+            ),
+        )
     bad = next((output for output in part.outputs if not output.equal), None)
     what = f"output {bad.name!r} differs: {bad.reason}" if bad else f"the interface differs: {'; '.join(part.notes)}"
     return (
@@ -36,4 +50,6 @@ def ending(part: Verification) -> str:
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)
     but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
     gaps = "".join(f"; {gap}" for gap in part.untried)
+    if part.unsure:
+        return f"CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{but}{gaps}"
     return f"{'verified' if part.equal else 'DIFFERENT'} on {len(part.runs)} inputs{but}{gaps}"

@@ -6,21 +6,25 @@ and the candidate refuses, or answers differently, is a difference. Every symbol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from onnxsmith.clock import advance
+from onnxsmith.comparison.allowance import Allowance
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
+from onnxsmith.comparison.noise import Noise
+from onnxsmith.comparison.power import measured
+from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.problem import problem
+from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.runtimes.base import Outputs, Session
 
 _DRAWS = 20
@@ -35,29 +39,57 @@ class Side:
     session: Session
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What a comparison can ask beside the two sides. `noise` knows how far rounding alone moves the reference's
+    outputs, `coarser` how many times coarser the candidate computes each, by the count; `faults` is the candidate, to
+    plant faults in; `arbiter` computes in float64."""
+
+    noise: Noise | None = None
+    coarser: Mapping[str, float] = field(default_factory=dict)
+    faults: Probe | None = None
+    arbiter: Arbiter | None = None
+
+
 def verify(
     reference: Side,
     candidate: Side,
     plan: Plan,
     roundings: Mapping[str, Rounding],
-    arbiter: Arbiter | None = None,
+    evidence: Evidence | None = None,
     on_worst: Callable[[Feed], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
 ) -> Verification:
-    """Holds `candidate` to `reference`. `roundings` gives the tolerance of each output by name; `arbiter` is asked
-    where the two differ by more; `on_worst` gets the input on which they are furthest apart.
+    """Compares `candidate` with `reference`. `roundings` gives the largest tolerance of each output by name; `on_worst`
+    gets the input on which they are furthest apart, `on_run` each run of the reference.
 
     Raises:
         OnnxsmithError: `verify/no-valid-input` when the reference takes none of the proposed inputs;
-            `verify/nondeterministic` when it answers the same input differently; `verify/nothing-compared` when no
-            output had an element to compare though one should have; `runtime/died` or `runtime/timeout` when a side is
-            gone.
+            `verify/nothing-compared` when none was given and none is generated; `verify/nondeterministic` when it
+            answers the same input differently; `runtime/died` or `runtime/timeout` when a side is gone.
     """
+    evidence = evidence or Evidence()
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
     runs = list(explorer.runs())
-    checks = Checks(reference.session.signature, roundings, drawn=explorer.repeated, arbiter=arbiter)
+    if not runs:
+        raise problem(
+            "verify/nothing-compared",
+            "there is no input to compare on",
+            where=f"{reference.name} and {candidate.name}",
+            fix="give one: --input inputs.npz",
+        )
+    checks = Checks(
+        reference.session.signature,
+        roundings,
+        drawn=explorer.repeated,
+        arbiter=evidence.arbiter,
+        allowance=Allowance(roundings, evidence.noise, evidence.coarser),
+    )
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
+        if on_run is not None:
+            on_run(run)
         outputs, refusal = answer(candidate.session, run.feed)
         checks.add(run, outputs, refusal)
     for name in sorted(explorer.drawn):
@@ -67,32 +99,37 @@ def verify(
     if on_worst is not None and checks.worst is not None:
         on_worst(checks.worst)
     results = checks.results()
-    without = {port.name for port in candidate.session.signature.outputs if plan.empty and 0 in (port.shape or ())}
-    to_compare = [output for output in results if output.name not in explorer.drawn | without]
-    if to_compare and not any(output.compared or output.reason for output in to_compare):
-        raise _nothing_compared(reference, candidate)
+    agrees = not mismatch and all(output.equal for output in results)
+    power = None
+    if agrees and evidence.faults is not None and any(output.compared and not output.drawn for output in results):
+        power = measured(evidence.faults, runs, checks.sees, seed=plan.seed)
+    unsure = list(checks.undecided)
+    asked = any(one.given is not None for one in roundings.values())
+    if power is not None and not asked and not (checks.exact and power.kind == "inputs"):
+        unsure += [why for why in [power.shortcoming()] if why]
     return Verification(
         reference=reference.name,
         candidate=candidate.name,
         verified=True,
-        equal=not mismatch and all(output.equal for output in results),
+        equal=agrees and not unsure,
         runs=tuple(run.feed.label for run in runs),
         sizes=tried(runs),
         refused=explorer.refused,
         outputs=results,
-        notes=(*mismatch, *explorer.notes),
-        untried=explorer.untried,
+        notes=(*mismatch, *checks.notes, *explorer.notes),
+        untried=(*explorer.untried, *_nothing_but_shapes(results)),
+        power=power,
+        unsure=tuple(unsure) if agrees else (),
     )
 
 
-def _nothing_compared(reference: Side, candidate: Side) -> OnnxsmithError:
-    return problem(
-        "verify/nothing-compared",
-        "not one element could be compared",
-        where=f"{reference.name} and {candidate.name}",
-        why="every output was empty or NaN on every input",
-        fix="give an input that the model is made for: --input name=file.npz",
-    )
+def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:
+    """What a headline says where no output had a value to compare."""
+    if any(output.compared or output.reason for output in results) or not results:
+        return ()
+    drawn = all(output.drawn for output in results)
+    what = "is drawn at random" if drawn else "is empty or NaN on every input"
+    return (f"every output {what}: only dtypes, shapes and the places of NaN were compared",)
 
 
 def _varies(session: Session, run: Run, name: str) -> bool:

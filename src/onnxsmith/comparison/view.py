@@ -24,6 +24,9 @@ class View(Session):
     def at(self, level: str) -> Session:
         return View(self._session.at(level), self.signature, self._inputs, self._outputs)
 
+    def close(self) -> None:
+        self._session.close()
+
     def run(self, feeds: Feeds) -> Outputs:
         outputs = self._session.run(
             {self._inputs[name]: value for name, value in feeds.items() if name in self._inputs}

@@ -13,7 +13,7 @@ from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.exporter.compared import Compared, Inputs, compared
+from onnxsmith.exporter.compared import Compared, Inputs, compared, evidence
 from onnxsmith.exporter.sides import SideSource, renamed, under
 from onnxsmith.exporter.taps import taps
 from onnxsmith.feeds.files import write_npz
@@ -26,6 +26,7 @@ from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.result import Result
+from onnxsmith.runtimes.base import Options
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,11 @@ def _report(read: Compared, clock: Clock, per_layer: bool | LayerOptions, worst_
     a, b = read.a, read.b
     worst: list[Feed] = []
     try:
-        with stage("verify"), a.prepare() as first, b.prepare() as second:
+        with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
-            part = verify(*sides, read.plan, read.tolerances, on_worst=worst.append)
+            part = verify(*sides, read.plan, read.tolerances, evidence(read, probes), on_worst=worst.append)
+        if part.unsure:
+            part = _plainly(read, part)
     except OnnxsmithError as error:
         kept = _kept(read) if error.problem.id.startswith("runtime/") else ()
         if not kept:
@@ -117,6 +120,31 @@ def _report(read: Compared, clock: Clock, per_layer: bool | LayerOptions, worst_
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
 
 
+def _plainly(read: Compared, part: Verification) -> Verification:
+    """The same with the optimisations of both runtimes off, where they have some and nobody chose: there kernels differ
+    least, and what is hidden by rounding elsewhere may be seen. `part` where that decides nothing."""
+    plain = Options(optimization="disable")
+    a, b = (replace(side, options=plain) for side in (read.a, read.b))
+    if any(
+        side.model is None or side.options != Options() or "disable" not in side.runtime.levels
+        for side in (read.a, read.b)
+    ):
+        return part
+    try:
+        with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
+            pair = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
+            found = verify(*pair, read.plan, read.tolerances, evidence(read, probes))
+    except OnnxsmithError:
+        return part
+    finally:
+        a.close()
+        b.close()
+    if not found.equal:
+        return part
+    note = f"with the runtime's optimisations on, the check cannot tell ({part.unsure[0]}); with them off it can"
+    return replace(found, notes=(*found.notes, note))
+
+
 def _kept(read: Compared) -> tuple[Part, ...]:
     """What the side gave that runs, where the other does not."""
     for one in (read.a, read.b):
@@ -133,8 +161,11 @@ def _kept(read: Compared) -> tuple[Part, ...]:
 def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
     layers = next((one for one in parts if isinstance(one, Layers)), None)
     where = f"; first error: {layers.culprits[0]}" if layers is not None and layers.culprits else ""
+    gaps = "".join(f"; {gap}" for gap in part.untried)
+    if part.unsure and not where:
+        return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
-    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}"
+    return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}{gaps}"
 
 
 def _layers(read: Compared, feed: Feed, options: LayerOptions) -> Layers:

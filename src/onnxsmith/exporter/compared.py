@@ -7,12 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.comparison.explore import Plan
+from onnxsmith.comparison.noise import Noise
+from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
+from onnxsmith.comparison.verify import Evidence
+from onnxsmith.comparison.view import View
 from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.model.signature import signature
+from onnxsmith.model.signature import Signature, signature
+from onnxsmith.runtimes.base import Options, Session
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
@@ -27,6 +34,37 @@ class Compared:
     tolerances: Mapping[str, Rounding]
     tolerance: float | None
     notes: tuple[str, ...]
+    coarser: Mapping[str, float]
+    few_steps: bool
+    """Whether one side quantises what the other does not: by how much follows from the steps alone."""
+
+
+def evidence(read: Compared, stack: ExitStack) -> Evidence:
+    """What shows how far rounding alone moves the outputs, and what the comparison would have noticed: the graphs of
+    the two sides, as far as they have one. It ends with `stack`."""
+    graphs = [(one, one.model) for one in (read.a, read.b) if one.model is not None]
+    of = {one: stack.enter_context(_probe(one, model, read.a.interface)) for one, model in graphs}
+    if not of:
+        return Evidence()
+    source = read.a if read.a in of else read.b
+    noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a)
+    return Evidence(noise, read.coarser, of.get(read.b, of[source]))
+
+
+def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:
+    """A probe of the side under the port names of `wanted`; weights keep their own."""
+    plain = Options(optimization="disable") if "disable" in side.runtime.levels else side.options
+    names = renamed(side.interface, wanted)
+
+    def prepare(changed: ir.Model) -> Session:
+        session = side.preparer.prepare(changed, plain)
+        inputs = {port.name: port.name for port in session.signature.inputs} | {
+            port.name: names[port.name] for port in wanted.inputs if port.name in names
+        }
+        outputs = {names[port.name]: port.name for port in wanted.outputs if port.name in names}
+        return View(session, session.signature, inputs, outputs)
+
+    return Probe(model, prepare)
 
 
 def compared(
@@ -52,7 +90,7 @@ def compared(
     for one in (a, b):
         stack.callback(one.close)
     notes = check_pairing(a, b)
-    tolerances, generator = _from_graphs(a, b)
+    tolerances, generator, coarser, few_steps = _from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
     feeds = _feeds(inputs, a)
@@ -60,7 +98,7 @@ def compared(
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
     plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
-    return Compared(a, b, plan, tolerances, tolerance, notes)
+    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps)
 
 
 def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
@@ -83,25 +121,29 @@ def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
     return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
 
 
-def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator]:
+def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
     """Tolerances and values come from the ONNX graphs, the wider tolerance of two; two torch modules have none and must
-    agree to the bit."""
+    agree to the bit. With them how many times coarser the second computes, by the count, and whether one side alone
+    quantises."""
     graphs = [one.inferred for one in (a, b) if one.inferred is not None]
     if not graphs:
-        return {}, Generator(a.interface)
+        return {}, Generator(a.interface), {}, False
     few = [quantises(graph) for graph in graphs]
     alone = any(few) and not (len(graphs) == 2 and all(few))
     found = Generator.for_model(graphs[0])
     new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
     tolerances: dict[str, Rounding] = {}
+    coarser: dict[str, float] = {}
     for graph in graphs:
         outputs = {x.name: y.name for x, y in paired(signature(graph).outputs, a.interface.outputs)}
         for name, one in roundings(graph, scales={} if alone else None).items():
             port = outputs.get(name, name)
-            tolerances[port] = max(one, tolerances.get(port, one), key=lambda rounding: rounding.tolerance)
+            before = tolerances.get(port, one)
+            coarser[port] = one.tolerance / before.tolerance if before.tolerance else 1.0
+            tolerances[port] = max(one, before, key=lambda rounding: rounding.tolerance)
     generator = Generator(
         a.interface,
         {new.get(name, name): limits for name, limits in found.allowed.items()},
         {new.get(name, name): texts for name, texts in found.texts.items()},
     )
-    return tolerances, generator
+    return tolerances, generator, coarser, alone

@@ -31,6 +31,7 @@ def export(
     weights: bool = True,
     simplify: bool = True,
     verify: bool = True,
+    write_unsure: bool = False,
     runtime: str | None = None,
     external_data: bool | None = None,
     seed: int = 0,
@@ -46,7 +47,8 @@ def export(
     With `output`, a path or a binary file to write to, the model is written if it agrees. `external_data` keeps the
     weights in a second file; None decides by their size. Without `weights` the parameters become inputs without a
     value; the check is made before. `drop_unused` removes inputs that nothing reads. Without `verify` the report says
-    that nothing was verified.
+    that nothing was verified. Where the check cannot tell whether the two are equal, nothing is written unless with
+    `write_unsure`.
 
     `dynamic` names the axes that stay dynamic: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list with
     `torch.export.Dim`s as torch takes it, or `"auto"`: every axis that the module takes at other sizes and the graph
@@ -68,7 +70,7 @@ def export(
     """
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
-        runtime, external_data, seed, strategy,
+        runtime, external_data, seed, strategy, write_unsure,
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.inputs import with_inputs

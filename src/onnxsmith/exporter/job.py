@@ -108,7 +108,7 @@ class Job:
                 told.append(_left_fixed(probed, left, error.problem))
                 probed = left
                 continue
-            if not made.verification.equal and self.settings.verify and probed.groups:
+            if made.verification.differs and self.settings.verify and probed.groups:
                 left = probed.fewer()
                 told.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
                 probed = left
@@ -155,8 +155,9 @@ class Job:
                 before.append(error.problem)
                 yield Try(strategy, error=error)
                 continue
-            yield Try(strategy, made, agrees=made.verification.equal or not self.settings.verify)
-            if made.verification.equal or not self.settings.verify:
+            agrees = not (made.verification.differs and self.settings.verify)
+            yield Try(strategy, made, agrees=agrees)
+            if agrees:
                 return
 
     def _captured(self, made: Made, built: programs.Built, failures: tuple[str, ...]) -> Capture:
@@ -201,7 +202,7 @@ class Job:
         )
         path = Path(next(iter(written.files))) if written.files else None
         model = plugins.bare(made.model)
-        return Result(report, model if report.verdict is Verdict.DONE else None, path)
+        return Result(report, model if report.verdict is Verdict.DONE or path is not None else None, path)
 
 
 def _needs_verification(strategy: Strategy) -> OnnxsmithError:

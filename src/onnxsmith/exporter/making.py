@@ -16,9 +16,12 @@ import onnx_ir as ir
 from onnxsmith._version import __version__
 from onnxsmith.clock import stage
 from onnxsmith.comparison.arbiter import Arbiter
-from onnxsmith.comparison.explore import Plan
-from onnxsmith.comparison.rounding import roundings
-from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.comparison.explore import Plan, Run
+from onnxsmith.comparison.noise import Noise
+from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.rounding import Rounding, roundings
+from onnxsmith.comparison.sessions import agreement, both_levels, spread
+from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.comparison.view import View
 from onnxsmith.exporter import baked, plugins
 from onnxsmith.exporter import capture as capturing
@@ -39,8 +42,12 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Session
 from onnxsmith.runtimes.torch_eager import TorchEager, in_double
 from onnxsmith.simplifier.rounds import simplified
+
+_KEPT = 3
+"""Sessions that one process keeps: the exported model and a probe of it, and one to spare."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,11 @@ class Maker:
                 self._stage(files, external_data=self.settings.external_data)
             verification = self._verify(strategy, built, verified.path if self.settings.weights else files[verified])
             if self.settings.verify and not verification.equal:
-                return verification, Written({}, "the exported model differs from the torch module")
+                if verification.differs:
+                    return verification, Written({}, "the exported model differs from the torch module")
+                if not self.settings.write_unsure:
+                    why = "the check cannot tell whether the exported model is equal; --write-unsure writes it anyway"
+                    return verification, Written({}, why)
             if not self.settings.weights:
                 weights = set(built.program.module.state_dict())
                 left = {target: ports.without_weights(one, weights) for target, one in files.items()}
@@ -138,21 +149,52 @@ class Maker:
             candidate = plugins.runnable(candidate)
         if not self.settings.verify:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
-        name = self.settings.runtime or runtimes.default()
         program = capturing.with_shapes(built.program, load(candidate))
         with stage("shapes"):
             inferred, _ = shapes.inferred(load(candidate))
             generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
             sizes = of_feed(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
-            plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True, empty=True)
+            plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
-        with stage("verify"), TorchEager().prepare(program) as a, runtimes.get(name).prepare(candidate) as b:
-            reference = Side("PyTorch, eager, on the CPU", a)
-            exported = Side(f"the exported model on {name} ({b.provider})", _with_dropped(b, program.signature))
-            found = verify(reference, exported, plan, roundings(inferred), arbiter)
+        with stage("verify"), TorchEager().prepare(program) as reference:
+            found = self._compared(reference, candidate, plan, roundings(inferred), arbiter)
         if self.settings.strategy is None and not strategy.follows_sizes:
             _check_moved(found, program.signature)
+        return found
+
+    def _compared(
+        self,
+        reference: Session,
+        candidate: Path | ir.Model,
+        plan: Plan,
+        tolerances: Mapping[str, Rounding],
+        arbiter: Arbiter,
+    ) -> Verification:
+        """As the runtime optimises the file, and with its optimisations off on some of the inputs."""
+        name = self.settings.runtime or runtimes.default()
+        chosen, options = runtimes.parse(name)
+        ours = Side("PyTorch, eager, on the CPU", reference)
+        runs: list[Run] = []
+        with ExitStack() as stack:
+            preparer = stack.enter_context(chosen.preparer(keep=_KEPT))
+            session = preparer.prepare(candidate, options)
+            levels = ("disable",) if options == Options() and "disable" in chosen.levels else ()
+            plain = replace(options, optimization="disable") if levels else options
+            probe = stack.enter_context(Probe(candidate, lambda model: preparer.prepare(model, plain)))
+            evidence = Evidence(Noise(probe, is_reference=False), faults=probe, arbiter=arbiter)
+            label = f"the exported model on {name} ({session.provider})"
+            theirs = Side(label, _with_dropped(session, reference.signature))
+            found = verify(ours, theirs, plan, tolerances, evidence, on_run=runs.append)
+            for level in levels if not found.differs else ():
+                some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
+                theirs = Side(label, _with_dropped(session.at(level), reference.signature))
+                other = verify(ours, theirs, some, tolerances, replace(evidence, faults=None))
+                note = (
+                    f"with the optimisations of {name} on the outputs agree {agreement(found)}; with them off, "
+                    f"on {len(other.runs)} of the inputs, {agreement(other)}"
+                )
+                found = both_levels(found, other, note)
         return found
 
     def _record(self, model: ir.Model, built: programs.Built) -> None:

@@ -24,3 +24,4 @@ class Settings:
     external_data: bool | None = None
     seed: int = 0
     strategy: str | None = None
+    write_unsure: bool = False

@@ -26,7 +26,7 @@ from onnxsmith.runtimes.base import Options, Preparer, Program, Runtime, Session
 from onnxsmith.sources import factory
 
 
-@dataclass
+@dataclass(eq=False)
 class SideSource:
     """One side before it is prepared. `example` are a torch module's example inputs by name, `model` the graph, where
     it is one."""
@@ -50,8 +50,8 @@ class SideSource:
 
     @cached_property
     def preparer(self) -> Preparer:
-        """What prepares it, whole and in pieces, in one process."""
-        return self.runtime.preparer()
+        """What prepares it, whole, in pieces and with other weights, in one process. It keeps two sessions."""
+        return self.runtime.preparer(keep=2)
 
     @property
     def only_input(self) -> Mapping[str, Any] | None:
@@ -59,7 +59,7 @@ class SideSource:
         return self.source.inputs() if isinstance(self.source, Recording) else None
 
     def prepare(self) -> Session:
-        """A session of it, which ends when something else is prepared. Raises what the runtime raises."""
+        """A session of it, which ends when two others were prepared. Raises what the runtime raises."""
         return self.preparer.prepare(self.source, self.options, interface=self.interface)
 
     def close(self) -> None:

@@ -246,6 +246,7 @@ class _Chosen(Runtime):
     def __init__(self, name: str, runtime: Runtime, options: Options) -> None:
         self.title = name  # type: ignore[misc]
         self._runtime, self._options = runtime, options
+        self.levels = runtime.levels  # type: ignore[misc]
 
     def missing(self) -> Problem | None:
         return self._runtime.missing()

@@ -51,6 +51,7 @@ def simplify(
     inline_functions: bool = False,
     max_growth: float = 0.0,
     verify: bool = True,
+    write_unsure: bool = False,
     runtime: str | None = None,
     given: tuple[Feed, ...] = (),
     sizes: Mapping[str, int] | None = None,
@@ -67,7 +68,9 @@ def simplify(
     may move a number; `opset` brings the model there first, so that newer operators may be used, and `target` to the
     newest that a runtime has and the model can be brought to; functions are inlined when asked; the file may grow by a
     share of `max_growth`. `sizes` fixes symbolic dimensions for the check; `given` are inputs to check on as well.
-    Without `verify` the report says that nothing was verified. `explain` lists every rewrite, `diff` the operators that
+    Without `verify` the report says that nothing was verified. Where the check cannot tell whether the two are equal,
+    rewrites that move no bit are tried alone; where it cannot tell then either, nothing is written unless with
+    `write_unsure`. `explain` lists every rewrite, `diff` the operators that
     went and came; `why` takes questions `RULE@NODE`: why did this rule not fire there?
 
     When the result differs, the first rewrite after which it does is found, switched off and named in the report, until
@@ -105,12 +108,12 @@ def simplify(
             )
 
         most = _nbytes(original, model) * (1 + max(max_growth, _MAX_GROWTH)) if isinstance(original, Path) else None
-        delivery = _Delivery(output, external_data, verified, verify, most)
+        delivery = _Delivery(output, external_data, verified, verify, most, write_unsure)
         found = _delivered(delivery, run)
     part, verification, written = found.part, found.verification, found.written
     if versions[0] != versions[1]:
         part = replace(part, notes=(f"brought from opset {versions[0]} to {versions[1]}", *part.notes))
-    agrees = verification.equal or not verify
+    agrees = verification.equal or not verify or (write_unsure and bool(verification.unsure))
     extra: list[Part] = []
     if explain:
         extra.append(Rewrites(part.fired, part.refused))
@@ -173,6 +176,7 @@ class _Delivery:
     verified: Callable[[Path | ir.Model], Verification]
     asked: bool
     most: float | None
+    write_unsure: bool = False
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
         if self.output is None:
@@ -184,10 +188,16 @@ class _Delivery:
                     raise _TooLargeError
                 check(simple, where="the simplified model", file=target.path)
             verification = self.verified(target.path)
-            if self.asked and not verification.equal:
-                return verification, Written({}, "the simplified model differs from the original")
+            if self.asked and not verification.equal and not (verification.unsure and self.write_unsure):
+                return verification, Written({}, _why_not(verification))
             with stage("save"):
                 return verification, files_written(target.commit())
+
+
+def _why_not(verification: Verification) -> str:
+    if verification.unsure:
+        return "the check cannot tell whether the simplified model is equal; --write-unsure writes it all the same"
+    return "the simplified model differs from the original"
 
 
 @dataclass(frozen=True)
@@ -219,6 +229,18 @@ def _delivered(delivery: _Delivery, run: blame.Simplify) -> _Delivered:
                 notes = ("less was done than could be, so that the file does not grow",)
 
 
+def _carefully(delivery: _Delivery, run: blame.Simplify) -> _Delivered | None:
+    """With rewrites alone that move no bit, for a check that cannot tell rounding from a fault. None where it cannot
+    tell then either."""
+    with stage("simplify"):
+        model, part = run(exactness="bitwise")
+    found = _Delivered(model, replace(part, notes=(*part.notes, _CAREFULLY)), *delivery(model))
+    return found if found.verification.equal else None
+
+
+_CAREFULLY = "only rewrites that move no bit were used: with others the check could not tell rounding from a fault"
+
+
 def _mended(delivery: _Delivery, run: blame.Simplify, model: ir.Model, part: Simplification) -> _Delivered:
     """Delivers the model; when it differs or does not run, one without the rewrites that did it."""
     trouble: OnnxsmithError | None = None
@@ -226,6 +248,8 @@ def _mended(delivery: _Delivery, run: blame.Simplify, model: ir.Model, part: Sim
         found = _Delivered(model, part, *delivery(model))
         if found.verification.equal or not delivery.asked:
             return found
+        if found.verification.unsure:
+            return found if delivery.write_unsure else _carefully(delivery, run) or found
     except OnnxsmithError as error:
         if not delivery.asked or not error.problem.id.startswith(("model/", "runtime/", "verify/")):
             raise

@@ -26,15 +26,67 @@ class OutputCheck:
     where: str = ""
     weak: str = ""
     drawn: bool = False
+    exact: bool = False
+    """Whether it agreed to the bit on every input."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """What the check would have noticed. `kind` is what faults were planted in, `weights` or `inputs`: in `tried` of
+    `of` of them, one at a time. In `seen` a change of 1% was seen, in `only_large` one of 5%, in `blind` only one as
+    large as itself, in `inert` none."""
+
+    kind: str
+    of: int
+    tried: int
+    seen: int
+    only_large: tuple[str, ...] = ()
+    blind: tuple[str, ...] = ()
+    inert: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        one = self.kind.removesuffix("s")
+        all_of = (
+            f"{self.tried} {self.kind}" if self.tried == self.of else f"{self.tried} of {self.of} {self.kind} tried"
+        )
+        said = f"a change of 1% would have been seen in {self.seen} of {all_of}"
+        groups = ((self.only_large, "one of 5% in"), (self.blind, "none of 5% in"), (self.inert, "no change moves"))
+        rest = [f"{text} {len(names)} ({_first(names)})" for names, text in groups if names]
+        if self.seen == self.tried:
+            return f"a change of 1% in any {one} of the {all_of} would have been seen"
+        return "; ".join([said, *rest])
+
+    def shortcoming(self) -> str:
+        """Why the check proves too little; empty where it does not."""
+        moving = self.tried - len(self.inert)
+        if not moving and self.kind == "inputs":
+            return ""  # the outputs follow from shapes, or from the dtype alone
+        if not moving:
+            return f"no change in any of {self.tried} {self.kind} would have been seen, not even of 100%"
+        if len(self.blind) > FEW * moving:
+            return f"a change of 5% in {len(self.blind)} of {moving} {self.kind} would not have been seen"
+        unseen = len(self.blind) + len(self.only_large)
+        if unseen > FEW * moving:
+            return f"a change of 1% in {unseen} of {moving} {self.kind} would not have been seen"
+        return ""
+
+
+FEW = 0.05
+"""Share of the weights that a check may be blind to and still be one."""
+
+
+def _first(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True)
 class Verification(Part):
     """What was compared with what, on which inputs.
 
-    `equal` is True only when something was compared and nothing differed; an output of which nothing could be compared
-    says so in `weak`. `verified` is False when no comparison was made, for the reason in `why_not`. `untried` are the
-    gaps that a headline has to name: axes that stayed at one size, sizes that the reference does not take.
+    `equal` is True only when something was compared, nothing differed, and a fault would have been noticed; where one
+    would not, `unsure` says why. An output of which nothing could be compared says so in `weak`. `verified` is False
+    when no comparison was made, for the reason in `why_not`. `untried` are the gaps that a headline has to name: axes
+    that stayed at one size, sizes that the reference does not take.
     """
 
     title = "Verification"
@@ -50,6 +102,18 @@ class Verification(Part):
     notes: tuple[str, ...] = ()
     why_not: str = ""
     untried: tuple[str, ...] = ()
+    power: Power | None = None
+    unsure: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference was found."""
+        return self.verified and not self.equal and not self.unsure
+
+    @property
+    def exact(self) -> bool:
+        """Whether every output agreed to the bit."""
+        return bool(self.outputs) and all(output.exact for output in self.outputs)
 
     def blocks(self) -> Iterator[Block]:
         if not self.verified:
@@ -69,7 +133,7 @@ class Verification(Part):
                     f"{o.worst_abs:.3g}",
                     f"{o.worst_rel:.3g}",
                     _allowed(o),
-                    "equal" if o.equal else "DIFFERENT",
+                    ("equal to the bit" if o.exact else "equal") if o.equal else "DIFFERENT",
                 )
                 for o in self.outputs
             ),
@@ -82,6 +146,9 @@ class Verification(Part):
                 yield Text(f"{output.name}: {output.weak}", Tone.WARN)
         reasons = dict.fromkeys(o.why_tolerance for o in self.outputs if o.why_tolerance)
         yield from (Text(f"tolerance {reason}") for reason in reasons)
+        yield from (Text(f"CANNOT TELL: {why}", Tone.WARN) for why in self.unsure)
+        if self.power is not None:
+            yield Text(str(self.power), Tone.WARN if self.power.shortcoming() else Tone.PLAIN)
         yield from (Text(note, Tone.WARN) for note in (*self.untried, *self.notes))
 
 

@@ -1,0 +1,112 @@
+"""What one output may differ by on one input: what rounding comes to there, and no more than its count explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from onnxsmith.comparison.explore import Run
+from onnxsmith.comparison.noise import SPREAD, WORST, Movement, Noise
+from onnxsmith.comparison.rounding import FACTOR, Rounding
+from onnxsmith.comparison.tensors import Difference, difference, is_float
+
+_SINGLE = 2.0**-24
+_LITTLE = 3.0
+"""How many times smaller than the largest difference the root mean square of one operation's rounding is."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """`worst` is relative to scale, `spread` in root mean square, `floor` in the output's units; `changed` counts
+    elements that have to be equal elsewhere. `ill` says why this input shows nothing of the output; `measured` whether
+    it follows from what was seen to move, and not from the count alone."""
+
+    worst: float
+    spread: float = np.inf
+    floor: float = 0.0
+    changed: int = 0
+    ill: str = ""
+    measured: bool = False
+
+
+class Allowance:
+    """Finds it for one output after the other. `scale` is how much coarser the candidate computes than the reference,
+    by the count; without `noise` the count alone decides."""
+
+    def __init__(
+        self, roundings: Mapping[str, Rounding], noise: Noise | None = None, scale: Mapping[str, float] | None = None
+    ) -> None:
+        self._roundings = roundings
+        self._noise = noise
+        self._scale = scale or {}
+
+    def counted(self, name: str) -> Allowed:
+        """What the count explains, or what was asked for."""
+        rounding = self._roundings.get(name)
+        if rounding is None:
+            return Allowed(0.0)
+        return Allowed(rounding.tolerance, floor=rounding.floor)
+
+    def judged(self, run: Run, name: str, value: Any) -> tuple[Difference, Allowed]:
+        """How `value` differs from what the reference gave in `run`, with a reason where that is more than allowed."""
+        ours, cap = run.outputs[name], self.counted(name)
+        rounding = self._roundings.get(name)
+        asked = rounding is None or rounding.given is not None
+        fine = cap if asked else self._fine(ours, cap, name)
+        found = difference(ours, value, fine.worst, fine.floor, fine.spread)
+        if not found.reason or asked or self._noise is None:
+            return (found, fine) if not found.reason or asked else (difference(ours, value, cap.worst, cap.floor), cap)
+        if not found.unequal and not found.spread:  # dtype or shape or NaN: rounding decides these where it moves them
+            movement = self._noise.movement(run, name)
+            unsteady = movement.unsteady if movement is not None else ""
+            return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
+        for closely in (False, True):
+            allowed = self._measured(self._noise.movement(run, name, closely=closely), fine, cap, name)
+            found = _held(ours, value, allowed)
+            if not found.reason or allowed.ill:
+                break
+        return found, allowed
+
+    def _fine(self, value: Any, cap: Allowed, name: str) -> Allowed:
+        """What a single operation may err: no output is held to less."""
+        unit = _unit(value)
+        worst = min(2 * unit + 2 * FACTOR * min(unit, _SINGLE), cap.worst) * max(self._scale.get(name, 1.0), 1.0)
+        return Allowed(min(worst, cap.worst), worst / _LITTLE, cap.floor)
+
+    def _measured(self, movement: Movement | None, fine: Allowed, cap: Allowed, name: str) -> Allowed:
+        if movement is None:
+            return cap
+        if movement.unsteady:
+            return Allowed(cap.worst, ill=f"an ulp changes it: {movement.unsteady}")
+        scale = max(self._scale.get(name, 1.0), 1.0)
+        worst, spread = WORST * movement.worst * scale, SPREAD * movement.spread * scale
+        ill = ""
+        if worst > cap.worst and movement.worst * scale > cap.worst:
+            ill = f"an ulp in inputs and weights moves it by {movement.worst:.1e} of its scale"
+        return Allowed(
+            min(max(worst, fine.worst), cap.worst), max(spread, fine.spread), cap.floor,
+            int(WORST * movement.changed), ill, measured=True,
+        )  # fmt: skip
+
+
+def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:
+    found = difference(reference, candidate, allowed.worst, allowed.floor, allowed.spread)
+    if found.unequal and found.unequal <= allowed.changed:
+        return Difference("", found.worst_abs, found.worst_rel, found.scale, found.compared, unequal=found.unequal)
+    return found
+
+
+def _unit(value: Any) -> float:
+    """Unit roundoff of the dtype that an output is stored in."""
+    if isinstance(value, list):
+        return max((_unit(item) for item in value), default=0.0)
+    array = np.asarray(value)
+    if not is_float(array):
+        return 0.0
+    if array.dtype.kind == "c":
+        return 2.0**-24 if array.dtype.itemsize == 8 else 2.0**-53
+    return float(ml_dtypes.finfo(array.dtype).eps) / 2  # type: ignore[no-untyped-call]

@@ -1,0 +1,38 @@
+"""Two models with some of the tensors that both compute as further outputs.
+
+A network may lose so much of what its first layers compute that a fault in them is smaller at the end than rounding is.
+At a tensor closer to the fault it is seen.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import shapes
+
+_MOST = 12
+"""Tensors that are given, evenly chosen: each keeps its memory for as long as a run lasts."""
+_FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+
+
+def opened(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
+    """Copies of both that give tensors of one name and dtype, weights shared. None where they have none but outputs."""
+    ours, theirs = shapes.inferred(reference)[0], shapes.inferred(candidate)[0]
+    mine, other = _values(ours), _values(theirs)
+    outputs = {value.name for model in (ours, theirs) for value in (*model.graph.outputs, *model.graph.inputs)}
+    names = [
+        name
+        for name, value in mine.items()
+        if name in other and name not in outputs and value.dtype in _FLOATS and other[name].dtype == value.dtype
+    ]
+    if not names:
+        return None
+    step = max(1, -(-len(names) // _MOST))
+    for model, values in ((ours, mine), (theirs, other)):
+        model.graph.outputs.extend(values[name] for name in names[step - 1 :: step])
+    return ours, theirs
+
+
+def _values(model: ir.Model) -> dict[str, ir.Value]:
+    """What nodes of the main graph make, by name."""
+    return {value.name: value for node in model.graph for value in node.outputs if value.name}

@@ -1,0 +1,154 @@
+"""One model, run with its weights and inputs slightly changed: by an ulp, to see what rounding does to its outputs, or
+by a fault, to see whether a check would notice."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.metrics.base import widen
+from onnxsmith.model.load import load
+from onnxsmith.model.weights import Weight, adjustable
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Outputs, Session
+
+Array = npt.NDArray[Any]
+_MOST_MOVED = 2**26
+"""Bytes of weights that are moved at once: those of small tensors, and an even choice of the others."""
+_UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+class Probe:
+    """A model in a session of its own, in which every weight is an input with a default. The session is made when it is
+    first needed; where the runtime does not take it, or an input, the probe answers None."""
+
+    def __init__(self, source: Path | ir.Model, prepare: Callable[[ir.Model], Session]) -> None:
+        self._prepare = prepare
+        self._source = source
+        self._session: Session | None = None
+        self._failed = False
+        self._plain: dict[int, Outputs | None] = {}
+        self.weights: tuple[Weight, ...] = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> bool:
+        """Makes the session. False where the runtime does not take weights as inputs."""
+        if self._session is None and not self._failed:
+            try:
+                made, self.weights = adjustable(load(self._source))
+                self._session = self._prepare(made)
+            except OnnxsmithError:
+                self._failed = True
+        return not self._failed
+
+    def close(self) -> None:
+        """Ends the session."""
+        if self._session is not None:
+            self._session.close()
+            self._session, self._failed = None, True
+
+    def plain(self, feed: Feed) -> Outputs | None:
+        """What the model answers, nothing changed."""
+        if id(feed) not in self._plain:
+            self._plain[id(feed)] = self._run(feed.values, {})
+        return self._plain[id(feed)]
+
+    def moved(self, feed: Feed, seed: int) -> Outputs | None:
+        """What it answers with float inputs moved by about an ulp, and weights by what rounding in the sums that read
+        them comes to: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums."""
+        if not self.start():
+            return None
+        moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
+        values = {name: _nudged(value, 1.0, (seed, name)) for name, value in feed.values.items()}
+        return self._run(values, moved)
+
+    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int) -> Outputs | None:
+        """What it answers with each element of one weight changed by `share` of itself, up or down at random; a share
+        of 1 changes it by as much as its root mean square."""
+        changed = planted(self._values(weight), share, weight.is_levels, seed)
+        return self._run(feed.values, {weight.name: changed}) if changed is not None else None
+
+    def faulty_input(self, feed: Feed, name: str, share: float, seed: int) -> Outputs | None:
+        """The same with one of the inputs in a weight's place."""
+        value = feed.values[name]
+        changed = planted(value, share, False, seed) if isinstance(value, np.ndarray) and is_float(value) else None
+        return self._run({**feed.values, name: changed}, {}) if changed is not None else None
+
+    def _run(self, values: Mapping[str, Any], weights: Mapping[str, Array]) -> Outputs | None:
+        if not self.start() or self._session is None:
+            return None
+        try:
+            return self._session.run({**values, **weights})
+        except OnnxsmithError as error:
+            if error.problem.id in ("runtime/died", "runtime/timeout"):
+                self._failed = True
+            return None
+
+    def _values(self, weight: Weight) -> Array:
+        return np.asarray(weight.tensor.numpy())
+
+    def _to_move(self) -> list[Weight]:
+        floats = [weight for weight in self.weights if not weight.is_levels]
+        total = sum(weight.tensor.nbytes for weight in floats)
+        if total <= _MOST_MOVED:
+            return floats
+        small = [weight for weight in floats if weight.tensor.nbytes <= 2**16]
+        large = [weight for weight in floats if weight.tensor.nbytes > 2**16]
+        step = math.ceil(total / _MOST_MOVED)
+        return small + large[::step]
+
+    def _nudged(self, weight: Weight, seed: int) -> Array:
+        value = self._values(weight)
+        fine = value.dtype.name in ("float32", "float64")  # coarser dtypes are summed in float32
+        ulps = max(1.0, math.sqrt(weight.terms / 6)) if fine else 1.0
+        return np.asarray(_nudged(value, ulps, (seed, weight.name)))
+
+
+def _nudged(value: Any, ulps: float, key: tuple[int, str]) -> Any:
+    """Floats moved by some `ulps` at random; anything else as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
+        return value
+    rng = np.random.default_rng([key[0], zlib.crc32(key[1].encode())])
+    unit = 2 * _UNITS[value.dtype.name] * ulps
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = value.astype(np.float64)
+        drawn = rng.uniform(-1.5, 1.5, value.shape)  # rounded to an ulp or none, each as often
+        moved = (wide + wide * unit * drawn).astype(value.dtype)
+        return np.where(np.isfinite(moved), moved, value)
+
+
+def planted(value: Array, share: float, levels: bool, seed: int) -> Array | None:
+    """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite."""
+    rng = np.random.default_rng([seed, value.size])
+    wide = widen(value)
+    finite = wide[np.isfinite(wide)]
+    size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    if not size or value.dtype.kind == "c":
+        return None
+    if levels:
+        steps = share * size
+        flips = rng.random(value.shape) < min(steps**2, 1.0)
+        flips.reshape(-1)[int(rng.integers(value.size))] = True  # one step at least: less is no fault
+        wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
+        limits = np.iinfo(value.dtype)
+        return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
+    with np.errstate(over="ignore", invalid="ignore"):
+        change = (
+            rng.standard_normal(value.shape) * size if share >= 1 else wide * share * rng.choice((-1, 1), value.shape)
+        )
+        made = (wide + np.where(np.isfinite(wide), change, 0)).astype(value.dtype)
+    return None if np.array_equal(made, value) else np.asarray(made)
