@@ -52,6 +52,7 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/diagnosis.py
 	$(BENCH)/python benchmarks/compare.py
 	$(BENCH)/python benchmarks/interactive.py
+	$(BENCH)/python benchmarks/judge.py
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -72,7 +73,7 @@ VISION := $(CURDIR)/.venv-bench/torchvision
 $(BENCH_STAMP): pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-bench
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check $(TORCH)
-	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu]' $(TORCH) $(PEERS) $(MAKERS)
+	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino]' $(TORCH) $(PEERS) $(MAKERS)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps $(SHIPPED)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target $(VISION) torchvision==0.28.0
 	@touch $@
