@@ -115,8 +115,6 @@ def _judged(worker: Worker, suite: str, case: str, given: argparse.Namespace, fo
             "status"
         ) == "no place"
         more = (given.seed, before if placed else None, given.keep)
-    elif suite == "valid":
-        more = (given.seed, given.keep)
     found, error = worker.call(f"judging.{suite}:judge", folder, case, *more, timeout=given.timeout)
     return found if found is not None else {"status": "broken", "why": error}
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 
 import onnxsmith
@@ -21,12 +21,10 @@ from judging.verdicts import told
 
 def cases(folder: Path, seed: int) -> Iterator[str]:
     """SOURCE/NAME, shuffled, the sources in turn: odd models, files of packages, exports of networks."""
-    from judging import odd_models
-
     rng = np.random.default_rng(seed)
     files = sorted((folder.parent / "real").glob("*.onnx")) + sorted((folder.parent / "light").glob("*.onnx"))
     sources = {
-        "odd": sorted(odd_models.names(seed)),
+        "odd": sorted(odd(folder)),
         "package": [f"{path.parent.name}:{path.stem}" for path in files],
         "exported": [path.stem for path in sorted((folder / "exported").glob("*.onnx"))],
     }
@@ -37,33 +35,33 @@ def cases(folder: Path, seed: int) -> Iterator[str]:
                 yield kind.pop()
 
 
-def path_of(folder: Path, case: str, seed: int, target: Path) -> Path:
-    """The model's file; an odd one is written to `target`."""
-    source, name = case.split("/", 1)
-    if source == "package":
-        kind, stem = name.split(":", 1)
-        return folder.parent / kind / f"{stem}.onnx"
-    if source == "exported":
-        return folder / "exported" / f"{name}.onnx"
-    from judging import odd_models
+@lru_cache(maxsize=1)
+def odd(folder: Path) -> dict[str, Any]:
+    """The odd models by name, written to FOLDER/odd."""
+    from judging.odd_models import odd_models
 
-    onnx.save(odd_models.build(name, seed), target)
-    return target
+    (folder / "odd").mkdir(parents=True, exist_ok=True)
+    return {made.name: made for made in odd_models(folder / "odd")}
 
 
-def judge(folder: Path, case: str, seed: int, kept: Path | None) -> dict[str, Any]:
+def judge(folder: Path, case: str) -> dict[str, Any]:
     """`compare m m` and `simplify m -o other`; the status says whether ONNX Runtime takes the model at all."""
-    with tempfile.TemporaryDirectory() as text:
-        path = path_of(folder, case, seed, Path(text) / "model.onnx")
+    source, name = case.split("/", 1)
+    if source == "odd":
+        from judging.odd_models import runs
+
+        made = odd(folder)[name]
+        path, why = made.path, runs(made.path, made.feeds)
+    else:
+        kind, _, stem = name.rpartition(":")
+        path = folder.parent / kind / f"{stem}.onnx" if kind else folder / "exported" / f"{stem}.onnx"
         why = refused(path)
-        if why:
-            return {"status": "refused by onnxruntime", "why": why}
+    if why:
+        return {"status": "refused by onnxruntime", "why": why}
+    with tempfile.TemporaryDirectory() as text:
         compared, said = told(lambda: onnxsmith.compare(path, path))
         simplified, also = told(lambda: onnxsmith.simplify(path, Path(text) / "other.onnx"))
-        wrong = [words for verdict, words in ((compared, said), (simplified, also)) if verdict != "done"]
-        if wrong and kept is not None and case.startswith("odd/"):
-            kept.mkdir(parents=True, exist_ok=True)
-            (kept / f"{case.replace('/', '__')}.onnx").write_bytes(path.read_bytes())
+    wrong = [words for verdict, words in ((compared, said), (simplified, also)) if verdict != "done"]
     return {"status": "runs", "compare": compared, "simplify": simplified, "said": " || ".join(wrong)}
 
 
@@ -71,6 +69,7 @@ def refused(path: Path) -> str:
     """Why ONNX Runtime does not load the file; empty where it does."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1
     try:
         onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 — whatever it says
