@@ -6,6 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.feeds.ranges import Allowed, allowed, strings
+from onnxsmith.model import shapes
 from onnxsmith.model.text import from_text
 
 TABLE = "float[10,4] table = {" + ",".join(["0"] * 40) + "}"
@@ -128,15 +129,41 @@ def test_a_fraction_is_no_choice() -> None:
 
 @pytest.mark.parametrize(
     "nodes",
-    ["y = Neg(x)", "m = Mul(x, k)\n y = Gather(table, m)", "a = Sub(k, x)\n y = Gather(table, a)", "y = Add(x, x)"],
+    ["y = Neg(x)", "m = Mul(x, j)\n y = Gather(table, m)", "a = Sub(k, x)\n y = Gather(table, a)", "y = Add(x, x)"],
 )
 def test_what_nothing_limits_is_small(nodes: str) -> None:
-    assert of(nodes, weights="int64 k = {3}") == Allowed(0, 4)
+    assert of(nodes, weights="int64 k = {3}, int64 j = {-1}") == Allowed(0, 4)
 
 
-def test_a_symbolic_size_limits_nothing() -> None:
+def test_a_symbolic_size_limits_by_what_it_is_in_a_feed() -> None:
     found = of("y = Gather(z, x)", x="int64[n] x, float[m,2] z")
-    assert bounds(found) == (0, 4)
+    assert found.within({"m": 7}) == (0, 6)
+    assert found.within({}) == (0, 4)
+
+
+def test_a_computed_size_limits_too() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]>\n'
+        "g (int64[n] x, float[m,2] z) => (float[k,2] y) { t = Concat<axis = 0>(z, z)\n y = Gather(t, x) }"
+    )
+    found = allowed(shapes.inferred(model)[0].graph.inputs[0])
+    assert found.within({"m": 7}) == (0, 13)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "x", "wanted"),
+    [
+        ("m = Mul(x, k)\n y = Gather(table, m)", "int64[n] x", (0, 3)),
+        ("m = Mul(x, k)\n a = Add(m, k)\n y = Gather(table, a)", "int64[n] x", (0, 2)),
+        ("y, h = LSTM<hidden_size = 1>(z, w, w, , x)", "int32[b] x, float[t,b,1] z, float[1,4,1] w", (1, 9)),
+        ("y, h = TopK(z, x)", "int64[1] x, float[b,t] z", (1, 9)),
+        ("y = ReverseSequence(z, x)", "int64[b] x, float[t,b] z", (1, 9)),
+        ("y = Div(z, x)", "int64[n] x, int64[n] z", (1, 4)),
+        ("y = SoftmaxCrossEntropyLoss(z, x)", "int64[n] x, float[n,t] z", (0, 8)),
+    ],
+)  # fmt: skip
+def test_lengths_counts_and_labels_are_limited(nodes: str, x: str, wanted: tuple[int, int]) -> None:
+    assert of(nodes, x=x, weights="int64 k = {3}").within({"t": 9, "n": 2, "b": 2}) == wanted
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ class Bisect(Command):
     model: str | None = option("write the mixed model to this .onnx", metavar="FILE")
     keep: str | None = option("a keep-list whose nodes stay in float32 in any case", metavar="FILE")
     input: tuple[str, ...] = option(
-        "an input to compare on: inputs.npz, x=photo.png; several times", default=(), metavar="SPEC"
+        "inputs to compare on: inputs.npz, x=photo.png; several times; a name that comes again begins the next input",
+        default=(),
+        metavar="SPEC",
     )
     only_given: bool = flag("compare on the given inputs alone")
     dim: tuple[str, ...] = option(

@@ -24,7 +24,9 @@ class Compare(Command):
     reference: str = argument("the side that is right", metavar="REFERENCE")
     candidate: str = argument("the side that is held to it", metavar="CANDIDATE")
     input: tuple[str, ...] = option(
-        "an input to compare on: inputs.npz, x=photo.png; several times", default=(), metavar="SPEC"
+        "inputs to compare on: inputs.npz, x=photo.png; several times; a name that comes again begins the next input",
+        default=(),
+        metavar="SPEC",
     )
     only_given: bool = flag("compare on the given inputs alone")
     dim: tuple[str, ...] = option(

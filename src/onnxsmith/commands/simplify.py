@@ -34,7 +34,9 @@ class Simplify(Command):
         "ask why a rule did not fire at a node: RULE@NODE; several times", default=(), metavar="QUESTION"
     )
     input: tuple[str, ...] = option(
-        "an input to check on as well: inputs.npz, x=array.npy, x=photo.png; several times", default=(), metavar="SPEC"
+        "inputs to check on as well: inputs.npz, x=array.npy, x=photo.png; a name again begins the next input",
+        default=(),
+        metavar="SPEC",
     )
     dim: tuple[str, ...] = option("size of a symbolic dimension in the check: batch=1", default=(), metavar="NAME=SIZE")
     external_data: bool | None = option("keep weights in a second file; as the input does when left out")

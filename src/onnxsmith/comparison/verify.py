@@ -88,6 +88,8 @@ def verify(
     )
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
+        if explorer.lets_go(run, candidate.session):
+            continue
         if on_run is not None:
             on_run(run)
         outputs, refusal = answer(candidate.session, run.feed)
@@ -112,8 +114,8 @@ def verify(
         candidate=candidate.name,
         verified=True,
         equal=agrees and not unsure,
-        runs=tuple(run.feed.label for run in runs),
-        sizes=tried(runs),
+        runs=tuple(run.feed.label for run in runs if not run.left_out),
+        sizes=tried(run for run in runs if not run.left_out),
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes),

@@ -116,8 +116,7 @@ def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
     items: list[Any] = list(inputs)
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) == len(items):
-        values = inputs_given.values(texts, a.interface)
-        return (Feed("the given input", {}, values),) if values else ()
+        return inputs_given.feeds(texts, a.interface)
     return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
 
 
@@ -141,9 +140,4 @@ def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], 
             before = tolerances.get(port, one)
             coarser[port] = one.tolerance / before.tolerance if before.tolerance else 1.0
             tolerances[port] = max(one, before, key=lambda rounding: rounding.tolerance)
-    generator = Generator(
-        a.interface,
-        {new.get(name, name): limits for name, limits in found.allowed.items()},
-        {new.get(name, name): texts for name, texts in found.texts.items()},
-    )
-    return tolerances, generator, coarser, alone
+    return tolerances, found.renamed(new, a.interface), coarser, alone

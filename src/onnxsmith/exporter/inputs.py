@@ -9,6 +9,7 @@ import torch
 
 from onnxsmith.exporter.parameters import signature
 from onnxsmith.feeds.files import read_npz
+from onnxsmith.feeds.given import twice
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import to_tensor
@@ -25,7 +26,10 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
         return model
     tensors: dict[str, Any] = {}
     for text in given:
-        tensors.update(_tensors(parse(text)))
+        found = _tensors(parse(text))
+        if again := [name for name in found if name in tensors]:
+            raise twice(again[0] or "the first", given)
+        tensors.update(found)
     parameters = signature(model.module.forward).parameters
     plain = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     unnamed = tensors.pop("", None)

@@ -212,7 +212,7 @@ class Maker:
 
 def _check_moved(verification: Verification, given: Signature) -> None:
     """Refuses a trace of one size that was not held to the module at another."""
-    still = [symbol for symbol, seen in (verification.sizes or {}).items() if len(seen) < 2]
+    still = [symbol for symbol, seen in (verification.sizes or {}).items() if len({*seen} - {0}) < 2]
     if not still:
         return
     said = Problem(

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.feeds import ranges
+from onnxsmith.feeds import dims, ranges, roles
+from onnxsmith.feeds.examples import alike
+from onnxsmith.feeds.numbers import Numbers, numbers
+from onnxsmith.feeds.patterns import Role, made
+from onnxsmith.feeds.readers import owners
 from onnxsmith.feeds.sizes import Sizes
+from onnxsmith.feeds.values import Draw
+from onnxsmith.model import shapes
+from onnxsmith.model.inlining import inlined
 from onnxsmith.model.signature import Dim, Port, Signature, signature
 from onnxsmith.problem import problem
 
@@ -21,6 +28,10 @@ Values = dict[str, Any]
 
 SPREADS = ("normal", "unit", "positive")
 """Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
+SCALES = {"large": 8.0, "small": 1e-3}
+"""Normal values times so much: large ones reach where activations saturate, small ones where an epsilon counts."""
+_FOLLOWED = 4.0
+"""What follows an example is made at most so much larger."""
 
 
 @dataclass(frozen=True)
@@ -32,92 +43,226 @@ class Feed:
     values: Values = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all `fill`."""
+
+    spread: str = "normal"
+    most: int | None = None
+    fill: int | None = None
+
+    def __str__(self) -> str:
+        said = [] if self.most is None else [f"integers up to {self.most}"]
+        said += [] if self.fill is None else [f"integers {self.fill}"]
+        return ", ".join([self.spread, *said])
+
+
 @dataclass
 class Generator:
     """Makes feeds for a signature.
 
-    `allowed` limits integer inputs, `texts` gives strings, `examples` are arrays whose spread new floats follow.
+    `allowed` limits integer inputs, `texts` gives strings, `roles` what an input is for, `examples` are arrays whose
+    structure and spread new values follow. `inner` are the inputs as the graph's shape inference names their
+    dimensions, which `allowed` and `roles` speak of.
     """
 
     signature: Signature
     allowed: Mapping[str, ranges.Allowed] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examples: Mapping[str, Array] = field(default_factory=dict)
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    inner: tuple[Port, ...] = ()
+    numbers: Numbers = field(default_factory=Numbers)
 
     @classmethod
     def for_model(cls, model: ir.Model) -> Generator:
         """A generator that has read from the graph what its inputs may be."""
+        interface = signature(model)
+        if model.functions:
+            model, _ = inlined(model)
+            shapes.infer(model)
+        inside = owners(model)
         inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
-        integers = {v.name or "": ranges.allowed(v) for v in inputs if v.dtype is not None and v.dtype.is_integer()}
-        texts = {v.name or "": ranges.strings(v) for v in inputs if v.dtype == ir.DataType.STRING}
-        return cls(signature(model), integers, texts)
+        limited = {v.name or "": ranges.allowed(v, inside) for v in inputs if _is_limited(v)}
+        limited |= {
+            v.name or "": ranges.Allowed(0, 1, both)
+            for v in inputs
+            if v.dtype == ir.DataType.BOOL and (both := ranges.branches(v, inside))
+        }
+        texts = {v.name or "": ranges.strings(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
+        found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
+        return cls(interface, limited, texts, roles=found, inner=signature(model).inputs, numbers=numbers(model))
+
+    def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
+        """The same for inputs that are called otherwise, `names` being new by old."""
+
+        def under(held: Mapping[str, Any]) -> dict[str, Any]:
+            return {names.get(name, name): value for name, value in held.items()}
+
+        return replace(
+            self,
+            signature=interface,
+            allowed=under(self.allowed),
+            texts=under(self.texts),
+            examples=under(self.examples),
+            roles=under(self.roles),
+            inner=tuple(replace(port, name=names.get(port.name, port.name)) for port in self.inner),
+        )
 
     def choices(self) -> dict[str, tuple[int, ...]]:
         """Integer inputs that the graph compares with constants: each of these values takes it another way."""
         return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
 
+    def known(self, sizes: Sizes) -> dict[str, int]:
+        """The sizes by the names that the graph's shape inference has for them, too."""
+        found = dict(sizes)
+        own = {port.name: port for port in self.signature.inputs}
+        for port in self.inner:
+            mine = own.get(port.name)
+            if mine is None or mine.shape is None or port.shape is None:
+                continue
+            for dim, theirs in zip(mine.shape, port.shape, strict=False):
+                size = dims.evaluate(dim, sizes)
+                if isinstance(theirs, str) and size is not None:
+                    found.setdefault(theirs, size)
+        return found
+
     def feed(
-        self, sizes: Sizes, *, seed: int = 0, spread: str = "normal", chosen: Mapping[str, int] | None = None
+        self,
+        sizes: Sizes,
+        *,
+        seed: int = 0,
+        spread: str = "normal",
+        chosen: Mapping[str, int] | None = None,
+        manner: Manner | None = None,
     ) -> Feed:
-        """One feed. The same arguments give the same values to the bit."""
-        chosen = chosen or {}
+        """One feed. The same arguments give the same values to the bit. `manner` says more than `spread`."""
+        chosen, manner = chosen or {}, manner or Manner(spread)
         values: Values = {}
+        known = self.known(sizes)
         for port in self.signature.required():
             if port.kind == "optional":
                 continue
-            rng = np.random.default_rng([seed, zlib.crc32(port.name.encode())])
-            make = self._maker(port, sizes, spread, chosen.get(port.name))
+            draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
+            shape = shape_of(port, sizes)
             many = 2 if port.kind == "sequence" else 1
-            made = [np.asarray(make(rng)) for _ in range(many)]  # numpy draws scalars for the shape ()
+            choice = chosen.get(port.name)
+            made = [self._made(port, shape, draw, manner, choice, known) for _ in range(many)]
             values[port.name] = made if port.kind == "sequence" else made[0]
         parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
-        return Feed(", ".join([*parts, f"seed {seed}", spread]), dict(sizes), values)
+        return Feed(", ".join([*parts, f"seed {seed}", str(manner)]), dict(sizes), values)
 
-    def _maker(self, port: Port, sizes: Sizes, spread: str, choice: int | None) -> Any:
-        shape = shape_of(port, sizes)
+    def _made(
+        self,
+        port: Port,
+        shape: tuple[int, ...],
+        draw: Draw,
+        manner: Manner,
+        choice: int | None,
+        known: Mapping[str, int],
+    ) -> Array:
         if port.dtype == "string":
-            return lambda rng: _pick(rng, np.array(self.texts.get(port.name, ("a", "b")), dtype=object), shape)
-        dtype = np.dtype(ir.DataType[port.dtype.upper()].numpy())
-        if port.dtype == "bool":
-            return lambda rng: _not_all_zero(np.asarray(rng.integers(0, 2, shape), bool))
-        if ir.DataType[port.dtype.upper()].is_integer():
-            return lambda rng: self._integers(port, shape, dtype, rng, choice)
-        if dtype.kind == "c":
-            return lambda rng: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
-        if dtype.name == "float8_e8m0fnu":  # powers of two: no sign, no zero
-            return lambda rng: np.exp2(rng.integers(-3, 4, shape)).astype(dtype)
-        return lambda rng: _not_all_zero(np.asarray(self._floats(port, shape, rng, spread)).astype(dtype))
-
-    def _integers(self, port: Port, shape: tuple[int, ...], dtype: Any, rng: Any, choice: int | None) -> Array:
+            return _pick(draw.rng, np.array(self.texts.get(port.name, ("a", "b")), dtype=object), shape)
+        kind = ir.DataType[port.dtype.upper()]
+        dtype = np.dtype(kind.numpy())
         if choice is not None:
             return np.full(shape, choice, dtype)
+        if manner.fill is not None and (kind.is_integer() or port.dtype == "bool"):
+            low = self.allowed[port.name].low if port.name in self.allowed else 0
+            return np.full(shape, max(manner.fill, low) if low > 0 else manner.fill, dtype)
+        structured = self._structured(port, shape, draw, manner, known)
+        if structured is not None:
+            return np.asarray(structured).astype(dtype)
+        if port.dtype == "bool":
+            return _not_all_zero(np.asarray(draw.rng.integers(0, 2, shape), bool))
+        if kind.is_integer():
+            return self._integers(port, shape, draw, manner, known).astype(dtype)
+        if dtype.kind == "c":
+            return np.asarray(draw.rng.standard_normal(shape) + 1j * draw.rng.standard_normal(shape)).astype(dtype)
+        if dtype.name == "float8_e8m0fnu":  # powers of two: no sign, no zero
+            return np.asarray(np.exp2(draw.rng.integers(-3, 4, shape))).astype(dtype)
+        return _not_all_zero(np.asarray(self._floats(port, shape, draw.rng, manner, known)).astype(dtype))
+
+    def _structured(
+        self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
+    ) -> Array | None:
+        """Values of the input's role, or with the structure of the example; None where it has neither."""
+        role = self.roles.get(port.name)
+        if role is not None:
+            found = made(role, shape, known, draw)
+            if found is not None:
+                return found
+        limits = self.allowed.get(port.name)
+        example = self.examples.get(port.name)
+        if example is None or (limits is not None and limits.choices):
+            return None
+        found = alike(example, shape, draw)
+        if found is None or limits is None or not limits.certain or not found.size:
+            return found
+        low, high = limits.within(known)
+        return found if low <= found.min() and found.max() <= high else None
+
+    def _integers(
+        self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
+    ) -> Array:
         limits = self.allowed.get(port.name, ranges.Allowed(0, 4))
-        low, high = limits.low, limits.high
-        if port.name in self.examples and not limits.choices and limits.why == ranges.Allowed(0, 0).why:
-            example = self.examples[port.name]
-            low, high = (int(example.min()), int(example.max())) if example.size else (low, high)
+        if limits.choices:
+            return _pick(draw.rng, np.array(limits.choices), shape)
+        low, high = limits.within(known)
+        example = self.examples.get(port.name)
+        if example is not None and example.size and not limits.certain:
+            low, high = int(example.min()), int(example.max())
         width, signed = ir.DataType[port.dtype.upper()].bitwidth, ir.DataType[port.dtype.upper()].is_signed()
         low = max(low, -(2 ** (width - 1)) if signed else 0)
         high = min(high, 2 ** (width - 1 if signed else width) - 1, 2**31)
-        if limits.choices:
-            return _pick(rng, np.array(limits.choices), shape).astype(dtype)
-        return _not_all_zero(np.asarray(rng.integers(min(low, high), high + 1, shape)).astype(dtype), high)
+        if manner.most is not None:
+            high = max(min(high, manner.most), low)
+        drawn = np.asarray(draw.rng.integers(min(low, high), high + 1, shape))
+        return _not_all_zero(drawn, high)
 
-    def _floats(self, port: Port, shape: tuple[int, ...], rng: Any, spread: str) -> Array:
+    def _floats(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
+        spread = manner.spread
+        limits = self.allowed.get(port.name)
+        if limits is not None and limits.certain:  # floats that index, once they are integers
+            low, high = limits.within(known)
+            return np.asarray(rng.uniform(low, min(high, manner.most or high) + 0.9, shape))
         example = self.examples.get(port.name)
-        if example is not None and example.size > 1 and spread == "normal":
-            wide = example.astype(np.float64)
-            wide = wide[np.isfinite(wide)]
-            if wide.size and wide.min() < wide.max():
-                peak = np.abs(wide).max()  # squares of the largest numbers are none
-                wide = wide / peak
-                low, high = wide.min(), wide.max()
-                drawn: Array = np.asarray(rng.normal(wide.mean(), wide.std(), shape))
-                outside = (drawn < low) | (drawn > high)  # drawn again, not cut off: equal numbers have no order
-                return np.asarray(np.where(outside, rng.uniform(low, high, shape), drawn) * peak)
-        if spread == "normal":
-            return np.asarray(rng.standard_normal(shape))
+        if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
+            found = _following(example, shape, rng)
+            if found is not None:
+                return found * _rescaled(example, spread)
+        if spread == "normal" or spread in SCALES:
+            return np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
+
+
+def _is_limited(value: ir.Value) -> bool:
+    """Whether the graph may limit the values: integers, and floats, which a Cast may turn into indices."""
+    return value.dtype is not None and (
+        value.dtype.is_integer() or any(node.op_type == "Cast" for node, _ in value.uses())
+    )
+
+
+def _rescaled(example: Array, spread: str) -> float:
+    """The factor of a spread for values like an example: numbers of one sign (a picture, a probability) stay as they
+    are, because a module may take no others."""
+    if spread not in SCALES or not example.min() < 0 < example.max():
+        return 1.0
+    return min(SCALES[spread], _FOLLOWED)
+
+
+def _following(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
+    """Numbers spread as those of an example; None where it has one number only."""
+    wide = example.astype(np.float64)
+    wide = wide[np.isfinite(wide)]
+    if not wide.size or not wide.min() < wide.max():
+        return None
+    peak = np.abs(wide).max()  # squares of the largest numbers are none
+    wide = wide / peak
+    low, high = wide.min(), wide.max()
+    drawn: Array = np.asarray(rng.normal(wide.mean(), wide.std(), shape))
+    outside = (drawn < low) | (drawn > high)  # drawn again, not cut off: equal numbers have no order
+    return np.asarray(np.where(outside, rng.uniform(low, high, shape), drawn) * peak)
 
 
 def _not_all_zero(array: Array, high: int = 1) -> Array:
@@ -135,7 +280,8 @@ def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
     """The port's shape with sizes put in for its symbols.
 
     Raises:
-        OnnxsmithError: `feeds/unknown-rank` when the file does not say how many dimensions the input has.
+        OnnxsmithError: `feeds/unknown-rank` when the file does not say how many dimensions the input has;
+            `feeds/unknown-size` when an axis has no size with these.
     """
     if port.shape is None:
         raise problem(
@@ -143,19 +289,29 @@ def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
             f"the file does not say how many dimensions input {port.name!r} has",
             fix=f"give an example: --input {port.name}=float32[1,3,224,224]",
         )
-    return tuple(size_of(dim, sizes) for dim in port.shape)
+    found = [dims.evaluate(dim, sizes) for dim in port.shape]
+    if None in found:
+        shape = ",".join(str(2 if size is None else size) for size in found)
+        raise problem(
+            "feeds/unknown-size",
+            f"axis {found.index(None)} of input {port.name!r} has no size",
+            where=f"{port.name}: {port}",
+            fix=f"give an example, with the sizes that it has: --input '{port.name}={_spec_dtype(port)}[{shape}]'",
+        )
+    return tuple(size for size in found if size is not None)
+
+
+def _spec_dtype(port: Port) -> str:
+    return {"float": "float32", "double": "float64"}.get(port.dtype, port.dtype)
 
 
 def size_of(dim: Dim, sizes: Sizes) -> int:
     """The size of a dimension: itself, its symbol's, or its expression's value."""
-    if isinstance(dim, int):
-        return dim
-    if dim in sizes:
-        return sizes[dim]
-    try:
-        value = ir.SymbolicDim(dim).evaluate(sizes)
-    except Exception:  # noqa: BLE001 — a dimension can be any text; one that is no expression has no value
-        value = None
-    if not isinstance(value, int) or value < 0:
-        raise problem("feeds/unknown-size", f"dimension {dim!r} has no size", fix=f"give one: --dim {dim}=…")
+    value = dims.evaluate(dim, sizes)
+    if value is None:
+        raise problem(
+            "feeds/unknown-size",
+            f"dimension {dim!r} has no size",
+            fix="give an example input, from which it follows: --input inputs.npz",
+        )
     return value

@@ -8,29 +8,71 @@ from typing import Any
 
 from onnxsmith.feeds.files import IMAGES, read_image, read_npz
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 
 
 def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
-    """Arrays by input name from `--input` texts; one without a name is for the first input not yet given.
+    """Arrays by input name from `--input` texts, for a run on one input; see `several`.
 
     Raises:
-        OnnxsmithError: `input/…` for what cannot be read; `run/unknown-input` for a name that the model does not have.
+        OnnxsmithError: `input/…` for what cannot be read, `input/twice` when a name is given twice; `run/unknown-input`
+            for a name that the model does not have.
     """
-    found: dict[str, Any] = {}
+    found = several(texts, interface)
+    if len(found) > 1:
+        raise twice(next(name for name in found[0] if name in found[1]), texts)
+    return found[0] if found else {}
+
+
+def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
+    """Arrays by input name from `--input` texts, in the order of the texts, for one input after the other.
+
+    A name that comes again begins the next input: `a.npz b.npz` are two, as are `x=1.npy x=2.npy`. What the next one
+    does not give itself it takes from the one before. A text without a name is for the first input not yet given.
+    """
+    own: list[dict[str, Any]] = []
     for text in texts:
-        found.update(_values(parse(text), interface, found))
+        spec = parse(text)
+        held = own[-1] if own else {}
+        if own and not spec.name and not _is_archive(spec) and not _free(interface, held):
+            own.append({})
+            held = {}
+        new = _values(spec, interface, held)
+        if not own or new.keys() & held.keys():
+            own.append({})
+        own[-1] |= new
+    found: list[dict[str, Any]] = []
+    for one in own:
+        found.append({**(found[-1] if found else {}), **one})
     return found
 
 
-def feeds(texts: Sequence[str], model: str | Path) -> tuple[Feed, ...]:
-    """One feed from `--input` texts, or none when there are none."""
+def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ...]:
+    """One feed for each input that the `--input` texts give; none when there are none."""
     if not texts:
         return ()
-    return (Feed("the given input", {}, values(texts, signature(load(model)))),)
+    interface = model if isinstance(model, Signature) else signature(load(model))
+    found = several(texts, interface)
+    labels = [f"input {number} of {len(found)} given" for number in range(1, len(found) + 1)]
+    return tuple(
+        Feed(label if len(found) > 1 else "the given input", of_feed(interface, held), held)
+        for label, held in zip(labels, found, strict=True)
+    )
+
+
+def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
+    """That one input is wanted and a name was given twice."""
+    return problem(
+        "input/twice",
+        f"input {name!r} is given twice",
+        where=" ".join(f"--input {text}" for text in texts),
+        why="this command takes one input; which of the two is meant is not known",
+        fix="leave one of them out",
+    )
 
 
 def sizes(texts: Sequence[str]) -> dict[str, int]:
@@ -48,8 +90,18 @@ def sizes(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
+def _is_archive(spec: InputSpec) -> bool:
+    """Whether it is a file that names its arrays itself."""
+    return spec.path is not None and spec.path.suffix == ".npz" and not spec.name
+
+
+def _free(interface: Signature, found: dict[str, Any]) -> list[Port]:
+    """The inputs that have no value yet."""
+    return [port for port in interface.required() if port.name not in found]
+
+
 def _values(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> dict[str, Any]:
-    if spec.path is not None and spec.path.suffix == ".npz" and not spec.name:
+    if spec.path is not None and _is_archive(spec):
         return read_npz(spec.path)
     port = _port(spec, interface, found)
     if spec.path is None:
@@ -71,7 +123,7 @@ def _port(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> Port:
     ports = {port.name: port for port in interface.inputs}
     if spec.name in ports:
         return ports[spec.name]
-    free = [port for port in interface.required() if port.name not in found]
+    free = _free(interface, found)
     if not spec.name and free:
         return free[0]
     raise problem(

@@ -7,64 +7,116 @@ constant it is compared with, a mask by being turned into bool.
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
-_KEEPS_VALUES = {
-    "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Slice", "Concat", "Expand", "Tile",
-    "Gather", "Split", "Clip", "Abs",
-}  # fmt: skip
+from onnxsmith.feeds import dims
+from onnxsmith.feeds.readers import Owners, Reader, constant, readers, whole
+from onnxsmith.model.signature import Dim
+
 _SHAPE_OPERANDS = {
-    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "TopK": (1,), "Range": (0, 1, 2),
-    "Resize": (3,), "OneHot": (1,), "Pad": (1,), "Slice": (1, 2, 4), "Upsample": (),
+    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "Range": (0, 1, 2), "Resize": (3,),
+    "OneHot": (1,), "Pad": (1,), "Slice": (1, 2, 4), "AffineGrid": (1,),
 }  # fmt: skip
-_INDEX_OPERANDS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1, "Scatter": 1}
+_INDEX_OPERANDS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1, "Scatter": 1, "TensorScatter": 2}
 _COMPARES = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"}
+_RECURRENT = {"LSTM", "GRU", "RNN"}
 _SMALL = 4
-_FAR = 4096
 _LOWEST, _HIGHEST = -(2**31), 2**31
 
 
 @dataclass(frozen=True)
+class Bound:
+    """x has to be less than a size: gain * x + shift < size, the size being the text of a dimension."""
+
+    dim: str
+    gain: int = 1
+    shift: int = 0
+
+    def most(self, sizes: Mapping[str, int]) -> int | None:
+        """The largest x; None where the size is not known."""
+        size = dims.evaluate(self.dim, sizes)
+        return None if size is None else (size - 1 - self.shift) // self.gain
+
+
+@dataclass(frozen=True)
 class Allowed:
-    """Integers from `low` to `high`, both included, or one of `choices` when there are any; `why` names the node."""
+    """Integers from `low` to `high`, both included, or one of `choices` when there are any; `why` names the node.
+
+    Those of `below` limit them further, to sizes that a feed has. What is not `certain` is a guess, which a runtime's
+    refusal may narrow.
+    """
 
     low: int
     high: int
     choices: tuple[int, ...] = ()
     why: str = "nothing in the graph limits it"
+    below: tuple[Bound, ...] = ()
+
+    @property
+    def certain(self) -> bool:
+        """Whether the graph itself limits the values."""
+        return self.why != Allowed.why
+
+    def within(self, sizes: Mapping[str, int]) -> tuple[int, int]:
+        """Low and high for these sizes of the graph's dimensions; 0 where there is nothing to index."""
+        known = [most for bound in self.below if (most := bound.most(sizes)) is not None]
+        high = min([self.high, *known])
+        if not known and high >= _HIGHEST:
+            return self.low, max(self.low, _SMALL)  # the size is computed from values: what is small may be inside
+        return min(self.low, max(high, 0)), max(high, 0) if self.low >= 0 else high
 
 
-def allowed(value: ir.Value) -> Allowed:
+@dataclass
+class _Limits:
+    """What has been found so far."""
+
+    low: int = _LOWEST
+    high: int = _HIGHEST
+    why: str = ""
+
+    def narrow(self, low: int, high: int, node: ir.Node) -> None:
+        if low > self.low or high < self.high:
+            self.why = _label(node)
+        self.low, self.high = max(low, self.low), min(high, self.high)
+
+
+def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
     """What an integer input may be."""
-    low, high, why = _LOWEST, _HIGHEST, ""
+    limits, guesses = _Limits(), _Limits()
     choices: list[int] = []
-    seen: set[int] = set()
-    queue = deque([(value, 0)])
-    while queue and len(seen) < _FAR:
-        at, shift = queue.popleft()
-        if id(at) in seen:
-            continue
-        seen.add(id(at))
-        for node, index in at.uses():
-            limit = _limit(node, index)
-            if limit is not None:
-                if limit[0] - shift > low or limit[1] - shift < high:
-                    why = f"{node.op_type} {node.name or ''}".strip()
-                low, high = max(low, limit[0] - shift), min(high, limit[1] - shift)
-            constants = _compared_with(node, index)
-            choices += [constant - shift for constant in constants]
-            if constants and not why:
-                why = f"{node.op_type} {node.name or ''}".strip()
-            queue += [(output, shift + step) for output, step in _onward(node, index)]
+    below: dict[Bound, None] = {}
+    for reader in readers(value, inside):
+        node = reader.node
+        for found, into in ((_limit(reader), limits), (_guess(reader), guesses)):
+            if found is not None:
+                low, high = found
+                into.narrow(-((reader.shift - low) // reader.gain), (high - reader.shift) // reader.gain, node)
+        for dim, shift in _sizes_above(reader):
+            below.setdefault(Bound(dim, reader.gain, reader.shift + shift))
+            limits.why = limits.why or _label(node)
+        constants = [number - reader.shift for number in _compared_with(node, reader.index)] if reader.gain == 1 else []
+        choices += constants
+        if constants and not limits.why:
+            limits.why = _label(node)
+    if limits.low == _LOWEST and limits.high == _HIGHEST and not below:
+        limits.low, limits.high, limits.why = guesses.low, guesses.high, limits.why or guesses.why
     least, most = _bounds(value.dtype)
-    if low > _LOWEST or high < _HIGHEST:
-        low, high = max(low, least), min(high, most)
-    return _settle(low, high, [choice for choice in choices if least <= choice <= most], why)
+    if limits.low > _LOWEST or limits.high < _HIGHEST:
+        limits.low, limits.high = max(limits.low, least), min(limits.high, most)
+    return _settle(limits, [choice for choice in choices if least <= choice <= most], tuple(below), value.dtype)
+
+
+def branches(value: ir.Value, inside: Owners | None = None) -> tuple[int, ...]:
+    """Both values of a bool that a branch or a loop asks; none for other bools."""
+    asked = any(reader.node.op_type == "If" and reader.index == 0 for reader in readers(value, inside))
+    return (1, 0) if asked else ()
+
+
+def _label(node: ir.Node) -> str:
+    return f"{node.op_type} {node.name or ''}".strip()
 
 
 def _bounds(dtype: ir.DataType | None) -> tuple[int, int]:
@@ -76,91 +128,135 @@ def _bounds(dtype: ir.DataType | None) -> tuple[int, int]:
     return max(low, _LOWEST), min(high, _HIGHEST)
 
 
-def _settle(low: int, high: int, choices: list[int], why: str) -> Allowed:
+def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype: ir.DataType | None) -> Allowed:
+    low, high, why = limits.low, limits.high, limits.why
     inside = [choice for choice in dict.fromkeys(choices) if low <= choice <= high]
     if inside:
         others = [inside[-1] + 1, inside[0] - 1]
         inside += [other for other in others if low <= other <= high and other not in inside][:1]
         return Allowed(min(inside), max(inside), tuple(inside), why)
+    if below and low <= high:
+        return Allowed(max(low, 0), high, (), why, below)
     if low > high or (low == _LOWEST and high == _HIGHEST):
-        return Allowed(0, _SMALL)
+        return Allowed(0, _unlimited(dtype))
     return Allowed(max(low, 0) if high >= 0 else low, high, (), why)
 
 
-def _limit(node: ir.Node, index: int) -> tuple[int, int] | None:
-    """The values that operand `index` of the node may take, when the operator limits them."""
+def _unlimited(dtype: ir.DataType | None) -> int:
+    """The most where nothing is known: all that eight bits hold, which are mostly pixels or quantised; else few."""
+    return _bounds(dtype)[1] if dtype in (ir.DataType.UINT8, ir.DataType.INT8) else _SMALL
+
+
+def _limit(reader: Reader) -> tuple[int, int] | None:
+    """The values that the operand may take, when the operator limits them by a number."""
+    node, index = reader.node, reader.index
     op = node.op_type
     if _INDEX_OPERANDS.get(op) == index:
         size = _size(node.inputs[0], _int(node, "axis", 0))
-        return (0, size - 1) if size else None
+        return (0, size - 1) if isinstance(size, int) else (0, _HIGHEST) if size else None
     if op in ("GatherND", "ScatterND") and index == 1:
-        size = _smallest_indexed(node)
-        return (0, size - 1) if size else None
+        known = [size for size in _indexed(node) if isinstance(size, int)]
+        return (0, min(known) - 1) if known else (0, _HIGHEST) if _indexed(node) else None
     if op == "OneHot" and index == 0:
-        depth = _constant(node.inputs[1])
+        depth = constant(node.inputs[1])
         return (0, int(depth[0]) - 1) if depth is not None and depth.size == 1 else None
     if op == "Cast" and _int(node, "to", 0) == ir.DataType.BOOL.value:
         return (0, 1)
-    if op == "Sub" and index == 1 and _is_one(node.inputs[0]):
+    if op == "Sub" and index == 1 and whole(node.inputs[0]) == 1:
         return (0, 1)
-    if index in _SHAPE_OPERANDS.get(op, ()):
+    if op in ("Div", "Mod") and index == 1:
         return (1, _SMALL)
-    return None
+    if op == "Loop" and index == 0:
+        return (1, _SMALL)
+    return _counted(reader)
 
 
-def _smallest_indexed(node: ir.Node) -> int:
-    """The smallest axis that the index tuples of a GatherND or ScatterND reach into; 0 when it is not known."""
+def _counted(reader: Reader) -> tuple[int, int] | None:
+    """The values of an operand that is a count, a length, a label or a size."""
+    node, index = reader.node, reader.index
+    op = node.op_type
+    if op in ("TopK", "ReverseSequence") and index == 1:
+        return (1, _HIGHEST)
+    if op in _RECURRENT and index == 4:
+        return (1, _HIGHEST)
+    if op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss") and index == 1:
+        size = _size(node.inputs[0], 1)
+        return (0, size - 1 if isinstance(size, int) else _HIGHEST)
+    if (op in ("RoiAlign", "CropAndResize") and index == 2) or (op == "ScatterElements" and index == 1):
+        return (0, _HIGHEST)
+    if op in ("SequenceAt", "SequenceErase") and index == 1:
+        return (0, 1)
+    if op == "CumSum" and index == 1:
+        rank = _rank(node.inputs[0])
+        return (0, rank - 1) if rank else None
+    return (1, _SMALL) if index in _SHAPE_OPERANDS.get(op, ()) else None
+
+
+def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
+    """Dimensions that the operand has to stay below, each with what is added to the operand for it."""
+    node, index = reader.node, reader.index
+    op = node.op_type
+    above: list[tuple[Dim, int]] = []
+    if _INDEX_OPERANDS.get(op) == index:
+        above = [(_size(node.inputs[0], _int(node, "axis", 0)), 0)]
+    elif op in ("GatherND", "ScatterND") and index == 1:
+        above = [(size, 0) for size in _indexed(node)]
+    elif op == "TopK" and index == 1:
+        above = [(_size(node.inputs[0], _int(node, "axis", -1)), -1)]
+    elif op in _RECURRENT and index == 4:
+        above = [(_size(node.inputs[0], _int(node, "layout", 0)), -1)]
+    elif op == "ReverseSequence" and index == 1:
+        above = [(_size(node.inputs[0], _int(node, "time_axis", 0)), -1)]
+    elif op == "RoiAlign" and index == 2:
+        above = [(_size(node.inputs[0], 0), 0)]
+    elif op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss") and index == 1:
+        above = [(_size(node.inputs[0], 1), 0)]
+    for size, shift in above:
+        # A fixed size is a bound too where the operand may equal it: the limits are those of indices.
+        if isinstance(size, str) and size:
+            yield size, shift
+        elif isinstance(size, int) and shift:
+            yield str(size), shift
+
+
+def _guess(reader: Reader) -> tuple[int, int] | None:
+    """What the operand probably is, where nothing limits it: a length, which is compared with positions."""
+    node, index = reader.node, reader.index
+    if node.op_type not in _COMPARES - {"Equal"} or constant(node.inputs[1 - index]) is not None:
+        return None
+    return (1, _SMALL)
+
+
+def _indexed(node: ir.Node) -> list[Dim]:
+    """The axes that the index tuples of a GatherND or ScatterND reach into; none when they are not known."""
     data, indices = node.inputs[0], node.inputs[1]
     if data is None or data.shape is None or indices is None or indices.shape is None or not len(indices.shape):
-        return 0
+        return []
     begin, count = _int(node, "batch_dims", 0), indices.shape[-1]
     axes = range(begin, begin + count if isinstance(count, int) else len(data.shape))
-    return min((_size(data, axis) for axis in axes), default=0)
+    return [_size(data, axis) for axis in axes]
 
 
 def _compared_with(node: ir.Node, index: int) -> list[int]:
     if node.op_type not in _COMPARES or len(node.inputs) != 2:
         return []
-    constant = _constant(node.inputs[1 - index])
-    if constant is None or constant.size > 8:
+    numbers = constant(node.inputs[1 - index])
+    if numbers is None or numbers.size > 8:
         return []
-    return [int(number) for number in constant if float(number).is_integer() and abs(float(number)) < 2**31]
+    return [int(number) for number in numbers if float(number).is_integer() and abs(float(number)) < 2**31]
 
 
-def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int]]:
-    """Outputs that carry the operand's values on, with what was added to them."""
-    if node.op_type in ("Add", "Sub") and len(node.inputs) == 2:
-        constant = _constant(node.inputs[1 - index])
-        if constant is None or constant.size != 1 or (node.op_type == "Sub" and index == 1):
-            return []
-        if not float(constant[0]).is_integer():
-            return []
-        step = int(constant[0])
-        return [(node.outputs[0], step if node.op_type == "Add" else -step)]
-    first = node.op_type != "Concat" and index > 0
-    if node.op_type not in _KEEPS_VALUES or first:
-        return []
-    return [(output, 0) for output in node.outputs]
+def _rank(value: ir.Value | None) -> int:
+    return len(value.shape) if value is not None and value.shape is not None else 0
 
 
-def _constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
-    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
-    if tensor is None or tensor.size > _FAR or tensor.dtype == ir.DataType.STRING:
-        return None
-    return np.asarray(tensor.numpy()).astype(np.float64).ravel()
-
-
-def _is_one(value: ir.Value | None) -> bool:
-    constant = _constant(value)
-    return constant is not None and constant.size == 1 and bool(constant[0] == 1)
-
-
-def _size(value: ir.Value | None, axis: int) -> int:
+def _size(value: ir.Value | None, axis: int) -> Dim:
+    """The size of an axis, a number or a text; "" when it is not known."""
     shape = value.shape if value is not None else None
     if shape is None or not -len(shape) <= axis < len(shape):
-        return 0
+        return ""
     size = shape[axis]
-    return size if isinstance(size, int) else 0
+    return size if isinstance(size, int) else size.value or ""
 
 
 def _int(node: ir.Node, name: str, default: int) -> int:
@@ -168,9 +264,11 @@ def _int(node: ir.Node, name: str, default: int) -> int:
     return attribute.as_int() if attribute is not None and not attribute.is_ref() else default
 
 
-def strings(value: ir.Value) -> tuple[str, ...]:
-    """Strings that a label encoder or vectoriser downstream knows; a few ordinary ones when there is none."""
-    for node, _ in value.uses():
+def strings(value: ir.Value, inside: Owners | None = None) -> tuple[str, ...]:
+    """Strings that a label encoder or vectoriser downstream knows; numbers where they are read as such; a few ordinary
+    ones when there is neither."""
+    for reader in readers(value, inside):
+        node = reader.node
         for name in (
             "keys_strings",
             "classlist_strings",
@@ -181,4 +279,7 @@ def strings(value: ir.Value) -> tuple[str, ...]:
             attribute = node.attributes.get(name)
             if attribute is not None and not attribute.is_ref():
                 return tuple(dict.fromkeys(attribute.as_strings()))[:64]
+        if node.op_type == "Cast" and _int(node, "to", 0) != ir.DataType.STRING.value:
+            number = ir.DataType(_int(node, "to", 0))
+            return ("1.5", "-2.25", "3") if number.is_floating_point() else ("1", "2", "3")
     return ("a", "onnx", "Straße", "42", "")

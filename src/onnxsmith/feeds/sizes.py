@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onnxsmith.feeds import dims
 from onnxsmith.model.signature import Port, Signature, is_symbol
+
+if TYPE_CHECKING:
+    from onnxsmith.feeds.generate import Generator
 
 Sizes = dict[str, int]
 
@@ -25,7 +29,7 @@ _MOST_BASES = 160
 
 def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
     """Proposals for one size of every symbol, the likeliest first; `known` sizes stay as they are."""
-    symbols = [symbol for symbol in signature.symbols() if symbol not in known]
+    symbols = [symbol for symbol in dims.symbols(signature) if symbol not in known]
     if not symbols:
         yield dict(known)
         return
@@ -41,6 +45,42 @@ def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterat
         step = next((step for step in (64, 32, 16, 8, 4, 2) if now % step == 0 and now > step), 1)
         ladder = (now + 1, now * 2, now - 1, now + step, now - step, now // 2, 1, *_LADDER)
     yield from (size for size in dict.fromkeys(ladder) if size > 0 and size != now)
+
+
+def numbers(generator: Generator) -> dict[str, frozenset[int]]:
+    """The numbers in the graph that each symbol may run against; one that is not called a batch gets those, too, of
+    which the graph does not say which axis they limit."""
+    signature, held = generator.signature, generator.numbers
+    inner = {port.name: port for port in generator.inner}
+    found: dict[str, frozenset[int]] = {}
+    for symbol in dims.symbols(signature):
+        called = {symbol}
+        for port in signature.required():
+            theirs = inner.get(port.name)
+            for dim, own in zip(port.shape or (), (theirs.shape if theirs is not None else ()) or (), strict=False):
+                if isinstance(dim, str) and isinstance(own, str) and symbol in (dim, *dims.names_in(dim)):
+                    called |= {own, *dims.names_in(own)}
+        found[symbol] = held.of(called) | (frozenset() if "batch" in symbol.lower() else held.free)
+    return found
+
+
+def past(number: int, now: int) -> int:
+    """The first odd size above a number, other than `now`."""
+    size = number + 1 if number % 2 == 0 else number + 2
+    return size if size != now else size + 2
+
+
+def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
+    """Sizes for all symbols of `beyond` at once: in each round one of them is at another of 1, twice the base's and
+    beyond, so that after three rounds each has been at all three."""
+    found = []
+    for number in range(3):
+        sizes = dict(base)
+        for place, symbol in enumerate(beyond):
+            levels = (beyond[symbol], 1, 2 * base[symbol])
+            sizes[symbol] = levels[(place + number) % 3]
+        found.append(sizes)
+    return list(_unique(iter(found))) if beyond else []
 
 
 def _batch_like(signature: Signature) -> set[str]:

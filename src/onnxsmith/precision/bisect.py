@@ -224,9 +224,7 @@ class _Search:
             return verify(a, b, plan, self.trials.roundings, on_worst=worst.append), next(iter(worst), None)
 
     def _plan(self) -> Plan:
-        texts = self._request.inputs
-        values = given_inputs.values(list(texts), self._interface) if texts else None
-        given = () if values is None else (Feed("the given input", {}, values),)
+        given = given_inputs.feeds(list(self._request.inputs or ()), self._interface)
         generator = replace(Generator.for_model(self.model), signature=self._interface)
         return Plan(
             generator,

@@ -1,0 +1,145 @@
+"""Searches for a first input that the reference takes, and on which it answers with numbers.
+
+A ladder: usual sizes and values; other sizes, and narrower integers, as a refusal suggests; the other usual sizes;
+integers of all zeros and all ones. Where the answer is empty or NaN, other values are tried at the same sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from onnxsmith.comparison.trying import Run, Tries, says_something
+from onnxsmith.feeds import refusals
+from onnxsmith.feeds import sizes as proposals
+from onnxsmith.feeds.generate import SPREADS, Manner
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+
+_FIRST = 3
+"""Usual sizes whose refusals are read first."""
+_FROM_REFUSALS = 48
+"""Inputs that are tried because a refusal suggests their sizes."""
+_PER_REFUSAL = 12
+_LAST = 24
+"""Usual sizes that are tried once more with integers of all zeros and ones."""
+_FILLS = (0, 1)
+
+
+class Search:
+    """Finds the base: an input, and the `manner` and the `chosen` values in which others are made like it."""
+
+    def __init__(self, tries: Tries) -> None:
+        self._tries = tries
+        self._plan = tries.plan
+        self.manner = Manner()
+        self.chosen = {name: values[0] for name, values in tries.plan.generator.choices().items()}
+        self._fallback: Run | None = None
+        self._has_integers = any(
+            port.dtype == "bool" or "int" in port.dtype for port in tries.plan.generator.signature.required()
+        )
+
+    def bases(self) -> Iterator[Mapping[str, int]]:
+        """Usual sizes: those that are known to work first."""
+        if self._plan.start is not None:
+            yield {**self._plan.start, **self._plan.known}
+        yield from proposals.bases(self._plan.generator.signature, self._plan.known)
+
+    def base(self) -> Run | None:
+        """The first input that the reference answers with a number; else one that it takes at all; else None."""
+        found = self._by_refusals()
+        for sizes in self.bases() if found is None else ():
+            found = self._at(sizes, [self.manner])
+            if found is not None:
+                break
+        for sizes in itertools.islice(self.bases(), _LAST) if found is None and self._has_integers else ():
+            found = self._at(sizes, [replace(self.manner, fill=fill) for fill in _FILLS])
+            if found is not None:
+                break
+        return found or self._fallback
+
+    def _by_refusals(self) -> Run | None:
+        """Tries the likeliest sizes and what their refusals lead to, the newest suggestion first."""
+        queue = deque(itertools.islice(self._likely(), _FIRST + 1))
+        seen: set[tuple[tuple[str, int], ...]] = set()
+        for number in range(_FROM_REFUSALS):
+            while queue and tuple(sorted(queue[0].items())) in seen:
+                queue.popleft()
+            if not queue:
+                return None
+            sizes = queue.popleft()
+            seen.add(tuple(sorted(sizes.items())))
+            found = self._at(sizes, [self.manner])
+            refusal = self._tries.last
+            if found is None and refusal is not None and self._fallback is None:
+                found = self._with_less(sizes, refusal, whatever=number < _FIRST)
+            if found is not None:
+                return found
+            if refusal is not None and self._fallback is None:
+                suggested = refusals.sizes(f"{refusal.what} {refusal.why}", sizes, self._plan.known)
+                queue.extendleft(reversed(list(itertools.islice(suggested, _PER_REFUSAL))))
+        return None
+
+    def _likely(self) -> Iterator[Mapping[str, int]]:
+        """Usual sizes, and among them one at which every symbol has a number that stands in the graph."""
+        bases = self.bases()
+        first = next(bases)
+        yield first
+        numbers = proposals.numbers(self._plan.generator)
+        at_numbers = {symbol: max(held) for symbol, held in numbers.items() if held and symbol not in self._plan.known}
+        if at_numbers and self._plan.start is None:
+            yield {**first, **{symbol: size for symbol, size in at_numbers.items() if size <= _MOST_BASE}}
+        yield from bases
+
+    def _with_less(self, sizes: Mapping[str, int], refusal: Problem, *, whatever: bool) -> Run | None:
+        """Smaller integers, where the refusal is of an index; zeros and ones, where nobody knows of what it is."""
+        text = f"{refusal.what} {refusal.why}"
+        if not self._has_integers:
+            return None
+        manners = []
+        if refusals.is_of_index(text):
+            limit = refusals.index_limit(text)
+            manners = [replace(self.manner, most=most) for most in dict.fromkeys((limit, 1)) if most is not None]
+        if whatever or manners:
+            manners += [replace(self.manner, fill=fill) for fill in _FILLS]
+        return self._at(sizes, manners)
+
+    def _at(self, sizes: Mapping[str, int], manners: list[Manner]) -> Run | None:
+        """The first of these manners that is answered with a number; those that are not, with other floats, too."""
+        for manner in manners:
+            run = self._try(sizes, manner)
+            if run is None:
+                continue
+            self._fallback = self._fallback or run
+            others = [replace(manner, spread=spread) for spread in SPREADS if spread != manner.spread]
+            others += [replace(manner, fill=fill) for fill in _FILLS] if self._has_integers else []
+            for other in (manner, *others):
+                run = run if other is manner else self._try(sizes, other)
+                if run is not None and says_something(run.outputs):
+                    self.manner = other
+                    return run
+        return None
+
+    def _try(self, sizes: Mapping[str, int], manner: Manner) -> Run | None:
+        return self._tries.run(sizes, self._plan.seed, self.chosen, manner)
+
+    def nothing_taken(self) -> OnnxsmithError:
+        """That no input was found, with how to give one."""
+        last, ports = self._tries.last, self._plan.generator.signature.required()
+        if last is not None and last.id == "runtime/memory":
+            return OnnxsmithError(last)
+        arrays = ", ".join(f"{port.name}=…" for port in ports[:4]) + (", …" if len(ports) > 4 else "")
+        wanted = ", ".join(f"{port.name} {port.dtype}" for port in ports[:4])
+        return problem(
+            "verify/no-valid-input",
+            f"the reference took none of {self._tries.refused} generated inputs",
+            where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
+            why=f"the last refusal: {last.what} {last.why}" if last else "",
+            fix=f"give one that works ({wanted}): write it with numpy.savez('inputs.npz', **dict({arrays})) and add "
+            "--input inputs.npz",
+        )
+
+
+_MOST_BASE = 4096
+"""The largest number of a graph that is tried as a size before usual ones were refused."""

@@ -1,0 +1,135 @@
+"""Tries inputs on the reference, and keeps what it takes and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.feeds import dims
+from onnxsmith.feeds.generate import Feed, Generator, Manner
+from onnxsmith.metrics.base import widen
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes.base import Outputs, Session
+
+_FATAL = {"runtime/died", "runtime/timeout"}
+_MOST_CRASHES = 12
+"""Inputs that may crash the reference before it is given up: a size too small for a window can divide by zero."""
+_MOST_ELEMENTS = 1 << 26
+"""Elements of one input whose size is chosen here: a quarter of a gigabyte of float32."""
+
+
+@dataclass
+class Plan:
+    """What to feed: `given` inputs first, then generated ones.
+
+    `known` sizes stay fixed; `start` is a set of sizes that is known to work; without `generate` only `given` is fed.
+    With `random` the reference may draw random numbers: what it draws is then held by dtype and shape only.
+    """
+
+    generator: Generator
+    given: tuple[Feed, ...] = ()
+    known: Mapping[str, int] = field(default_factory=dict)
+    start: Mapping[str, int] | None = None
+    generate: bool = True
+    seed: int = 0
+    random: bool = False
+
+
+@dataclass
+class Run:
+    """One feed and what the reference answered to it; one that is `left_out` counts for nothing."""
+
+    feed: Feed
+    outputs: Outputs
+    generated: bool = True
+    left_out: bool = False
+
+
+def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None]:
+    """The outputs, or why the session refuses the feed. Raises when the session is gone for good."""
+    try:
+        return session.run(feed.values), None
+    except OnnxsmithError as error:
+        if error.problem.id in _FATAL:
+            raise OnnxsmithError(replace(error.problem, where=f"{error.problem.where}; input {feed.label}")) from error
+        return None, error.problem
+
+
+def tried(runs: Iterable[Run]) -> dict[str, tuple[int, ...]]:
+    """The sizes at which each symbol was fed, in ascending order."""
+    found_sizes: dict[str, list[int]] = {}
+    for run in runs:
+        for symbol, size in run.feed.sizes.items():
+            found_sizes.setdefault(symbol, []).append(size)
+    return {symbol: tuple(sorted(set(found))) for symbol, found in found_sizes.items()}
+
+
+class Tries:
+    """Generates inputs and runs the reference on them."""
+
+    def __init__(self, session: Session, plan: Plan) -> None:
+        self.session, self.plan = session, plan
+        self.refused = 0
+        self.last: Problem | None = None
+        """The latest refusal."""
+        self.outcomes: list[tuple[dict[str, int], bool]] = []
+        """Sizes that were tried, and whether the reference took them."""
+        self.crashed: list[str] = []
+
+    def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
+        """What the reference answers to a generated input; None where it refuses it, or it would be too large."""
+        try:
+            self._check_size(sizes)
+            feed = self.plan.generator.feed(dict(sizes), seed=seed, chosen=chosen, manner=manner)
+        except OnnxsmithError as error:
+            if error.problem.id != "feeds/unknown-size":
+                raise
+            self._refuse(sizes, error.problem)
+            return None
+        try:
+            outputs, refusal = answer(self.session, feed)
+        except OnnxsmithError as error:
+            if error.problem.id != "runtime/died" or len(self.crashed) == _MOST_CRASHES:
+                raise
+            self.crashed.append(f"{error.problem.what} on input {feed.label}")
+            outputs, refusal = None, error.problem
+        if outputs is None:
+            self._refuse(sizes, refusal)
+            return None
+        self.outcomes.append((dict(sizes), True))
+        return Run(feed, outputs)
+
+    def _refuse(self, sizes: Mapping[str, int], refusal: Problem | None) -> None:
+        self.refused += 1
+        self.last = refusal
+        self.outcomes.append((dict(sizes), False))
+
+    def _check_size(self, sizes: Mapping[str, int]) -> None:
+        for port in self.plan.generator.signature.required() if sizes else ():
+            found = [dims.evaluate(dim, sizes) or 1 for dim in port.shape or ()]
+            if math.prod(found) > _MOST_ELEMENTS and any(isinstance(dim, str) for dim in port.shape or ()):
+                raise problem(
+                    "feeds/unknown-size",
+                    f"input {port.name!r} would have {math.prod(found):,} elements",
+                    where=f"{port.name}: {port}",
+                    fix=f"give an example: --input {port.name}=array.npy",
+                )
+
+
+def says_something(outputs: Outputs) -> bool:
+    """Whether at least one output has a finite element."""
+    return any(_has_finite(value) for value in outputs.values())
+
+
+def _has_finite(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_has_finite(item) for item in value)
+    if value is None or np.asarray(value).size == 0:
+        return False
+    array = np.asarray(value)
+    return not is_float(array) or bool(np.isfinite(widen(array)).any())

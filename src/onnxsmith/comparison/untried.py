@@ -1,0 +1,58 @@
+"""Says in short clauses what a comparison did not try, or the reference does not take, for a headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from onnxsmith.comparison.trying import Run, tried
+
+_MOST = 3
+"""Clauses about symbols; the others are counted."""
+
+
+def clauses(
+    runs: Sequence[Run],
+    base: Run | None,
+    outcomes: Iterable[tuple[Mapping[str, int], bool]],
+    tied: Sequence[Sequence[str]] = (),
+) -> list[str]:
+    """One clause for each symbol that was limited. `base` is the input that others were made from, `outcomes` the sizes
+    that were tried and whether they were taken, `tied` the symbols that go together."""
+    at = base.feed.sizes if base is not None else {}
+    groups = {symbol: set(group) for group in tied for symbol in group}
+    refused: dict[str, set[int]] = {}
+    for sizes, taken in outcomes if at else ():
+        moved = {symbol for symbol, size in sizes.items() if size != at.get(symbol)}
+        for symbol in moved if not taken else ():
+            if moved == groups.get(symbol, {symbol}):
+                refused.setdefault(symbol, set()).add(sizes[symbol])
+    by_text: dict[str, list[str]] = {}
+    for symbol, seen in tried(runs).items():
+        said = _clause({size for size in seen if size}, refused.get(symbol, set()) - {0} - set(seen))
+        if said:
+            by_text.setdefault(said, []).append(symbol)
+    found = [f"{_listed(symbols)} {said}" for said, symbols in by_text.items()]
+    left = sum(len(symbols) for symbols in list(by_text.values())[_MOST:])
+    return [*found[:_MOST], *([f"{left} other axes were limited, too"] if left else [])]
+
+
+def _clause(taken: set[int], refused: set[int]) -> str:
+    if not taken:
+        return "was tried at 0 only"
+    most = max(taken)
+    if len(taken) == 1:
+        return f"was tried at {most} only"
+    larger = {size for size in refused if size > most}
+    if larger and larger == refused:
+        return f"was not taken above {most}" if most + 1 in larger else f"was taken up to {most}, not at {min(larger)}"
+    if len(taken) == 2 and larger and len(refused) > 2:
+        return f"is taken at {' and '.join(map(str, sorted(taken)))} only"
+    return ""
+
+
+def _listed(symbols: list[str]) -> str:
+    if len(symbols) < 2:
+        return symbols[0]
+    shown = symbols[:3] if len(symbols) > 4 else symbols
+    rest = f" and {len(symbols) - 3} others" if len(symbols) > 4 else ""
+    return ", ".join(shown) + rest

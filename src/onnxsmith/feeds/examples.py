@@ -1,0 +1,178 @@
+"""Makes inputs like an example: other numbers with the structure that the example has.
+
+Torch modules come with example inputs. What they have in common with every valid input is not written anywhere, so what
+shows is kept: an order, zeros and ones, rows that add up to 1, corners of boxes, matrices that can be inverted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from onnxsmith.feeds.values import Array, Draw, matrices
+
+_FEW = 4
+"""Distinct values of an example that are taken for all that there are: a mask of 0 and -inf has two."""
+_LARGEST_MATRIX = 8
+_SAME = 1e-3
+_BY_CHANCE = math.log(100)
+"""An order that a hundred random examples would show once is none."""
+
+
+def alike(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Values of the shape with the structure of the example; None where it shows none."""
+    if not example.size or example.ndim != len(shape) or example.dtype.kind not in "biuf":
+        return None
+    if example.dtype.kind == "f" and np.isnan(example).any():
+        return None
+    with np.errstate(all="ignore"):  # squares of the largest numbers
+        return next((found for one in _STRUCTURES if (found := one(example, shape, draw)) is not None), None)
+
+
+Structure = Callable[[Array, tuple[int, ...], Draw], Array | None]
+
+
+def _counting(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Positions: 0, 1, 2, … along the last axis."""
+    if example.dtype.kind not in "iu" or not example.ndim or example.shape[-1] < 3:
+        return None
+    start = example[..., :1]
+    if not (example - start == np.arange(example.shape[-1])).all() or (start != start.flat[0]).any():
+        return None
+    return np.broadcast_to(int(start.flat[0]) + np.arange(shape[-1]), shape).copy()
+
+
+def _triangle(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """A causal mask: one value on and below the diagonal, another above."""
+    if example.ndim < 2 or min(example.shape[-2:]) < 2 or len(np.unique(example)) != 2:
+        return None
+    below, above = example[..., -1, 0].flat[0], example[..., 0, -1].flat[0]
+    for offset in (0, 1, -1):
+        if (example == np.where(np.tri(example.shape[-2], example.shape[-1], offset, bool), below, above)).all():
+            drawn = np.where(np.tri(shape[-2], shape[-1], offset, bool), below, above)
+            return np.broadcast_to(drawn, shape).copy()
+    return None
+
+
+def _prefixes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """A padding mask: rows of one value, and behind it, or before it, another."""
+    values = np.unique(example)
+    if example.ndim < 2 or example.shape[-1] < 2 or len(values) > 2 or not shape[-1]:
+        return None
+    is_mask = example.dtype.kind == "b" or {*values.tolist()} <= {0, 1} or values.min() < -1000
+    changes = (example[..., 1:] != example[..., :-1]).sum(-1)
+    if not is_mask or (changes > 1).any() or (len(values) == 2 and not changes.any()):
+        return None
+    first, last = example[..., :1], example[..., -1:]
+    kept = first if len(np.unique(first)) == 1 else last
+    inside = kept.flat[0]
+    if len(values) == 1 and example.dtype.kind == "f":
+        return None
+    outside = values[values != inside][0] if len(values) == 2 else 1 - int(inside)
+    lengths = draw.rng.integers(1, shape[-1] + 1, (*shape[:-1], 1))
+    places = np.arange(shape[-1])
+    if kept is last:
+        places = places[::-1]
+    return np.where(places < lengths, inside, outside)
+
+
+def _few(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Values of a small set, of which one is infinite or far below the others, or that are 0 and 1."""
+    values, counts = np.unique(example, return_counts=True)
+    if example.size < 2 * _FEW or not 1 < len(values) <= _FEW or example.dtype.kind in "iu":
+        return None
+    return np.asarray(draw.rng.choice(values, shape, p=counts / counts.sum()))
+
+
+def _probabilities(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    if example.dtype.kind != "f" or not example.ndim or example.shape[-1] < 2 or not shape[-1]:
+        return None
+    wide = example.astype(np.float64)
+    if wide.min() < 0 or not np.allclose(wide.sum(-1), 1, atol=_SAME):
+        return None
+    drawn = draw.rng.random(shape) + 0.05
+    return np.asarray(drawn / drawn.sum(-1, keepdims=True))
+
+
+def _unit_vectors(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    if example.dtype.kind != "f" or not example.ndim or example.shape[-1] < 2 or not shape[-1]:
+        return None
+    if not np.allclose(np.linalg.norm(example.astype(np.float64), axis=-1), 1, atol=_SAME):
+        return None
+    drawn = draw.rng.standard_normal(shape)
+    return np.asarray(drawn / np.linalg.norm(drawn, axis=-1, keepdims=True))
+
+
+def _matrices(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Small square matrices that can be inverted: the example's, moved by so little that they still can."""
+    square = example.ndim in (2, 3) and example.shape[-1] == example.shape[-2] <= _LARGEST_MATRIX
+    if not square or example.dtype.kind != "f" or shape[-2:] != example.shape[-2:] or example.shape[-1] < 2:
+        return None
+    wide = example.astype(np.float64).reshape(-1, *example.shape[-2:])
+    if not np.isfinite(wide).all() or np.linalg.cond(wide).max() > 1 / _SAME:
+        return None
+    count = int(np.prod(shape[:-2], dtype=np.int64))
+    chosen = wide[draw.rng.integers(0, len(wide), count)]
+    moved = chosen @ matrices((count, *shape[-2:]), draw)
+    if np.allclose(wide, wide.transpose(0, 2, 1), atol=_SAME):
+        moved = (moved + moved.transpose(0, 2, 1)) / 2
+    if np.allclose(np.tril(wide, -1), 0, atol=_SAME * np.abs(wide).max()):
+        moved = np.triu(moved)
+    if np.allclose(np.triu(wide, 1), 0, atol=_SAME * np.abs(wide).max()):
+        moved = np.tril(moved)
+    if np.allclose(wide @ wide.transpose(0, 2, 1), np.eye(wide.shape[-1]), atol=_SAME):
+        turned, scaled = np.linalg.qr(moved)
+        moved = turned * np.sign(np.diagonal(scaled, axis1=1, axis2=2))[:, None, :]
+    return np.asarray(moved.reshape(shape))
+
+
+def _boxes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Corners in order, inside of what the example's reach."""
+    if example.dtype.kind == "b" or example.ndim < 2 or example.shape[-1] != 4 or shape[-1] != 4:
+        return None
+    low, high = example[..., :2].astype(np.float64), example[..., 2:].astype(np.float64)
+    rows = int(np.prod(example.shape[:-1], dtype=np.int64))
+    if not np.isfinite(high).all() or low.min(initial=0) < 0 or not (low < high).all() or rows < 2:
+        return None
+    least, most = low.reshape(-1, 2).min(0), high.reshape(-1, 2).max(0)
+    side = np.array([(high - low)[..., axis].min() for axis in (0, 1)])
+    corner = draw.rng.uniform(least, np.maximum(most - side, least), (*shape[:-1], 2))
+    end = draw.rng.uniform(corner + side, np.maximum(most, corner + side))
+    return np.concatenate([corner, end], axis=-1)
+
+
+def _sorted(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Numbers in order along the last axis, up or down: offsets, lengths of a packed batch, time steps."""
+    if not example.ndim or example.shape[-1] < 3 or example.dtype.kind == "b":
+        return None
+    steps = np.diff(example.astype(np.float64), axis=-1)
+    up, down = (steps >= 0).all(), (steps <= 0).all()
+    if not (up or down) or not steps.any() or not np.isfinite(steps).all():
+        return None
+    rows = example.size // example.shape[-1]
+    if rows * math.lgamma(example.shape[-1] + 1) < _BY_CHANCE:
+        return None
+    low, high = example.min(), example.max()
+    whole = example.dtype.kind in "iu"
+    drawn = draw.rng.integers(low, int(high) + 1, shape) if whole else draw.rng.uniform(low, high, shape)
+    found = np.sort(drawn, axis=-1) if up else np.sort(drawn, axis=-1)[..., ::-1]
+    if up and shape[-1] and (example[..., 0] == 0).all():
+        found[..., 0] = 0
+    return found
+
+
+def _permutation(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Every number from 0 up, once."""
+    if example.dtype.kind not in "iu" or not example.ndim or example.shape[-1] < 3:
+        return None
+    if not (np.sort(example, axis=-1) == np.arange(example.shape[-1])).all():
+        return None
+    rows = int(np.prod(shape[:-1], dtype=np.int64))
+    return np.array([draw.rng.permutation(shape[-1]) for _ in range(rows)]).reshape(shape)
+
+
+_STRUCTURES: tuple[Structure, ...] = (
+    _counting, _permutation, _triangle, _prefixes, _few, _probabilities, _boxes, _matrices, _unit_vectors, _sorted,
+)  # fmt: skip

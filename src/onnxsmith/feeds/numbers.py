@@ -1,0 +1,147 @@
+"""Finds the numbers that stand in a graph and that a size may run against: windows, tables, limits.
+
+A graph may compute otherwise behind the number that a size is compared with, or take no size beyond the table that it
+indexes. So every symbol is tried beyond such numbers. One walk over the nodes, in time linear in the graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.feeds import dims
+from onnxsmith.feeds.readers import constant
+from onnxsmith.model import walk
+
+_FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
+_COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "Clip", "Trilu"}
+_BROADCASTS = {"Add", "Sub", "Mul", "Div", "Where", "Pow", "PRelu", "And", "Or"}
+_MOST_ELEMENTS = 8
+"""Elements of a constant that counts as a number; larger ones are weights."""
+_LEAST, _MOST = 2, 1 << 20
+
+Dims = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """`of_dims` are numbers by the text of the dimension that they limit, `free` those of which that is not known.
+
+    `tensors` counts how often each shape with a symbol stands in the graph: what a run costs follows from them.
+    """
+
+    of_dims: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    free: frozenset[int] = frozenset()
+    tensors: Mapping[Dims, int] = field(default_factory=dict)
+
+    def of(self, symbols: Iterable[str]) -> frozenset[int]:
+        """The numbers for a dimension that shape inference knows by these names."""
+        wanted = set(symbols)
+        found = [held for dim, held in self.of_dims.items() if dim in wanted or wanted & set(dims.names_in(dim))]
+        return frozenset().union(*found)
+
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        """How many elements all tensors together have at these sizes, as far as that is known."""
+        total = 0
+        for shape, count in self.tensors.items():
+            found = [dims.evaluate(dim, sizes) for dim in shape]
+            total += count * math.prod(size for size in found if size is not None)
+        return total
+
+
+def numbers(model: ir.Model) -> Numbers:
+    """What stands in a graph whose shapes were inferred."""
+    of_dims: dict[str, set[int]] = {}
+    free: set[int] = set()
+    tensors: Counter[Dims] = Counter()
+    from_shapes: set[ir.Value] = set()
+    for node in walk.all_nodes(model):
+        if node.op_type in _FROM_SHAPES or any(value in from_shapes for value in node.inputs):
+            from_shapes.update(output for output in node.outputs if _is_small_kind(output))
+        for dim, number in _of_node(node, from_shapes):
+            if _LEAST <= number <= _MOST:
+                (of_dims.setdefault(dim, set()) if dim else free).add(number)
+        for output in node.outputs:
+            shape = _dims(output)
+            if any(not isinstance(dim, int) for dim in shape):
+                tensors[shape] += 1
+    return Numbers({dim: frozenset(held) for dim, held in of_dims.items()}, frozenset(free), dict(tensors))
+
+
+def _is_small_kind(value: ir.Value) -> bool:
+    """Whether it may be a size, a position or a mask: what is computed from shapes and is an integer or bool."""
+    return value.dtype is None or value.dtype.is_integer() or value.dtype == ir.DataType.BOOL
+
+
+def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
+    """Dimensions with numbers that limit them; "" for a dimension that is not known."""
+    op = node.op_type
+    if op == "Slice":
+        yield from _of_slice(node, from_shapes)
+    elif op in ("Gather", "GatherElements", "GatherND") and _is_held(node.inputs[0]) and node.inputs[1] in from_shapes:
+        axis = node.attributes.get("axis")
+        yield "", _length(node.inputs[0], axis.as_int() if axis is not None else 0)
+    elif op in _COMPARES and any(value in from_shapes for value in node.inputs):
+        yield from (("", number) for value in node.inputs if value is not None for number in _whole_numbers(value))
+    if op in _BROADCASTS:
+        yield from _of_broadcast(node)
+
+
+def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
+    """The constant begin and end of a symbolic axis; the length of a table that is cut by what is computed."""
+    data, starts, ends = node.inputs[0], node.inputs[1], node.inputs[2]
+    shape = _dims(data)
+    given = constant(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] is not None else None
+    rank = len(shape)
+    for place, axis in enumerate(range(rank) if given is None else [int(number) for number in given]):
+        if not -rank <= axis < rank:
+            continue
+        dim = shape[axis]
+        for operand in (starts, ends):
+            numbers_ = constant(operand)
+            if numbers_ is not None and place < numbers_.size and not isinstance(dim, int):
+                yield dim or "", abs(int(numbers_[place]))
+            elif numbers_ is None and operand in from_shapes and _is_held(data) and isinstance(dim, int):
+                yield "", dim
+
+
+def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
+    """The length of a constant along an axis that is open in the other operand: only 1 and that length go together."""
+    held = [value for value in node.inputs if value is not None and _is_held(value)]
+    for value in node.inputs if held else ():
+        if value is None or value in held:
+            continue
+        for other in held:
+            for dim, length in zip(reversed(_dims(value)), reversed(_dims(other)), strict=False):
+                if isinstance(dim, str) and isinstance(length, int) and length > 1:
+                    yield dim, length
+
+
+def _is_held(value: ir.Value | None) -> bool:
+    """Whether the graph holds it: an initializer, or a Constant."""
+    return value is not None and ir.convenience.get_const_tensor(value) is not None
+
+
+def _length(value: ir.Value | None, axis: int) -> int:
+    shape = _dims(value)
+    dim = shape[axis] if -len(shape) <= axis < len(shape) else 0
+    return dim if isinstance(dim, int) else 0
+
+
+def _whole_numbers(value: ir.Value) -> list[int]:
+    tensor = ir.convenience.get_const_tensor(value)
+    if tensor is None or tensor.size > _MOST_ELEMENTS:
+        return []
+    found = constant(value)
+    small = [] if found is None else [abs(float(number)) for number in found]
+    return [int(number) for number in small if number.is_integer() and number <= _MOST]
+
+
+def _dims(value: ir.Value | None) -> Dims:
+    if value is None or value.shape is None:
+        return ()
+    return tuple(dim if isinstance(dim, int) else dim.value for dim in value.shape)
