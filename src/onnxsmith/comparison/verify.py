@@ -94,6 +94,7 @@ def verify(
             on_run(run)
         outputs, refusal = answer(candidate.session, run.feed)
         checks.add(run, outputs, refusal)
+    runs = [run for run in runs if not run.left_out]
     for name in sorted(explorer.drawn):
         if runs and not _varies(candidate.session, runs[0], name):
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
@@ -114,8 +115,8 @@ def verify(
         candidate=candidate.name,
         verified=True,
         equal=agrees and not unsure,
-        runs=tuple(run.feed.label for run in runs if not run.left_out),
-        sizes=tried(run for run in runs if not run.left_out),
+        runs=tuple(run.feed.label for run in runs),
+        sizes=tried(runs),
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes),
