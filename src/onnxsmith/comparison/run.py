@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
+from onnxsmith.comparison.trying import Plan, Tries
 from onnxsmith.feeds import given
+from onnxsmith.feeds.dims import symbols
 from onnxsmith.feeds.files import IMAGES, write_image, write_npz
 from onnxsmith.feeds.generate import Generator
-from onnxsmith.feeds.sizes import bases
 from onnxsmith.metrics.base import widen
 from onnxsmith.model import shapes
 from onnxsmith.model.load import Source, load
-from onnxsmith.model.signature import signature
-from onnxsmith.problem import problem
+from onnxsmith.model.signature import Signature, signature
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.outputs import OutputArray, Outputs
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
+from onnxsmith.runtimes.base import Outputs as Outputs_
 
 
 def run(
@@ -51,26 +56,51 @@ def run(
     name = runtime or runtimes.default()
     if output is not None:
         _check_output(Path(output))
+    notes: tuple[str, ...] = ()
     with Clock() as clock:
         with stage("load"):
             model = load(source)
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
-            if random:
-                known = {**next(bases(interface, dict.fromkeys(interface.symbols(), 1))), **(sizes or {})}
-                inferred, _ = shapes.inferred(model)
-                values = {**Generator.for_model(inferred).feed(known, seed=seed).values, **values}
+            plan = _plan(model, interface, sizes or {}, seed) if random else None
+            given_too = bool(values)
+            if plan is not None:
+                values = {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
         prepared = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
         with stage("prepare"):
             session = runtimes.get(name).prepare(prepared, runtimes.patient(Options(provider=provider)))
         with session:
             with stage("run"):
-                outputs = session.run(values)
+                if plan is not None and not given_too:
+                    values, outputs, notes = _found(session, plan, values)
+                else:
+                    outputs = session.run(values)
             written = _write(outputs, Path(output)) if output is not None else {}
             model_name = str(source) if isinstance(source, str | Path) else "the given model"
             part = summary(model_name, name, session, values, outputs, written)
-    report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))))
+    report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))), notes=notes)
     return Result(report, outputs=outputs)
+
+
+def _plan(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
+    """Generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
+    generator = replace(Generator.for_model(shapes.inferred(model)[0]), signature=interface)
+    start = {**dict.fromkeys(symbols(interface), 1), **sizes}
+    return Plan(generator, known=sizes, start=start, seed=seed)
+
+
+def _found(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
+    """The generated input and its outputs; where it is refused, another that is not, which a note says."""
+    try:
+        return values, session.run(values), ()
+    except OnnxsmithError as error:
+        if error.problem.id != "runtime/failed":
+            raise
+        found = Search(Tries(session, plan)).base()
+        if found is None:
+            raise
+        note = f"the first generated input was refused, this one was taken: {found.feed.label}"
+        return found.feed.values, found.outputs, (note,)
 
 
 def summary(

@@ -1,0 +1,188 @@
+"""What is tried: sizes beyond the numbers of a graph, 0, several symbols at once; what limits is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onnxsmith
+from onnxsmith.comparison.explore import Explorer, Plan
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.untried import clauses
+from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.feeds.generate import Generator
+from onnxsmith.feeds.numbers import numbers
+from onnxsmith.model import shapes
+from onnxsmith.model.save import save
+from onnxsmith.model.signature import signature
+from onnxsmith.model.text import from_text
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.runtimes.base import Feeds, Outputs
+from onnxsmith.runtimes.fake import Answer, FakeSession
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
+WINDOW = """g (float[batch,seq] x) => (float[batch,seq] y)
+<int64 zero = {0}, int64 one = {1}, int64 window = {32}, float none = {0}, int64[1] first = {0}> {
+    s = Shape<start = 1, end = 2>(x)
+    n = Squeeze(s, first)
+    at = Range(zero, n, one)
+    near = Less(at, window)
+    y = Where(near, x, none)
+}"""
+GUARD = """g (float[n] x) => (float y, float z) <int64 one = {1}, int64[1] first = {0}> {
+    s = Shape(x)
+    k = Squeeze(s, first)
+    m = Max(k, one)
+    f = Cast<to = 1>(m)
+    t = ReduceSum<keepdims = 0>(x)
+    y = Div(t, f)
+    z = Identity(t)
+}"""
+
+
+def held(wrong: str, right: str) -> Verification:
+    return verify_models(from_text(HEAD + right), from_text(HEAD + wrong))
+
+
+def fake(answer: Answer, provider: str = "fake", text: str = "g (float[n] x) => (float[n] y) { y = Neg(x) }") -> Side:
+    session = FakeSession(signature(from_text(HEAD + text)), answer)
+    session.provider = provider
+    return Side(provider, session)
+
+
+def plan(text: str = "g (float[n] x) => (float[n] y) { y = Neg(x) }") -> Plan:
+    model, _ = shapes.inferred(from_text(HEAD + text))
+    return Plan(Generator.for_model(model))
+
+
+def negative(feeds: Feeds) -> Outputs:
+    return {"y": -np.asarray(feeds["x"])}
+
+
+def test_a_fault_beyond_a_window_is_seen() -> None:
+    assert held(WINDOW, WINDOW).equal
+    part = held(WINDOW.replace("none)", "x)").replace("near, x, x", "near, x, x"), WINDOW)
+    assert not part.equal
+    assert max((part.sizes or {})["seq"]) > 32
+
+
+def test_a_fault_at_size_0_is_seen() -> None:
+    assert held(GUARD, GUARD).equal
+    part = held(GUARD.replace("m = Max(k, one)", "m = Identity(k)"), GUARD)
+    assert not part.equal
+    assert "n=0" in part.outputs[0].where
+
+
+def test_several_symbols_move_in_one_run() -> None:
+    text = "g (float[a,b] x, float[c,d] z) => (float[a,b] y, float[c,d] w) { y = Neg(x)\n w = Abs(z) }"
+    part = held(text, text)
+    assert all({0, 1} <= set(sizes) and len(sizes) >= 5 for sizes in (part.sizes or {}).values())
+    assert len(part.runs) <= 2 + 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (WINDOW, {32}),
+        ("g (float[n] x) => (float[k] y) <int64[1] a = {-20}, int64[1] e = {99}> { y = Slice(x, a, e) }", {20, 99}),
+        ("g (float[n,3] x) => (float[n,3] y) <float[7,1] w = {1,1,1,1,1,1,1}> { y = Add(x, w) }", {7}),
+        ("g (float[n,3] x) => (float[n,3] y) <float[1] w = {512}> { y = Mul(x, w) }", set()),
+    ],
+)
+def test_numbers_that_a_size_runs_against_are_found(text: str, wanted: set[int]) -> None:
+    found = numbers(shapes.inferred(from_text(HEAD + text))[0])
+    assert set().union(found.free, *found.of_dims.values()) == wanted
+
+
+def test_a_number_that_is_too_dear_is_said() -> None:
+    text = WINDOW.replace("{32}", "{1000000}").replace(
+        "y = Where(near, x, none)", "a = Unsqueeze(x, last)\n b = Transpose<perm = [0, 2, 1]>(a)\n c = MatMul(a, b)\n"
+        " d = ReduceMax<keepdims = 0>(c, two)\n y = Where(near, d, none)"
+    ).replace("int64[1] first = {0}", "int64[1] first = {0}, int64[1] last = {2}, int64[1] two = {2}")  # fmt: skip
+    assert any("was not tried above 1000000" in clause for clause in held(text, text).untried)
+
+
+def test_the_headline_names_what_limits(tmp_path: Path) -> None:
+    text = "g (float[n,3] x) => (float[n,3] y) <float[4,1] w = {1,2,3,4}> { y = Add(x, w) }"
+    save(from_text(HEAD + text), tmp_path / "m.onnx")
+    report = onnxsmith.compare(str(tmp_path / "m.onnx"), str(tmp_path / "m.onnx")).report
+    assert "n is taken at 1 and 4 only" in report.headline
+    fixed = onnxsmith.compare(str(tmp_path / "m.onnx"), str(tmp_path / "m.onnx"), sizes={"n": 4}).report
+    assert "n was tried at 4 only" in fixed.headline
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused", "wanted"),
+    [
+        ([4], [1, 2, 5], "n was tried at 4 only"),
+        ([1, 4], [2, 3, 5, 8], "n is taken at 1 and 4 only"),
+        ([1, 2, 16], [17, 32], "n was not taken above 16"),
+        ([1, 2, 4], [11], "n was taken up to 4, not at 11"),
+        ([32, 64, 128], [65, 1], ""),
+        ([1, 2, 3], [], ""),
+        ([0, 1, 2], [], ""),
+    ],
+)
+def test_clauses_say_what_limits(taken: list[int], refused: list[int], wanted: str) -> None:
+    session = fake(negative).session
+    explorer = Explorer(session, plan(), {})
+    runs = [explorer._tries.run({"n": size}, 0, {}, explorer._search.manner) for size in taken]
+    base = runs[0]
+    outcomes = [({"n": size}, False) for size in refused]
+    assert "; ".join(clauses([run for run in runs if run], base, outcomes)) == wanted
+
+
+# Inputs without elements, on two runtimes
+
+
+def refuses_empty(feeds: Feeds) -> Outputs:
+    if not np.asarray(feeds["x"]).size:
+        raise problem("runtime/failed", "nothing empty")
+    return negative(feeds)
+
+
+def dies_of_empty(feeds: Feeds) -> Outputs:
+    if not np.asarray(feeds["x"]).size:
+        raise problem("runtime/died", "crashed")
+    return negative(feeds)
+
+
+@pytest.mark.parametrize("answer", [refuses_empty, dies_of_empty])
+def test_another_runtime_need_not_take_what_is_empty(answer: Answer) -> None:
+    part = verify(fake(negative), fake(answer, "other"), plan(), {})
+    assert part.equal
+    assert part.untried == ("n = 0 is not taken by other",)
+    assert 0 not in (part.sizes or {})["n"]
+
+
+def test_the_same_runtime_has_to() -> None:
+    assert not verify(fake(negative), fake(refuses_empty), plan(), {}).equal
+    with pytest.raises(OnnxsmithError) as caught:
+        verify(fake(negative), fake(dies_of_empty), plan(), {})
+    assert caught.value.problem.id == "runtime/died"
+
+
+# Messages
+
+
+def test_a_message_names_the_models_own_inputs() -> None:
+    text = (
+        "g (float[n,2] image, int64[k] ids) => (float[7,11,13] y) <int64[3] s = {7, 11, 13}> { y = Reshape(image, s) }"
+    )
+    with pytest.raises(OnnxsmithError) as caught:
+        held(text, text)
+    said = caught.value.problem
+    assert said.id == "verify/no-valid-input"
+    assert "image" in said.fix
+    assert "ids" in said.fix
+    assert "height" not in said.fix
+
+
+def test_a_generated_input_that_is_refused_is_replaced(tmp_path: Path) -> None:
+    text = "g (float[n,3] x) => (float[m,6] y) <int64[2] s = {-1, 6}> { y = Reshape(x, s) }"
+    result = onnxsmith.run(from_text(HEAD + text), random=True)
+    assert result.outputs["y"].shape[1] == 6
+    assert any("was refused" in note for note in result.report.notes)
