@@ -191,6 +191,14 @@ def test_compare_says_what_it_cannot_tell() -> None:
     assert report.problems[0].id == "verify/cannot-tell"
 
 
+def test_compare_looks_at_tensors_in_the_middle_too() -> None:
+    sure = network(2, end="s = ReduceMean({0})\n z = Sign(s)\n k = Constant<value_ints = [1, 1]>()\n y = Reshape(z, k)")
+    report = compare(sure, sure).report
+    assert report.verdict is Verdict.DONE
+    wrong = changed(sure, "w0", weight(sure, "w0") * np.float32(1.02))
+    assert compare(sure, wrong).report.verdict is Verdict.CANNOT_TELL
+
+
 def test_weights_become_inputs_with_a_default() -> None:
     model = from_text("""
     <ir_version: 10, opset_import: ["": 20]>

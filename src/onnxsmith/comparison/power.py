@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.report.parts.verification import FEW, Power
@@ -31,7 +33,7 @@ Sees = Callable[[Run, Outputs, Outputs], bool]
 
 def measured(probe: Probe, runs: Sequence[Run], sees: Sees, *, seed: int = 0) -> Power | None:
     """How many faults the check sees. None where the model does not run with other weights, or holds no floats."""
-    usable = [run for run in runs if probe.plain(run.feed) is not None][:_INPUTS]
+    usable = [run for run in _telling(runs) if probe.plain(run.feed) is not None][:_INPUTS]
     if not usable:
         return None
     weights = probe.weights
@@ -62,6 +64,17 @@ def measured(probe: Probe, runs: Sequence[Run], sees: Sees, *, seed: int = 0) ->
         blind=tuple(name for name, one in verdicts.items() if one == WHOLE),
         inert=tuple(name for name, one in verdicts.items() if one is None),
     )
+
+
+def _telling(runs: Sequence[Run]) -> list[Run]:
+    """The runs, the first and the one with the largest inputs before the others: attention over one position, or a
+    pool over one element, hides the weights behind it."""
+    first, rest = list(runs[:1]), list(runs[1:])
+    return first + sorted(rest, key=_elements, reverse=True)
+
+
+def _elements(run: Run) -> int:
+    return sum(value.size for value in run.feed.values.values() if isinstance(value, np.ndarray))
 
 
 def _least_seen(
