@@ -183,6 +183,28 @@ def test_a_fault_in_a_quantised_model_is_seen_or_nobody_can_tell() -> None:
         assert not verify_models(model, wrong).equal
 
 
+def test_a_wrong_model_is_different_where_the_optimiser_moves_the_reference_too() -> None:
+    """onnxruntime quantises what meets a weight of int8 when it optimises: the same model moves by half a percent."""
+    text = """
+    <ir_version: 8, opset_import: ["": 17]>
+    g (float[N,16] x, int8[16,16] w, float[16] s) => (float[N,16] y)
+    { d = DequantizeLinear<axis = %d>(w, s) m = MatMul(x, d) y = Identity(m) }
+    """
+    models = []
+    for axis in (0, 1):
+        model = from_text(text % axis)
+        rng = np.random.default_rng(0)
+        arrays = {"w": rng.integers(-127, 127, (16, 16)).astype(np.int8), "s": rng.uniform(0.004, 0.012, 16)}
+        for value in list(model.graph.inputs)[1:]:
+            array = arrays[value.name or ""]
+            value.const_value = ir.tensor(array.astype(np.int8 if value.name == "w" else np.float32), name=value.name)
+            model.graph.inputs.remove(value)
+            model.graph.register_initializer(value)
+        models.append(model)
+    assert compare(models[0], models[0]).report.verdict is Verdict.DONE
+    assert compare(*models).report.verdict is Verdict.DIFFERENT
+
+
 def test_compare_says_what_it_cannot_tell() -> None:
     model = from_text(FAR)
     report = compare(model, model).report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -22,8 +22,8 @@ _LITTLE = 3.0
 @dataclass(frozen=True)
 class Allowed:
     """`worst` is relative to scale, `spread` in root mean square, `floor` in the output's units; `changed` counts
-    elements that have to be equal elsewhere. `ill` says why this input shows nothing of the output; `measured` whether
-    it follows from what was seen to move, and not from the count alone."""
+    elements that have to be equal elsewhere. `ill` says why this input decides nothing of the output; `measured`
+    whether it follows from what was seen to move, and not from the count alone."""
 
     worst: float
     spread: float = np.inf
@@ -67,8 +67,12 @@ class Allowance:
         for closely in (False, True):
             allowed = self._measured(self._noise.movement(run, name, closely=closely), fine, cap, name)
             found = _held(ours, value, allowed)
-            if not found.reason or allowed.ill:
+            if not found.reason:
                 break
+        if found.reason:  # more than rounding, though it were ill-conditioned
+            return found, replace(allowed, ill="")
+        if allowed.ill and found.worst_rel <= cap.worst:
+            return found, replace(allowed, worst=cap.worst, ill="")
         return found, allowed
 
     def _fine(self, value: Any, cap: Allowed, name: str) -> Allowed:
@@ -81,16 +85,18 @@ class Allowance:
         if movement is None:
             return cap
         if movement.unsteady:
-            return Allowed(cap.worst, ill=f"an ulp changes it: {movement.unsteady}")
+            return Allowed(np.inf, ill=f"rounding alone changes it: {movement.unsteady}")
         scale = max(self._scale.get(name, 1.0), 1.0)
         worst, spread = WORST * movement.worst * scale, SPREAD * movement.spread * scale
-        ill = ""
-        if worst > cap.worst and movement.worst * scale > cap.worst:
-            ill = f"an ulp in inputs and weights moves it by {movement.worst:.1e} of its scale"
+        ill = movement.worst * scale > cap.worst
         return Allowed(
-            min(max(worst, fine.worst), cap.worst), max(spread, fine.spread), cap.floor,
-            int(WORST * movement.changed), ill, measured=True,
-        )  # fmt: skip
+            max(worst, fine.worst) if ill else min(max(worst, fine.worst), cap.worst),
+            max(spread, fine.spread),
+            cap.floor,
+            int(WORST * movement.changed),
+            f"rounding alone moves it by {movement.worst:.1e} of its scale" if ill else "",
+            measured=True,
+        )
 
 
 def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:

@@ -40,11 +40,13 @@ class Movement:
 
 class Noise:
     """Measures it, as often as it has to be known. Where the probe runs the very model that is the reference
-    (`is_reference`), at another optimisation level for one, what the two differ by counts as well."""
+    (`is_reference`), at another optimisation level for one, what the two differ by counts as well. `other` is a probe
+    of the candidate, for a candidate that may round more than the reference does and is right all the same."""
 
-    def __init__(self, probe: Probe, *, is_reference: bool = True) -> None:
+    def __init__(self, probe: Probe, *, is_reference: bool = True, other: Probe | None = None) -> None:
         self._probe = probe
         self._is_reference = is_reference
+        self._other = other
         self._samples: dict[int, list[tuple[Outputs, Outputs]]] = {}
         self._kept: list[Run] = []
 
@@ -79,7 +81,15 @@ class Noise:
             if moved is None:
                 break
             known.append((usual, moved))
+        if count == _ALL and self._other is not None:
+            known = known + self._of_the_other(run)
         return known
+
+    def _of_the_other(self, run: Run) -> list[tuple[Outputs, Outputs]]:
+        assert self._other is not None
+        usual = self._other.plain(run.feed)
+        moved = [self._other.moved(run.feed, seed) for seed in range(_FIRST)] if usual is not None else []
+        return [(usual, one) for one in moved if usual is not None and one is not None]
 
 
 def _is_structure(found: Difference) -> bool:

@@ -120,7 +120,7 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes),
-        untried=(*explorer.untried, *_nothing_but_shapes(results)),
+        untried=(*explorer.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
         power=power,
         unsure=tuple(unsure) if agrees else (),
     )

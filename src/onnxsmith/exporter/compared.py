@@ -47,7 +47,8 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
     if not of:
         return Evidence()
     source = read.a if read.a in of else read.b
-    noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a)
+    other = of.get(read.b) if source is read.a else None
+    noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a, other=other)
     return Evidence(noise, read.coarser, of.get(read.b, of[source]))
 
 
