@@ -217,3 +217,28 @@ def test_examples_of_the_largest_numbers_are_followed() -> None:
     values = feed.values["x"]
     assert np.isfinite(values).all()
     assert np.abs(values).max() > 1e307
+
+
+@pytest.mark.parametrize("nodes", ["y = Sub(one, x)", "y = Div(one, x)", "c = Cast<to = 9>(x)\n y = Not(c)"])
+def test_floats_are_no_masks_and_no_counts(nodes: str) -> None:
+    dtype = "bool" if "Not" in nodes else "float"
+    graph = f"g (float[n,m] x) => ({dtype}[n,m] y) <float one = {{1}}> {{ {nodes} }}"
+    model = from_text(f'<ir_version: 10, opset_import: ["": 20]>\n{graph}')
+    found = Generator.for_model(model).feed({"n": 4, "m": 6}).values["x"]
+    assert len(set(found.ravel().tolist())) == 24
+    assert found.min() < 0
+
+
+def test_floats_that_become_indices_stay_inside() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]>\n'
+        "g (float[n] x, float[m,2] t) => (float[n,2] y) { c = Cast<to = 7>(x)\n y = Gather(t, c) }"
+    )
+    found = Generator.for_model(model).feed({"n": 90, "m": 3}).values["x"]
+    assert 0 <= found.min() < 1 < 2 < found.max() < 3
+
+
+@pytest.mark.parametrize(("spread", "low", "high"), [("large", 8, 60), ("small", 1e-3, 1e-2)])
+def test_a_feed_has_other_magnitudes(spread: str, low: float, high: float) -> None:
+    found = np.abs(one(Port("x", "float", (900,)), spread=spread))
+    assert low < found.max() < high

@@ -22,6 +22,8 @@ UNTRIED = {
     "sizes that only fit a product": "n was tried at 1001 only; m was tried at 1 only",
     "an axis that a constant fixes": "n is taken at 1 and 23 only",
     "a table that a size indexes": "n was not taken above 8",
+    "channels of a grouped convolution": "c was tried at 6 only",
+    "channels of a normalisation": "c was tried at 20 only",
 }
 """What a headline has to say of models that take few sizes; of the others nothing."""
 
@@ -45,7 +47,7 @@ def test_inputs_are_found(preparer: Preparer, name: str) -> None:
     assert "; ".join(explorer.untried) == UNTRIED.get(name, "")
     moved = {symbol: set(sizes) - {0} for symbol, sizes in tried(runs).items()}
     assert all(len(sizes) > 2 or name in UNTRIED for sizes in moved.values()), moved
-    assert len(runs) <= 8 + 2 * len(moved)
+    assert len(runs) <= 8 + 3 * len(moved)
 
 
 def test_the_collection_is_large_enough() -> None:

@@ -10,7 +10,7 @@ from onnxsmith.comparison.resizing import Resizer
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.trying import Plan, Run, Tries, answer, says_something, tried
+from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.problem import OnnxsmithError, problem
@@ -45,7 +45,9 @@ class Explorer:
         """What a reader of the comparison has to know, so far."""
         crashed = self._tries.crashed
         crashes = f"{len(crashed)} inputs that crash the reference were left out, the first: "
-        return [*self._notes, *(crashes + text for text in crashed[:1])]
+        large = self._tries.too_large
+        skipped = [f"{large} inputs of more than {MOST_ELEMENTS:,} elements were not tried"] if large else []
+        return [*self._notes, *(crashes + text for text in crashed[:1]), *skipped]
 
     def runs(self) -> Iterator[Run]:
         given = [self._strictly(feed) for feed in self._plan.given]
@@ -64,7 +66,8 @@ class Explorer:
         elif self._plan.generate:
             self._notes.append("only the given inputs were compared: no generated ones were taken by the reference")
         tied = resizer.tied if resizer is not None else ()
-        limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied)
+        named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
+        limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied, named)
         self.untried = (*limited, *(resizer.untried if resizer is not None else ()))
         if self._plan.generate and base is None:
             self.untried = (*self.untried, "no generated input was taken")

@@ -14,6 +14,8 @@ _PER_SYMBOL = 2
 _TRIES_PER_SYMBOL = 12
 _EMPTY = 4
 """Symbols that are tried at 0."""
+_SUMS = 4
+"""Symbols that may be the sum of two others that are tried as such."""
 _DEARER = 6
 """How many times the elements of the base a run may have."""
 _CHEAP = 1 << 22
@@ -38,13 +40,16 @@ class Resizer:
     def runs(self) -> Iterator[Run]:
         """Together; then each symbol that was not taken so; then those that do not move alone, together; then 0."""
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
-        together = False
+        together = 0
         rounds = proposals.rounds(self._base, beyond)
         for number, sizes in enumerate(rounds):
             run = self._try(self._affordable(sizes, beyond), small=number == 1)
             if run is not None:
-                together = True
+                together += 1
                 yield run
+        for run in self._by_sums(rounds) if together < len(rounds) else ():
+            together += 1
+            yield run
         for symbol in self._symbols:
             if len(self._taken[symbol]) < _PER_SYMBOL or not together:
                 yield from self._resized([symbol], beyond)
@@ -57,6 +62,25 @@ class Resizer:
         for symbol in self._symbols[:_EMPTY]:
             run = self._try({**self._base, symbol: 0}, counts=False)
             yield from [run] if run is not None else []
+
+    def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
+        """The rounds once more, a symbol that is the sum of two others in the base being their sum again: a mask is as
+        long as the past and what is new together."""
+        base = self._base
+        triples = (
+            (total, a, b)
+            for a, b in itertools.combinations(self._symbols, 2)
+            for total in self._symbols
+            if total not in (a, b) and base[total] == base[a] + base[b]
+        )
+        for total, a, b in itertools.islice(triples, _SUMS):
+            tries = (self._try({**sizes, total: sizes[a] + sizes[b]}) for sizes in rounds)
+            found = [run for run in tries if run is not None]
+            yield from found
+            if found:
+                self.tied.append([a, b, total])
+                self.notes.append(f"dimension {total} is taken as the sum of {a} and {b} only")
+                return
 
     def _limit(self, symbol: str, beyond: int) -> Iterator[Run]:
         """A run beyond the numbers of the graph, where none was taken yet; else one at the largest that is taken."""

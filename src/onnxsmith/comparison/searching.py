@@ -60,26 +60,39 @@ class Search:
         return found or self._fallback
 
     def _by_refusals(self) -> Run | None:
-        """Tries the likeliest sizes and what their refusals lead to, the newest suggestion first."""
-        queue = deque(itertools.islice(self._likely(), _FIRST + 1))
+        """Tries the likeliest sizes, then what their refusals lead to, the newest suggestion first."""
+        queue: deque[Mapping[str, int]] = deque()
         seen: set[tuple[tuple[str, int], ...]] = set()
-        for number in range(_FROM_REFUSALS):
-            while queue and tuple(sorted(queue[0].items())) in seen:
-                queue.popleft()
-            if not queue:
-                return None
-            sizes = queue.popleft()
-            seen.add(tuple(sorted(sizes.items())))
-            found = self._at(sizes, [self.manner])
-            refusal = self._tries.last
-            if found is None and refusal is not None and self._fallback is None:
-                found = self._with_less(sizes, refusal, whatever=number < _FIRST)
+        for first in itertools.islice(self._likely(), _FIRST + 1):
+            found, suggested = self._or_suggestions(first, seen, whatever=len(seen) < _FIRST)
             if found is not None:
                 return found
-            if refusal is not None and self._fallback is None:
-                suggested = refusals.sizes(f"{refusal.what} {refusal.why}", sizes, self._plan.known)
-                queue.extendleft(reversed(list(itertools.islice(suggested, _PER_REFUSAL))))
+            queue.extend(suggested)
+        for _ in range(_FROM_REFUSALS):
+            if not queue:
+                break
+            found, suggested = self._or_suggestions(queue.popleft(), seen)
+            if found is not None:
+                return found
+            queue.extendleft(reversed(suggested))
         return None
+
+    def _or_suggestions(
+        self, sizes: Mapping[str, int], seen: set[tuple[tuple[str, int], ...]], *, whatever: bool = False
+    ) -> tuple[Run | None, list[dict[str, int]]]:
+        """A run at these sizes, or the sizes that its refusal suggests."""
+        key = tuple(sorted(sizes.items()))
+        if key in seen:
+            return None, []
+        seen.add(key)
+        before = self._tries.refused
+        found = self._at(sizes, [self.manner])
+        refusal = self._tries.last if self._tries.refused > before else None
+        if found is not None or refusal is None or self._fallback is not None:
+            return found, []
+        found = self._with_less(sizes, refusal, whatever=whatever)
+        suggested = refusals.sizes(f"{refusal.what} {refusal.why}", sizes, self._plan.known)
+        return found, list(itertools.islice(suggested, _PER_REFUSAL))
 
     def _likely(self) -> Iterator[Mapping[str, int]]:
         """Usual sizes, and among them one at which every symbol has a number that stands in the graph."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onnxsmith.comparison.trying import Run, tried
 
@@ -15,9 +15,11 @@ def clauses(
     base: Run | None,
     outcomes: Iterable[tuple[Mapping[str, int], bool]],
     tied: Sequence[Sequence[str]] = (),
+    named: Collection[int | str] | None = None,
 ) -> list[str]:
     """One clause for each symbol that was limited. `base` is the input that others were made from, `outcomes` the sizes
-    that were tried and whether they were taken, `tied` the symbols that go together."""
+    that were tried and whether they were taken, `tied` the symbols that go together, `named` the dimensions that a
+    user knows: not those that stand inside of expressions only."""
     at = base.feed.sizes if base is not None else {}
     groups = {symbol: set(group) for group in tied for symbol in group}
     refused: dict[str, set[int]] = {}
@@ -29,7 +31,7 @@ def clauses(
     by_text: dict[str, list[str]] = {}
     for symbol, seen in tried(runs).items():
         said = _clause({size for size in seen if size}, refused.get(symbol, set()) - {0} - set(seen))
-        if said:
+        if said and (named is None or symbol in named):
             by_text.setdefault(said, []).append(symbol)
     found = [f"{_listed(symbols)} {said}" for said, symbols in by_text.items()]
     left = sum(len(symbols) for symbols in list(by_text.values())[_MOST:])

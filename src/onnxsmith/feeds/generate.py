@@ -15,7 +15,7 @@ from onnxsmith.feeds import dims, ranges, roles
 from onnxsmith.feeds.examples import alike
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
-from onnxsmith.feeds.readers import owners
+from onnxsmith.feeds.readers import Owners, owners
 from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.values import Draw
 from onnxsmith.model import shapes
@@ -73,6 +73,8 @@ class Generator:
     roles: Mapping[str, Role] = field(default_factory=dict)
     inner: tuple[Port, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
+    present: frozenset[str] = frozenset()
+    """Optional inputs that get a value."""
 
     @classmethod
     def for_model(cls, model: ir.Model) -> Generator:
@@ -83,7 +85,7 @@ class Generator:
             shapes.infer(model)
         inside = owners(model)
         inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
-        limited = {v.name or "": ranges.allowed(v, inside) for v in inputs if _is_limited(v)}
+        limited = {v.name or "": limits for v in inputs if (limits := _limits(v, inside)) is not None}
         limited |= {
             v.name or "": ranges.Allowed(0, 1, both)
             for v in inputs
@@ -91,7 +93,9 @@ class Generator:
         }
         texts = {v.name or "": ranges.strings(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
         found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
-        return cls(interface, limited, texts, roles=found, inner=signature(model).inputs, numbers=numbers(model))
+        present = frozenset(v.name or "" for v in inputs if any(n.op_type == "OptionalGetElement" for n, _ in v.uses()))
+        inner = signature(model).inputs
+        return cls(interface, limited, texts, roles=found, inner=inner, numbers=numbers(model), present=present)
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
         """The same for inputs that are called otherwise, `names` being new by old."""
@@ -106,6 +110,7 @@ class Generator:
             texts=under(self.texts),
             examples=under(self.examples),
             roles=under(self.roles),
+            present=frozenset(names.get(name, name) for name in self.present),
             inner=tuple(replace(port, name=names.get(port.name, port.name)) for port in self.inner),
         )
 
@@ -141,7 +146,7 @@ class Generator:
         values: Values = {}
         known = self.known(sizes)
         for port in self.signature.required():
-            if port.kind == "optional":
+            if port.kind == "optional" and port.name not in self.present:
                 continue
             draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
             shape = shape_of(port, sizes)
@@ -236,11 +241,13 @@ class Generator:
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
 
 
-def _is_limited(value: ir.Value) -> bool:
-    """Whether the graph may limit the values: integers, and floats, which a Cast may turn into indices."""
-    return value.dtype is not None and (
-        value.dtype.is_integer() or any(node.op_type == "Cast" for node, _ in value.uses())
-    )
+def _limits(value: ir.Value, inside: Owners) -> ranges.Allowed | None:
+    """What the graph allows of integers, and of floats that a Cast turns into indices."""
+    if value.dtype is None or value.dtype == ir.DataType.BOOL:
+        return None
+    if value.dtype.is_integer():
+        return ranges.allowed(value, inside)
+    return ranges.indexing(value, inside) if value.dtype.is_floating_point() else None
 
 
 def _rescaled(example: Array, spread: str) -> float:

@@ -20,6 +20,12 @@ from onnxsmith.model import walk
 _FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "Clip", "Trilu"}
 _BROADCASTS = {"Add", "Sub", "Mul", "Div", "Where", "Pow", "PRelu", "And", "Or"}
+_BY_CHANNEL = {
+    "Conv": (1, 1), "ConvTranspose": (1, 0), "BatchNormalization": (1, 0), "InstanceNormalization": (1, 0),
+    "GroupNormalization": (1, 0), "LayerNormalization": (-1, -1), "MatMul": (-1, -2), "MatMulInteger": (-1, -2),
+    "LSTM": (-1, -1), "GRU": (-1, -1), "RNN": (-1, -1),
+}  # fmt: skip
+"""Operators with weights: the axis of the first input, and that of the weights, which have to agree."""
 _MOST_ELEMENTS = 8
 """Elements of a constant that counts as a number; larger ones are weights."""
 _LEAST, _MOST = 2, 1 << 20
@@ -89,6 +95,8 @@ def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, i
         yield from (("", number) for value in node.inputs if value is not None for number in _whole_numbers(value))
     if op in _BROADCASTS:
         yield from _of_broadcast(node)
+    if op in _BY_CHANNEL:
+        yield from _of_weights(node)
 
 
 def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
@@ -119,6 +127,22 @@ def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
             for dim, length in zip(reversed(_dims(value)), reversed(_dims(other)), strict=False):
                 if isinstance(dim, str) and isinstance(length, int) and length > 1:
                     yield dim, length
+
+
+def _of_weights(node: ir.Node) -> Iterator[tuple[str, int]]:
+    """The channels that the weights of a node ask of its first input."""
+    data, weights = _dims(node.inputs[0]), _dims(node.inputs[1])
+    data_axis, axis = _BY_CHANNEL[node.op_type]
+    if (
+        not _is_held(node.inputs[1])
+        or not -len(data) <= data_axis < len(data)
+        or not -len(weights) <= axis < len(weights)
+    ):
+        return
+    group = node.attributes.get("group") if node.op_type == "Conv" else None
+    dim, length = data[data_axis], weights[axis]
+    if isinstance(dim, str) and isinstance(length, int):
+        yield dim, length * (group.as_int() if group is not None else 1)
 
 
 def _is_held(value: ir.Value | None) -> bool:

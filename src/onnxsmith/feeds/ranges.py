@@ -8,7 +8,7 @@ constant it is compared with, a mask by being turned into bool.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -109,6 +109,13 @@ def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
     return _settle(limits, [choice for choice in choices if least <= choice <= most], tuple(below), value.dtype)
 
 
+def indexing(value: ir.Value, inside: Owners | None = None) -> Allowed | None:
+    """What a float input may be that a Cast turns into an index; None for other floats."""
+    if not any(_INDEX_OPERANDS.get(reader.node.op_type) == reader.index for reader in readers(value, inside)):
+        return None
+    return replace(allowed(value, inside), choices=())
+
+
 def branches(value: ir.Value, inside: Owners | None = None) -> tuple[int, ...]:
     """Both values of a bool that a branch or a loop asks; none for other bools."""
     asked = any(reader.node.op_type == "If" and reader.index == 0 for reader in readers(value, inside))
@@ -186,6 +193,9 @@ def _counted(reader: Reader) -> tuple[int, int] | None:
         return (0, _HIGHEST)
     if op in ("SequenceAt", "SequenceErase") and index == 1:
         return (0, 1)
+    if op == "DFT" and index == 2:
+        rank = _rank(node.inputs[0])
+        return (min(1, rank - 2), rank - 2) if rank > 1 else None
     if op == "CumSum" and index == 1:
         rank = _rank(node.inputs[0])
         return (0, rank - 1) if rank else None

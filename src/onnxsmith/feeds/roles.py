@@ -47,7 +47,8 @@ def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
 _OPERANDS = {
     ("Reshape", 1): "shape", ("Expand", 1): "larger shape", ("Squeeze", 1): "axes of one", ("Unsqueeze", 1): "new axes",
     ("Slice", 1): "starts", ("Slice", 2): "ends", ("Slice", 3): "axes", ("Slice", 4): "steps", ("Pad", 1): "pads",
-    ("Pad", 3): "axes", ("Split", 1): "parts", ("Resize", 1): "region", ("Resize", 2): "scales",
+    ("Pad", 3): "axes", ("Split", 1): "parts", ("SplitToSequence", 1): "parts",
+    ("Resize", 1): "region", ("Resize", 2): "scales",
     ("Resize", 3): "resized", ("Upsample", 1): "scales", ("Tile", 1): "repeats", ("Range", 0): "start",
     ("Range", 1): "limit", ("Range", 2): "step",
     ("ScatterElements", 1): "distinct", ("ScatterND", 1): "distinct tuples",
@@ -67,7 +68,7 @@ _WHOLE = {
 def _mask(reader: Reader, value: ir.Value) -> Role | None:
     """A mask of one row for each example: an integer that becomes a bool, or is taken from one."""
     node, rank = reader.node, len(value.shape) if value.shape is not None else 0
-    if rank < 2 or value.dtype is None:
+    if rank < 2 or value.dtype is None or not value.dtype.is_integer():
         return None
     to_bool = node.op_type == "Cast" and node.attributes["to"].as_int() == ir.DataType.BOOL.value
     ones = constant(node.inputs[0]) if node.op_type == "Sub" and reader.index == 1 else None
