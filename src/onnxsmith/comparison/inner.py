@@ -1,7 +1,7 @@
 """Two models with some of the tensors that both compute as further outputs.
 
 A network may lose so much of what its first layers compute that a fault in them is smaller at the end than rounding is.
-At a tensor closer to the fault it is seen.
+At a tensor closer to the fault it is seen, best at what the node gives that reads the weight.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from onnxsmith.model import shapes
 
-_MOST = 12
-"""Tensors that are given, evenly chosen: each keeps its memory for as long as a run lasts."""
+_MOST = 64
+"""Tensors that are given at most: each keeps its memory for as long as a run lasts."""
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
@@ -20,17 +20,31 @@ def opened(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model
     ours, theirs = shapes.inferred(reference)[0], shapes.inferred(candidate)[0]
     mine, other = _values(ours), _values(theirs)
     outputs = {value.name for model in (ours, theirs) for value in (*model.graph.outputs, *model.graph.inputs)}
-    names = [
+    common = [
         name
         for name, value in mine.items()
         if name in other and name not in outputs and value.dtype in _FLOATS and other[name].dtype == value.dtype
     ]
+    near = [name for name in common if any(map(_is_weight, _reads(other[name])))]
+    names = near or common
     if not names:
         return None
-    step = max(1, -(-len(names) // _MOST))
+    step = -(-len(names) // _MOST)
     for model, values in ((ours, mine), (theirs, other)):
         model.graph.outputs.extend(values[name] for name in names[step - 1 :: step])
     return ours, theirs
+
+
+def _reads(value: ir.Value) -> list[ir.Value]:
+    maker = value.producer()
+    return [read for read in maker.inputs if read is not None] if maker is not None else []
+
+
+def _is_weight(value: ir.Value) -> bool:
+    """Whether a fault may be planted in it: a node that reads it shows that best."""
+    maker = value.producer()
+    fixed = value.is_initializer() or (maker is not None and maker.op_type == "Constant")
+    return fixed and value.dtype in _FLOATS
 
 
 def _values(model: ir.Model) -> dict[str, ir.Value]:
