@@ -56,3 +56,46 @@ def test_a_model_that_is_nothing_else_cannot_be_verified() -> None:
     text = HEAD + "g (float[2] x) => (float[2] y) { r = RandomNormal<shape = [2]>()\n y = mine.Op(x, r) }"
     with pytest.raises(onnxsmith.OnnxsmithError):
         verify_models(from_text(text), from_text(text.replace("mine.Op(x, r)", "mine.Other(x, r)")))
+
+
+OUTSIDE = "the parts around what no runtime here runs"
+PARTS = {
+    "in a branch": """g (float[3] x, bool c) => (float[3] y) {{ a = {}(x)\n b = If(c) <
+        then_branch = t () => (float[3] p) {{ p = mine.Op(a) }}, else_branch = e () => (float[3] q) {{ q = Neg(a) }}>
+        y = {}(b) }}""",
+    "in a Loop": """g (float[3] x) => (float[3] y) <int64 m = {{3}}, bool c = {{1}}> {{ a = {}(x)
+        b = Loop(m, c, x) <body = d (int64 i, bool more, float[3] s) => (bool again, float[3] n) {{
+            again = Identity(more)\n n = mine.Op(s, a) }}>
+        y = {}(b) }}""",
+    "in a function": """g (float[3] x) => (float[3] y) {{ a = {}(x)\n b = own.f(a)\n y = {}(b) }}
+        <domain: "own", opset_import: ["": 20, "mine": 1]> f (p) => (q) {{ r = Neg(p)\n q = mine.Op(r) }}""",
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+@pytest.mark.parametrize(("before", "after"), [("Abs", "Exp"), ("Neg", "Exp"), ("Abs", "Sin")])
+def test_a_foreign_node_inside_something(kind: str, before: str, after: str) -> None:
+    head = HEAD.replace('"mine": 1', '"mine": 1, "own": 1')
+    reference = from_text(head + PARTS[kind].format("Abs", "Exp"))
+    found = verify_models(reference, from_text(head + PARTS[kind].format(before, after)))
+    assert found.equal == ((before, after) == ("Abs", "Exp"))
+    assert OUTSIDE in found.notes[0]
+    assert "in parts" in found.untried[0]
+
+
+@pytest.mark.parametrize("wrong", ["mine.Op<k = 2>(x, w)", "mine.Op<k = 1>(x, v)"])
+def test_what_a_foreign_node_is_given_is_compared(wrong: str) -> None:
+    text = (
+        HEAD + "g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}, float[2] v = {{1, 3}}> {{ a = {}\n y = Abs(a) }}"
+    )
+    same = text.format("mine.Op<k = 1>(x, w)")
+    assert verify_models(from_text(same), from_text(same)).equal
+    assert verify_models(from_text(same), from_text(text.format(wrong))).differs
+
+
+def test_a_part_without_a_kernel_anywhere() -> None:
+    """Each runtime lacks one of the two operators; onnxruntime runs all but one of them."""
+    text = HEAD + "g (double[3] x) => (double[3] y) { a = Neg(x)\n b = mine.Op(a)\n c = Erf(b)\n y = Abs(c) }"
+    found = verify_models(from_text(text), from_text(text))
+    assert found.equal
+    assert OUTSIDE in found.notes[0]

@@ -1,61 +1,159 @@
-"""Cuts out of two models what cannot be run or repeated here, so that the parts around it can be compared.
+"""Cuts out of two models the nodes that no runtime here runs, so that the parts around them can be compared.
 
-A node of another domain for which no kernel is installed, or one that draws random numbers, is the same in both models.
-In the cut models its results are inputs, and what it reads are outputs.
+Such a node is the same in both models. In the cut models its results are inputs, and what it reads are outputs. One in
+a function is brought into the graph; one in a branch or a body goes with the node of the main graph that holds it, and
+what that reads from outside is compared, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import shapes, walk
+from onnxsmith.comparison.rungs import LACKS, Rung, rungs
+from onnxsmith.model import captures, facts, shapes, walk
 from onnxsmith.model.copying import cloned
+from onnxsmith.model.inlining import inlined
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.runtimes import base as runtimes
 
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 _PREFIX = "foreign"
+_MOST_KINDS = 16
+"""Kinds of nodes without a kernel that are found one after the other."""
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Two models that run on `runtime`, and what was left out of them."""
+
+    pair: tuple[ir.Model, ir.Model]
+    runtime: str
+    note: str
+
+    def rung(self, refusal: Problem) -> Rung:
+        """What a headline says: `refusal` is why the whole could not be run."""
+        return Rung(f"{self.runtime}, in parts", (refusal,))
 
 
 def foreign_nodes(model: ir.Model) -> list[ir.Node]:
-    """Nodes of the main graph that belong to a domain that no runtime here brings, or draw random numbers."""
-    random = set(walk.random_nodes(model))
+    """Nodes of the main graph that belong to a domain that no runtime here brings, or hold such a node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
-    return [
-        node
-        for node in model.graph
-        if node in random or (node.domain not in _KNOWN_DOMAINS and (node.domain, node.op_type) not in functions)
-    ]
+    return [node for node in model.graph if any(_is_foreign(one, functions) for one in _with_bodies(node))]
 
 
-def around(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model, str] | None:
-    """Both models without their foreign nodes, and what was left out; None where these cannot be paired or there are
-    none. `reference` names every pair; a node that only it has was dropped because nothing depended on it."""
-    shaped, _ = shapes.inferred(reference)
-    ours = _keyed(foreign_nodes(shaped))
-    copy = cloned(candidate)
-    theirs = _keyed(foreign_nodes(copy))
-    if not theirs or not theirs.keys() <= ours.keys() or len(theirs) != len(foreign_nodes(copy)):
-        return None
-    for index, key in enumerate(ours):
-        if key not in theirs:
-            continue
-        if len(ours[key].inputs) != len(theirs[key].inputs) or len(ours[key].outputs) != len(theirs[key].outputs):
+def holds_foreign(model: ir.Model) -> bool:
+    """Whether a node of a domain that no runtime here brings stands anywhere in the model."""
+    functions = {(domain, name) for domain, name, _ in model.functions}
+    return any(_is_foreign(node, functions) for node in walk.all_nodes(model))
+
+
+def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None) -> Cut | None:
+    """Both models without what does not run on `runtime`, or, where that is None, on any runtime here. None where such
+    nodes cannot be found, or paired."""
+    ours, theirs = _inlined(reference), _inlined(candidate)
+    kinds: set[Key] = set()
+    for name in (runtime,) if runtime is not None else rungs():
+        made = _around(ours, theirs, kinds)
+        if made is not None and _lack(made[0], name) is None:
+            return Cut(made[:2], name, made[2])
+    name = runtime or rungs()[0]
+    for _ in range(_MOST_KINDS):
+        made = _around(ours, theirs, kinds)
+        lack = _lack(made[0] if made is not None else ours, name)
+        if lack is None:
+            return Cut(made[:2], name, made[2]) if made is not None else None
+        found = _kind_of(lack, ours)
+        if found is None or found in kinds:
             return None
-        ports = [_port(ours[key], value, f"{_PREFIX}{index}.result{k}") for k, value in enumerate(ours[key].outputs)]
-        _cut(shaped, ours[key], ports, f"{_PREFIX}{index}")
-        _cut(copy, theirs[key], [_like(port) for port in ports], f"{_PREFIX}{index}")
-    left_out = Counter(node.op_type for node in foreign_nodes(reference))
+        kinds.add(found)
+    return None
+
+
+def _inlined(model: ir.Model) -> ir.Model:
+    """The model, without functions where one holds a foreign node."""
+    functions = {(domain, name) for domain, name, _ in model.functions}
+    inside = (node for function in model.functions.values() for node in walk.nodes(function))
+    plain = inlined(model)[0] if any(_is_foreign(node, functions) for node in inside) else model
+    return shapes.inferred(plain)[0]
+
+
+def _is_foreign(node: ir.Node, functions: Iterable[tuple[str, str]]) -> bool:
+    return node.domain not in _KNOWN_DOMAINS and (node.domain, node.op_type) not in functions
+
+
+def _with_bodies(node: ir.Node) -> Iterable[ir.Node]:
+    yield node
+    for graph in captures.subgraphs(node):
+        yield from walk.nodes(graph)
+
+
+def _lack(model: ir.Model, runtime: str) -> Problem | None:
+    """What the runtime lacks for the model. Raises what else it refuses it for."""
+    try:
+        with runtimes.get(runtime).prepare(model):
+            return None
+    except OnnxsmithError as error:
+        if error.problem.id not in LACKS:
+            raise
+        return error.problem
+
+
+def _kind_of(lack: Problem, model: ir.Model) -> Key | None:
+    """The operator and dtypes of the node that a runtime has no kernel for."""
+    operator = re.search(r"no kernel for (\S+)", lack.what)
+    name = re.search(r"node '(.+)'", lack.where)
+    for node in walk.nodes(model.graph):
+        if operator and node.op_type == operator[1].rpartition(":")[2] and (name is None or node.name == name[1]):
+            return _kind(node)
+    return None
+
+
+def _kind(node: ir.Node) -> Key:
+    dtypes = (str(value.dtype) if value is not None else "" for value in (*node.inputs, *node.outputs))
+    return (node.domain, node.op_type, *dtypes)
+
+
+def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[ir.Model, ir.Model, str] | None:
+    """Copies of both without their foreign nodes, and those of `kinds`, and what was left out. `reference` names every
+    pair; a node that only it has was dropped because nothing depended on it."""
+    shaped, copy = cloned(reference), cloned(candidate)
+    ours, theirs = (_keyed(_chosen(model, kinds)) for model in (shaped, copy))
+    if not ours or not theirs.keys() <= ours.keys():
+        return None
+    left_out = Counter(node.op_type for node in ours.values())
+    for index, (key, node) in enumerate(ours.items()):
+        other = theirs.get(key)
+        if other is None:
+            continue
+        if len(node.inputs) != len(other.inputs) or len(node.outputs) != len(other.outputs):
+            return None
+        prefix = f"{_PREFIX}{index}"
+        ports = [_port(node, value, f"{prefix}.result{k}") for k, value in enumerate(node.outputs)]
+        _compare(shaped.graph, copy.graph, (node, other), prefix)
+        _cut(shaped.graph, node, ports, prefix)
+        _cut(copy.graph, other, [_like(port) for port in ports], prefix)
     names = ", ".join(f"{count} {op_type}" for op_type, count in left_out.items())
-    return shaped, copy, f"only the parts around what cannot be run or repeated here were verified: {names}"
+    return shaped, copy, f"only the parts around what no runtime here runs were verified; left out: {names}"
 
 
-def _keyed(nodes: Sequence[ir.Node]) -> dict[tuple[str, ...], ir.Node]:
+def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:
+    foreign = set(foreign_nodes(model))
+    return [node for node in model.graph if node in foreign or any(_kind(one) in kinds for one in _with_bodies(node))]
+
+
+def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
     """The nodes by operator and name, where that is unique, else by operator and place among its like."""
     names = Counter(node.name for node in nodes)
     places: Counter[tuple[str, str]] = Counter()
-    keyed: dict[tuple[str, ...], ir.Node] = {}
+    keyed: dict[Key, ir.Node] = {}
     for node in nodes:
         kind = (node.domain, node.op_type)
         places[kind] += 1
@@ -76,12 +174,57 @@ def _like(port: ir.Value) -> ir.Value:
     return ir.Value(name=port.name, type=port.type, shape=port.shape)
 
 
-def _cut(model: ir.Model, node: ir.Node, ports: Sequence[ir.Value], prefix: str) -> None:
-    graph = model.graph
-    for index, value in enumerate(node.inputs):
-        if value is None or value.is_initializer():
+def _compare(one: ir.Graph, other: ir.Graph, pair: tuple[ir.Node, ir.Node], prefix: str) -> None:
+    """Makes outputs of what the two nodes read. Constants and attributes are compared here: where they differ, an
+    output of both graphs differs."""
+    same = _attributes(pair[0]) == _attributes(pair[1])
+    reads = [(a, b) for a, b in zip(pair[0].inputs, pair[1].inputs, strict=True)]
+    outside, others = _captured(pair[0]), _captured(pair[1])
+    reads += [(outside[name], others[name]) for name in outside if name in others]
+    for index, (a, b) in enumerate(reads):
+        if a is None or b is None:
+            same = same and a is b
             continue
-        graph.outputs.append(_copied(graph, node, value, f"{prefix}.operand{index}"))
+        known, wanted = facts.constant(a), facts.constant(b)
+        if known is not None and wanted is not None:
+            same = same and known.dtype == wanted.dtype and np.array_equal(_bits(known), _bits(wanted))
+            continue
+        name = f"{prefix}.operand{index}"
+        one.outputs.append(_copied(one, pair[0], a, name))
+        other.outputs.append(_copied(other, pair[1], b, name))
+    if not same:
+        for graph, node, value in ((one, pair[0], 0), (other, pair[1], 1)):
+            constant = ir.node("Constant", [], {"value": ir.tensor(np.array([value], np.int64))})
+            constant.outputs[0].name = f"{prefix}.constants"
+            constant.outputs[0].type, constant.outputs[0].shape = ir.TensorType(ir.DataType.INT64), ir.Shape([1])
+            graph.insert_before(node, constant)
+            graph.outputs.append(constant.outputs[0])
+
+
+def _attributes(node: ir.Node) -> dict[str, str]:
+    graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    plain = {name: one for name, one in node.attributes.items() if one.type not in graphs}
+    return {
+        name: repr(one.as_tensor().numpy().tolist() if one.type is ir.AttributeType.TENSOR else one.value)
+        for name, one in plain.items()
+    }
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype == object else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _captured(node: ir.Node) -> dict[str, ir.Value]:
+    """What the node's bodies read from outside, by name."""
+    inside = {value for one in _with_bodies(node) for value in one.outputs}
+    for graph in captures.subgraphs(node):
+        for inner in (graph, *walk.nested(graph)):
+            inside |= {*inner.inputs, *inner.initializers.values()}
+    reads = [value for graph in captures.subgraphs(node) for one in walk.nodes(graph) for value in one.inputs]
+    return {value.name or "": value for value in reads if value is not None and value not in inside}
+
+
+def _cut(graph: ir.Graph, node: ir.Node, ports: Sequence[ir.Value], prefix: str) -> None:
     for port, value in zip(ports, node.outputs, strict=True):
         if not value.uses() and not value.is_graph_output():
             continue
@@ -91,6 +234,7 @@ def _cut(model: ir.Model, node: ir.Node, ports: Sequence[ir.Value], prefix: str)
             value.name = f"{prefix}.{name}"
             graph.outputs[list(graph.outputs).index(value)] = _copied(graph, node, port, name or "")
         value.replace_all_uses_with(port)
+    captures.release(node)
     graph.remove(node, safe=True)
 
 

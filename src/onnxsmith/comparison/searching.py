@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from onnxsmith.comparison.rungs import LACKS, LacksError
 from onnxsmith.comparison.trying import Run, Tries, says_something
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals
@@ -140,6 +141,8 @@ class Search:
     def nothing_taken(self) -> OnnxsmithError:
         """That no input was found, with how to give one."""
         last, ports = self._tries.last, self._plan.generator.signature.required()
+        if last is not None and last.id in LACKS:
+            return LacksError(last)
         if last is not None and last.id == "runtime/memory":
             return OnnxsmithError(last)
         arrays = ", ".join(f"{port.name}=…" for port in ports[:4]) + (", …" if len(ports) > 4 else "")

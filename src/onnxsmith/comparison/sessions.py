@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import foreign, inner
+from onnxsmith.comparison import draws, foreign, inner, rungs
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
@@ -45,18 +45,46 @@ def verify_models(
     then as the runtime would run them, on some of the same inputs. Where the model holds nodes that draw random
     numbers, or that the runtime does not know, the parts around them are compared, and a note says so.
     """
-    name = runtime or runtimes.default()
-    model = load(reference)
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
-    notes: tuple[str, ...] = ()
-    if walk.random_nodes(model) or _is_unknown_to(name, reference, model):
-        cut = foreign.around(model, load(candidate))
+    notes: list[str] = []
+    clauses: list[str] = []
+    if draws.nodes(load(reference)):
+        fixed = _without_draws(*pair)
+        pair = fixed.pair
+        notes.append(fixed.note)
+        clauses += [fixed.untried] if fixed.untried else []
+
+    def on(name: str) -> Verification:
+        return _verified(pair, name, names, given, known, generate, seed, tolerance)
+
+    try:
+        found, rung = rungs.judged(runtime, pair, on, deciding=1)
+    except rungs.OfferedError:
+        raise
+    except OnnxsmithError as error:
+        lacks = error.problem.id in rungs.LACKS or foreign.holds_foreign(load(pair[0]))
+        cut = foreign.around(load(pair[0]), load(pair[1]), runtime) if lacks else None
         if cut is None:
-            _refuse_random(model)
-        else:
-            model, other, note = cut
-            pair, notes = (model, other), (note,)
-            _refuse_random(model)
+            raise
+        pair = cut.pair
+        notes.append(cut.note)
+        found, rung = on(cut.runtime), cut.rung(error.problem)
+    clauses += [rung.clause] if rung.clause else []
+    return replace(found, notes=(*notes, *found.notes), untried=(*found.untried, *clauses))
+
+
+def _verified(
+    pair: tuple[Path | ir.Model, Path | ir.Model],
+    name: str,
+    names: tuple[str, str],
+    given: tuple[Feed, ...],
+    known: Mapping[str, int] | None,
+    generate: bool,
+    seed: int,
+    tolerance: float | None,
+) -> Verification:
+    """The comparison on the runtime of that name."""
+    model = load(pair[0])
     with stage("shapes"):
         known_shapes, _ = shapes.inferred(model)
         generator = replace(Generator.for_model(known_shapes), signature=signature(model))
@@ -65,8 +93,19 @@ def verify_models(
         if tolerance is not None:
             tolerances = {output: asked(tolerance) for output in tolerances}
     with stage("verify"), runtimes.get(name).preparer(keep=_KEPT) as preparer:
-        found = _Pair(pair, names, name, preparer, tolerances).verified(plan)
-    return replace(found, notes=(*notes, *found.notes))
+        return _Pair(pair, names, name, preparer, tolerances).verified(plan)
+
+
+def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> draws.Fixed:
+    """The two with fixed numbers in the place of random ones.
+
+    Raises:
+        OnnxsmithError: `verify/nondeterministic` where that cannot be written.
+    """
+    fixed = draws.fixed(load(reference), load(candidate))
+    if fixed is None:
+        raise _random(draws.nodes(load(reference)))
+    return fixed
 
 
 @dataclass(frozen=True)
@@ -187,26 +226,11 @@ def agreement(part: Verification) -> str:
     return "within rounding" if not part.differs else "not"
 
 
-def _is_unknown_to(runtime: str, source: Path | ir.Model, model: ir.Model) -> bool:
-    """Whether the runtime refuses the model for an operator of another domain that it does not know."""
-    if not foreign.foreign_nodes(model):
-        return False
-    try:
-        with runtimes.get(runtime).prepare(source):
-            return False
-    except OnnxsmithError as error:
-        if error.problem.id != "runtime/unknown-operator":
-            raise
-        return True
-
-
-def _refuse_random(model: ir.Model) -> None:
-    nodes = walk.random_nodes(model)
-    if nodes:
-        raise problem(
-            "verify/nondeterministic",
-            f"the model draws random numbers: {len(nodes)} nodes without a seed",
-            where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
-            why="two runs on the same input differ, so that a comparison shows nothing",
-            fix="give these nodes a `seed` attribute or make their result an input; or go on with --no-verify",
-        )
+def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:
+    return problem(
+        "verify/nondeterministic",
+        f"the model draws random numbers: {len(nodes)} nodes",
+        where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
+        why="two runs on the same input differ, and this opset has no operators to put fixed numbers in their place",
+        fix="bring the model to opset 9 or newer, or make their results inputs; or go on with --no-verify",
+    )

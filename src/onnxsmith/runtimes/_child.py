@@ -30,7 +30,7 @@ _OF_ANSWER = 4
 """What a child may use is this many times what it may answer: the caller keeps the answers to all its questions."""
 _STARVED = 0.5
 """Share of its time limit that a child has to have computed for when the limit ends it, unless it does nothing."""
-_LONGEST = 6
+_LONGEST = 4
 """How often a time limit is given again to a child that others keep from computing."""
 
 

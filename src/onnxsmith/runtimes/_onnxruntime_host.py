@@ -243,12 +243,37 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
     )
 
 
+def _not_implemented(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/no-kernel",
+        f"onnxruntime has no kernel for {match[1]} with these attributes or sizes",
+        where=f"node {match[2]!r}" if match[2] else "",
+        why=re.sub(r"\s+", " ", match[0]).strip()[:600],
+        fix="another runtime may have it: --runtime reference, --runtime openvino",
+    )
+
+
+def _no_such_dtype(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/dtype-unsupported",
+        f"onnxruntime does not know the dtype {match[1]}",
+        fix="run it with --runtime reference",
+    )
+
+
+_LACKING = (
+    r"running (\w+) node\. Name:'([^']*)'"
+    r".*?(?:[Nn]ot (?:yet )?(?:supported|implemented)|NOT_IMPLEMENTED|[Oo]nly supports?\b).*"
+)
+
 _MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
     (r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", _unsupported_version),
     (r"Opset (\d+) is under development.*is till opset (\d+)", _unsupported_opset),
     (r"Could not find an implementation for (\S+?)\((\d+)\) node with name '([^']*)'", _no_kernel),
     (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _unknown_operator),
     (r"No Op registered for (\S+) with domain_version", _unknown_operator),
+    (r"MLDataType for: tensor\((\w+)\) is not currently registered or supported", _no_such_dtype),
+    (_LACKING, _not_implemented),
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxsmith.model.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.runtimes._dtypes import numpy_dtype
+from onnxsmith.runtimes._dtypes import bits, numpy_dtype
 from onnxsmith.runtimes._isolated import Isolated, Turn
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, Value
 
@@ -65,6 +65,8 @@ class _Isolated(Isolated):
                         f"{what} {port.name}: {port}",
                         _REFUSED[port.dtype] if port.kind == "tensor" else "it takes and gives tensors only",
                     )
+                if what == "input" and port.dtype != "undefined" and bits(port.dtype) < 8:
+                    raise _unsupported(f"{what} {port.name}: {port}", "elements that share a byte cannot be handed in")
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
         return _Turn(self, interface, request, options, weight)

@@ -1,0 +1,265 @@
+"""Puts fixed numbers in the place of random ones, in both models alike, so that all the rest can be compared.
+
+Two runs of a model that draws differ, with a `seed` attribute too: onnxruntime goes on in one stream from run to run.
+What takes a draw's place is computed from the same operands and attributes, in the main graph, in branches, loop bodies
+and functions: a sequence that fills the interval evenly, with the mean and spread that were asked for. Draws that
+correspond get the same sequence and others another, so that a model that uses one draw twice differs from one that
+draws twice.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model import facts, shapes, walk
+from onnxsmith.model.copying import cloned
+from onnxsmith.model.inlining import inlined
+
+_OLDEST = 9
+"""The first opset with what the sequences are computed by."""
+_MOST_WRITTEN = 2**16
+"""Elements of a sequence that is written out, where it cannot be computed."""
+_PERIOD = 8191
+"""A prime whose square is a 32-bit integer, which is all that some runtimes compute with."""
+_FLOAT, _INT32, _INT64, _BOOL = (
+    int(one) for one in (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
+)
+
+
+def nodes(model: ir.Model) -> list[ir.Node]:
+    """Nodes that draw random numbers, with a seed or without, `Dropout` where it may be training included."""
+    return [node for node in walk.all_nodes(model) if draws(node)]
+
+
+def draws(node: ir.Node) -> bool:
+    """Whether the node draws random numbers."""
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    if node.op_type != "Dropout":
+        return node.op_type in walk.RANDOM
+    training = node.inputs[2] if len(node.inputs) > 2 else None
+    if training is None:
+        return False
+    known = facts.constant(training)
+    return known is None or bool(np.any(known))
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Two models with fixed numbers: what was done, and what could not be tried so."""
+
+    pair: tuple[ir.Model, ir.Model]
+    note: str
+    untried: str
+
+
+class _TooOldError(Exception):
+    """The opset has no operators to compute a sequence by."""
+
+
+def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
+    """Copies of both with fixed numbers, weights shared; None where these cannot be written in a model's opset."""
+    ours, theirs = _plain(reference), _plain(candidate)
+    keys = _keys(nodes(ours), nodes(theirs))
+    counts = Counter(node.op_type for node in nodes(ours))
+    alike = len(set(keys.values())) == 1 and counts.total() > 1
+    try:
+        for model in (ours, theirs):
+            _replace(model, keys)
+    except _TooOldError:
+        return None
+    names = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
+    note = f"random numbers were replaced by fixed ones in both models: {names}"
+    return Fixed((ours, theirs), note, "that random numbers are drawn independently was not tried" if alike else "")
+
+
+def _plain(model: ir.Model) -> ir.Model:
+    """A copy, without functions where one hands its attributes to a draw."""
+    handed = any(attribute.is_ref() for node in nodes(model) for attribute in node.attributes.values())
+    copy = inlined(model)[0] if handed else cloned(model)
+    for value in walk.initializers(copy):
+        if value.type is None and value.const_value is not None:  # a file need not say it twice
+            value.type = ir.TensorType(value.const_value.dtype)
+    return shapes.inferred(copy)[0]
+
+
+def _owners(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[str, int]]]:
+    yield model.graph, model.opset_imports
+    for function in model.functions.values():
+        yield function, {**model.opset_imports, **function.opset_imports}
+
+
+def _keys(ours: Sequence[ir.Node], theirs: Sequence[ir.Node]) -> dict[ir.Node, int]:
+    """A number for each draw, the same for those that correspond: by its name or its result's, where these tell them
+    apart in both models, else by their order, where both have the same ones, else one for all."""
+    for label in (_name, _result):
+        names, others = Counter(map(label, ours)), Counter(map(label, theirs))
+        if all(name and count == 1 and names[name] == 1 for name, count in others.items()):
+            return {node: _hash(label(node), node) for node in (*ours, *theirs)}
+    if [node.op_type for node in ours] == [node.op_type for node in theirs]:
+        return {node: _hash(str(place), node) for side in (ours, theirs) for place, node in enumerate(side)}
+    return {node: _hash("", node) for node in (*ours, *theirs)}
+
+
+def _name(node: ir.Node) -> str:
+    return node.name or ""
+
+
+def _result(node: ir.Node) -> str:
+    return node.outputs[0].name or ""
+
+
+def _hash(text: str, node: ir.Node) -> int:
+    seed = node.attributes.get_float("seed", 0.0) if "seed" in node.attributes else ""
+    return zlib.crc32(f"{text} {seed}".encode()) % (_PERIOD - 2) + 1
+
+
+def _replace(model: ir.Model, keys: Mapping[ir.Node, int]) -> None:
+    for owner, imports in _owners(model):
+        version = imports.get("", imports.get("ai.onnx", 0))
+        for graph in (owner, *walk.nested(owner)):
+            for node in [node for node in graph if node in keys]:
+                _stand_in(_Writer(graph, node, version), node, keys[node])
+
+
+def _stand_in(write: _Writer, node: ir.Node, key: int) -> None:
+    made = _WRITTEN[node.op_type](write, node, key)
+    for value, new in zip(node.outputs, made, strict=False):
+        new.name, value.name = value.name, None
+        if value.type is not None:
+            new.type, new.shape = value.type, value.shape
+        value.replace_all_uses_with(new, replace_graph_outputs=True)
+    like = node.inputs[0] if node.inputs else None
+    write.graph.remove(node, safe=True)
+    if like is not None and like.is_initializer() and not like.uses() and isinstance(like.graph, ir.Graph):
+        _drop(like.graph, like)
+
+
+def _drop(graph: ir.Graph, value: ir.Value) -> None:
+    """Takes out a weight of which only the shape was read."""
+    if not value.is_graph_input() and not value.is_graph_output():
+        del graph.initializers[value.name or ""]
+
+
+class _Writer:
+    """Writes nodes in front of another one."""
+
+    def __init__(self, graph: ir.Graph | ir.Function, place: ir.Node, version: int) -> None:
+        self.graph, self.version = graph, version
+        self._place = place
+        self._prefix = f"{place.name or ''}{next((v.name for v in place.outputs if v.name), '')}/fixed"
+        self._count = 0
+
+    def op(self, op_type: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
+        given = [ir.convenience.convert_attribute(name, value) for name, value in attributes.items()]
+        node = ir.Node("", op_type, inputs, given, version=None)
+        self.graph.insert_before(self._place, node)
+        self._count += 1
+        node.outputs[0].name = f"{self._prefix}{self._count}"
+        return node.outputs[0]
+
+    def constant(self, value: Any, dtype: Any = np.int64) -> ir.Value:
+        return self.op("Constant", value=ir.tensor(np.array(value, dtype)))
+
+    def remainder(self, value: ir.Value, by: ir.Value) -> ir.Value:
+        return self.op("Sub", value, self.op("Mul", by, self.op("Div", value, by)))
+
+    def shape(self, value: ir.Value) -> Sequence[int] | ir.Value:
+        """The sizes of a tensor: numbers where these are known, else a tensor."""
+        known = value.shape
+        if known is not None and all(isinstance(size, int) for size in known):
+            return [size for size in known if isinstance(size, int)]
+        return self.op("Shape", value)
+
+    def uniform(self, shape: Sequence[int] | ir.Value, key: int) -> ir.Value:
+        """Floats between 0 and 1, of a shape that is known, or that a tensor says."""
+        if self.version < _OLDEST:
+            if isinstance(shape, ir.Value) or math.prod(shape) > _MOST_WRITTEN:
+                raise _TooOldError
+            written = (np.arange(math.prod(shape)) % _PERIOD * key + key // 2) % _PERIOD
+            return self.constant(((written + 0.5) / _PERIOD).reshape(shape), np.float32)
+        shape = shape if isinstance(shape, ir.Value) else self.constant(shape)
+        ones = self.op("ConstantOfShape", shape, value=ir.tensor(np.array([1], np.int64)))
+        places = self.op(
+            "Reshape", self.op("NonZero", self.op("Reshape", ones, self.constant([-1]))), self.constant([-1])
+        )
+        period = self.constant(_PERIOD)
+        steps = self.op("Mul", self.remainder(places, period), self.constant(key))
+        drawn = self.remainder(self.op("Add", steps, self.constant(key // 2)), period)
+        half = self.op("Add", self.op("Cast", drawn, to=_FLOAT), self.constant(0.5, np.float32))
+        flat = self.op("Div", half, self.constant(_PERIOD, np.float32))
+        return self.op("Reshape", flat, shape, **({"allowzero": 1} if self.version >= 14 else {}))
+
+    def typed(self, value: ir.Value, node: ir.Node, like: ir.Value | None = None) -> ir.Value:
+        """The value in the dtype that the node's attribute says, else in that of an operand."""
+        if "dtype" in node.attributes:
+            return self.op("Cast", value, to=node.attributes.get_int("dtype"))
+        if like is None:
+            return value
+        dtype = like.const_value.dtype if like.const_value is not None else like.dtype
+        if dtype is not None:
+            return self.op("Cast", value, to=int(dtype))
+        return self.op("CastLike", value, like) if self.version >= 15 else value
+
+
+def _random(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
+    like = node.inputs[0] if node.op_type.endswith("Like") else None
+    uniform = write.uniform(node.attributes.get_ints("shape") if like is None else write.shape(like), key)
+    get = node.attributes.get_float
+    if "Normal" in node.op_type:
+        start, span = get("mean", 0.0) - get("scale", 1.0) * 3**0.5, get("scale", 1.0) * 2 * 3**0.5
+    else:
+        start, span = get("low", 0.0), get("high", 1.0) - get("low", 0.0)
+    spread = write.op("Mul", uniform, write.constant(span, np.float32))
+    return [write.typed(write.op("Add", spread, write.constant(start, np.float32)), node, like)]
+
+
+def _bernoulli(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
+    chances = node.inputs[0]
+    assert chances is not None
+    uniform = write.uniform(write.shape(chances), key)
+    return [write.typed(write.op("Less", uniform, write.op("Cast", chances, to=_FLOAT)), node, chances)]
+
+
+def _multinomial(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
+    """The likeliest class, and those that follow it: the unnormalised chances decide, as they should."""
+    chances = node.inputs[0]
+    count = node.attributes.get_int("sample_size", 1)
+    likeliest = write.op("ArgMax", chances, axis=1, keepdims=1)
+    steps = write.constant([[index * key % _PERIOD for index in range(count)]])
+    classes = write.op("Gather", write.op("Shape", chances), write.constant(1))
+    drawn = write.remainder(write.op("Add", likeliest, steps), classes)
+    return [write.op("Cast", drawn, to=node.attributes.get_int("dtype", _INT32))]
+
+
+def _dropout(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
+    data, ratio, training = node.inputs[0], node.inputs[1], node.inputs[2]
+    assert data is not None
+    share = write.constant(0.5, np.float32) if ratio is None else write.op("Cast", ratio, to=_FLOAT)
+    dropped = write.op("Less", write.uniform(write.shape(data), key), share)
+    kept = write.op("Not", write.op("And", dropped, training))
+    one = write.constant(1, np.float32)
+    scale = write.op(
+        "Div", one, write.op("Sub", one, write.op("Where", training, share, write.constant(0, np.float32)))
+    )
+    factor = write.op("Mul", write.op("Cast", kept, to=_FLOAT), scale)
+    return [write.op("Mul", data, write.typed(factor, node, data)), kept]
+
+
+_WRITTEN = {
+    "RandomNormal": _random,
+    "RandomUniform": _random,
+    "RandomNormalLike": _random,
+    "RandomUniformLike": _random,
+    "Bernoulli": _bernoulli,
+    "Multinomial": _multinomial,
+    "Dropout": _dropout,
+}

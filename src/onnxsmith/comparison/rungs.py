@@ -1,0 +1,115 @@
+"""Which runtime judges a model that the usual one cannot run: the next that takes it, where nobody chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Runtime
+
+LACKS = frozenset(
+    {
+        "runtime/no-kernel",
+        "runtime/unknown-operator",
+        "runtime/opset-unsupported",
+        "runtime/ir-unsupported",
+        "runtime/dtype-unsupported",
+    }
+)
+"""Refusals that say what a runtime lacks, and nothing against the model."""
+_LADDER = ("onnxruntime", "openvino", "reference")
+"""The fastest first; the last computes what the specification says, in Python."""
+
+T = TypeVar("T")
+
+
+class OfferedError(OnnxsmithError):
+    """The runtime that the user named lacks something, and another one is offered."""
+
+
+class LacksError(OnnxsmithError):
+    """The reference was prepared, and lacks what every input needs."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """The runtime that judges, and why those before it do not."""
+
+    runtime: str
+    refusals: tuple[Problem, ...] = ()
+
+    @property
+    def clause(self) -> str:
+        """What a headline says where it is not the usual runtime; empty where it is."""
+        return f"run on {self.runtime}: {self.refusals[0].what}" if self.refusals else ""
+
+
+def rungs() -> tuple[str, ...]:
+    """The runtimes that are here, the usual one first."""
+    here = {name for name, one in rooms.members("onnxsmith.runtimes", Runtime).items() if one.missing() is None}
+    usual = runtimes.default()
+    return (usual, *(name for name in _LADDER if name in here and name != usual))
+
+
+def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> Rung:
+    """The first runtime that prepares every one of `sources`, apart from those that have refused them already.
+
+    Raises:
+        OnnxsmithError: the first refusal, where none does.
+    """
+    known = dict(refusals)
+    for name in rungs():
+        if name in known:
+            continue
+        found = _refusal(name, sources)
+        if found is None:
+            return Rung(name, tuple(known.values()))
+        known[name] = found
+    first, *others = known.values()
+    said = "; ".join(f"{one.what} {one.why}".strip()[:200] for one in others)
+    raise OnnxsmithError(replace(first, why=f"{first.why}; the other runtimes here: {said}" if said else first.why))
+
+
+def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
+    try:
+        with runtimes.get(name).preparer() as preparer:
+            for source in sources:
+                preparer.prepare(source, Options())
+    except OnnxsmithError as error:
+        return error.problem
+    return None
+
+
+def judged(
+    runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
+) -> tuple[T, Rung]:
+    """What `run` gives on the usual runtime, or on the next one that takes the models; and which that was. With
+    `deciding` only the first so many of `sources` have a say: what another does not run is no reason to go on.
+
+    Raises:
+        OnnxsmithError: what `run` raises. Where the user named a runtime that lacks something, the fix offers another
+            (`OfferedError`), if there is one.
+    """
+    rung = Rung(runtime or runtimes.default())
+    refusals: dict[str, Problem] = {}
+    asked = sources[:deciding]
+    while True:
+        try:
+            return run(rung.runtime), rung
+        except OnnxsmithError as error:
+            if error.problem.id not in LACKS:
+                raise
+            if deciding is not None and not isinstance(error, LacksError) and not _refusal(rung.runtime, asked):
+                raise
+            refusals[rung.runtime.partition(":")[0]] = error.problem
+        rung = able(asked, refusals)
+        if runtime is not None:
+            first = next(iter(refusals.values()))
+            raise OfferedError(replace(first, fix=f"--runtime {rung.runtime}, which takes it"))

@@ -1,0 +1,78 @@
+"""Where the usual runtime has no kernel the next one judges, which is said; a runtime that was named is kept to."""
+
+from __future__ import annotations
+
+import pytest
+
+import onnxsmith
+from onnxsmith.comparison import rungs
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.verdict import ending
+from onnxsmith.model.text import from_text
+from onnxsmith.problem import Problem
+from tests.conftest import Refused
+
+
+def head(opset: int = 21, ir_version: int = 10) -> str:
+    return f'<ir_version: {ir_version}, opset_import: ["": {opset}, "mine": 1, "ai.onnx.preview.training": 1]>\n'
+
+
+BFLOAT16 = head() + "g (bfloat16[n,3] x) => (bfloat16[n,3] y) { a = Add(x, x) y = Tanh(a) }"
+LACKING = {
+    "bfloat16": (BFLOAT16, "openvino"),
+    "bfloat16 inside": (
+        head() + "g (float[3] x) => (float[3] y) { a = Cast<to = 16>(x) b = Tanh(a) y = Cast<to = 1>(b) }",
+        "openvino",
+    ),
+    "float4": (
+        head(23, 11) + "g (float4e2m1[4] x) => (float[4] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }",
+        "reference",
+    ),
+    "double": (head() + "g (double[4] x) => (double[4] y) { y = Erf(x) }", "reference"),
+    "complex": (head() + "g (complex64[4] x) => (complex64[4] y) { y = Identity(x) }", "reference"),
+    "an attribute": (
+        head(22)
+        + 'g (float[1,1,4,4,4] x, float[1,2,2,2,3] q) => (float[1,1,2,2,2] y) { y = GridSample<mode = "cubic">(x, q) }',
+        "reference",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LACKING)
+def test_the_next_runtime_judges(kind: str) -> None:
+    text, runtime = LACKING[kind]
+    found = verify_models(from_text(text), from_text(text))
+    assert found.equal
+    assert f"on {runtime} " in found.reference
+    assert f"run on {runtime}: onnxruntime" in ending(found)
+
+
+def test_a_wrong_model_is_found_there() -> None:
+    other = BFLOAT16.replace("Tanh(a)", "Sigmoid(a)")
+    assert verify_models(from_text(BFLOAT16), from_text(other)).differs
+
+
+def test_a_named_runtime_is_kept_to(refused: Refused) -> None:
+    with refused("runtime/no-kernel") as refusal:
+        verify_models(from_text(BFLOAT16), from_text(BFLOAT16), runtime="onnxruntime")
+    assert refusal.problem.fix.startswith("--runtime openvino")
+
+
+def test_a_candidate_that_does_not_run_is_refused_and_not_judged_elsewhere(refused: Refused) -> None:
+    reference = head() + "g (double[4] x) => (double[4] y) { y = Tanh(x) }"
+    with refused("runtime/no-kernel"):
+        verify_models(from_text(reference), from_text(LACKING["double"][0].replace("double[4]", "double[4]")))
+
+
+def test_a_model_is_simplified_on_another_runtime() -> None:
+    result = onnxsmith.simplify(from_text(BFLOAT16.replace("Tanh(a)", "Identity(a)")))
+    assert result.ok
+    assert "run on openvino" in result.report.headline
+
+
+def test_why_no_runtime_takes_a_model(refused: Refused) -> None:
+    foreign = from_text(head() + "g (float[3] x) => (float[3] y) { y = mine.Op(x) }")
+    with refused("runtime/unknown-operator") as refusal:
+        rungs.able([foreign], {"onnxruntime": Problem("runtime/unknown-operator", "it does not know mine:Op")})
+    assert "OpenVINO does not know the operator mine.Op" in refusal.problem.why
+    assert "NotImplementedError" in refusal.problem.why
