@@ -87,12 +87,14 @@ class Allowance:
         if movement.unsteady:
             return Allowed(np.inf, ill=f"rounding alone changes it: {movement.unsteady}")
         scale = max(self._scale.get(name, 1.0), 1.0)
-        worst, spread = WORST * movement.worst * scale, SPREAD * movement.spread * scale
+        unmoved = self._roundings[name].unmoved
+        worst = max(WORST * movement.worst * scale, fine.worst) + unmoved
+        spread = max(SPREAD * movement.spread * scale, fine.spread) + unmoved / _LITTLE
         ill = movement.worst * scale > cap.worst
         return Allowed(
-            max(worst, fine.worst) if ill else min(max(worst, fine.worst), cap.worst),
-            max(spread, fine.spread),
-            cap.floor,
+            worst if ill else min(worst, cap.worst),
+            spread,
+            max(WORST * movement.absolute * scale, cap.floor) if ill else cap.floor,
             int(WORST * movement.changed),
             f"rounding alone moves it by {movement.worst:.1e} of its scale" if ill else "",
             measured=True,

@@ -96,16 +96,23 @@ class Checks:
         self._known = self._drawn(run)
         if name in self._known:
             return layout_difference(run.outputs[name], value)
+        if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
+            self._judged[name] += bool(found.compared)
+            return found
         if allowed.ill:
             self._ill.setdefault(name, []).append(f"{run.feed.label}: {allowed.ill}")
             return Difference()
         self._judged[name] += 1
-        if self._arbiter is not None:
-            settled = self._arbiter.settle(run, name, value, allowed.worst, allowed.floor)
-            if settled:
-                self._settled[name] = settled
-                return replace(found, reason="")
-        return found
+        return replace(found, reason="") if self._settles(run, name, value, allowed) else found
+
+    def _settles(self, run: Run, name: str, value: Any, allowed: Allowed) -> bool:
+        """Whether float64 says that the candidate is right."""
+        if self._arbiter is None:
+            return False
+        settled = self._arbiter.settle(run, name, value, allowed.worst, allowed.floor)
+        if settled:
+            self._settled[name] = settled
+        return bool(settled)
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
         """Whether this check, as it was made of `run`, would have told `faulty` from `usual`. What agreed to the bit

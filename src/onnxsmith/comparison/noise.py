@@ -29,11 +29,13 @@ _FIRST, _ALL = 2, 6
 
 @dataclass(frozen=True)
 class Movement:
-    """How far one output moves on one input: relative to its scale at most and in root mean square, how many elements
-    that have to be equal change, and `unsteady`, why its shape or its NaN do not stay as they are."""
+    """How far one output moves on one input: relative to its scale at most and in root mean square, in its own units
+    at most, how many elements that have to be equal change, and `unsteady`, why its shape or its NaN do not stay as
+    they are."""
 
     worst: float
     spread: float
+    absolute: float
     changed: int
     unsteady: str = ""
 
@@ -62,6 +64,7 @@ class Noise:
         return Movement(
             max(one.worst_rel for one in found),
             max(one.spread for one in found),
+            max(one.worst_abs for one in found),
             max(one.unequal for one in found),
             next((one.reason for one in found if _is_structure(one)), ""),
         )

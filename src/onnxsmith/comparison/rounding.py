@@ -97,6 +97,10 @@ class Rounding:
     """A tolerance that was asked for, in place of what follows from the rest."""
     noise: float = 0.0
     """What quantisers err by that the other side does not have, in root mean square relative to scale."""
+    coordinates: float = 0.0
+    """The share of `rounded` that interpolation has: no movement of inputs and weights shows it."""
+    free: float = 0.0
+    """The share of `summed` that sums without weights have: inputs moved by an ulp each average out in them."""
     levels: int = 0
     """How many steps of a quantiser apart integers may be: a value at the edge of two may go either way."""
 
@@ -104,6 +108,12 @@ class Rounding:
     def bounds(self) -> tuple[float, float]:
         """`tolerance` and `floor`, as `tensors.difference` takes them."""
         return self.tolerance, self.floor
+
+    @property
+    def unmoved(self) -> float:
+        """What rounding adds that is not seen when inputs and weights are moved by it, relative to scale. A sum of n
+        terms errs by a random walk of its partial sums, whose mean is sqrt(n/6) roundoffs."""
+        return FACTOR * (math.sqrt(self.coordinates) + math.sqrt(self.free / 6) / 2)
 
     @property
     def tolerance(self) -> float:
@@ -202,8 +212,15 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
         unit=max([unit, *(r.unit for r in before)]),
         rounded=max((r.rounded for r in before), default=0.0) + depth * step**2,
         summed=max((r.summed for r in before), default=0.0) + terms * min(unit, _ACCUMULATOR) ** 2,
+        coordinates=max((r.coordinates for r in before), default=0.0) + (depth * step**2 if step > unit else 0.0),
+        free=max((r.free for r in before), default=0.0) + _free(node, terms) * min(unit, _ACCUMULATOR) ** 2,
         floor=_floor(node, unit, before),
     )
+
+
+def _free(node: ir.Node, terms: int) -> int:
+    """Terms that a node sums of values of which none is a weight."""
+    return terms if terms > 1 and not any(map(_is_constant, _reads(node)[1:])) else 0
 
 
 def _axis_read_along(node: ir.Node) -> int:
