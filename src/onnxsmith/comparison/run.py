@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison import rungs
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan, Tries
@@ -46,17 +47,16 @@ def run(
     """Runs a model once. `Result.outputs` are the arrays by name.
 
     `inputs` are arrays by name, or texts as the command line takes them (`x=photo.png`, `inputs.npz`). With `random`
-    inputs that were not given are generated, symbolic dimensions at `sizes` or at 1. `output` is an `.npz` for all
+    inputs that were not given are generated, symbolic dimensions at `sizes` or at 1. Where the usual runtime lacks
+    something and none was named, another runs the model, which a note says. `output` is an `.npz` for all
     outputs, or a picture for the first. A provider that cannot run is an error, not another provider.
 
     Raises:
         OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
             outputs cannot be written as asked.
     """
-    name = runtime or runtimes.default()
     if output is not None:
         _check_output(Path(output))
-    notes: tuple[str, ...] = ()
     with Clock() as clock:
         with stage("load"):
             model = load(source)
@@ -67,17 +67,23 @@ def run(
             if plan is not None:
                 values = {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
         prepared = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
-        with stage("prepare"):
-            session = runtimes.get(name).prepare(prepared, runtimes.patient(Options(provider=provider)))
-        with session:
-            with stage("run"):
-                if plan is not None and not given_too:
-                    values, outputs, notes = _found(session, plan, values)
-                else:
-                    outputs = session.run(values)
-            written = _write(outputs, Path(output)) if output is not None else {}
-            model_name = str(source) if isinstance(source, str | Path) else "the given model"
-            part = summary(model_name, name, session, values, outputs, written)
+        model_name = str(source) if isinstance(source, str | Path) else "the given model"
+
+        def on(name: str) -> tuple[Outputs, Outputs_, tuple[str, ...]]:
+            with stage("prepare"):
+                session = runtimes.get(name).prepare(prepared, runtimes.patient(Options(provider=provider)))
+            with session:
+                with stage("run"):
+                    if plan is not None and not given_too:
+                        fed, outputs, notes = _found(session, plan, values)
+                    else:
+                        fed, outputs, notes = values, session.run(values), ()
+                written = _write(outputs, Path(output)) if output is not None else {}
+                return summary(model_name, name, session, fed, outputs, written), outputs, notes
+
+        named = runtime or (None if provider == "cpu" else runtimes.default())
+        (part, outputs, notes), rung = rungs.judged(named, [prepared], on)
+    notes += (rung.clause,) if rung.clause else ()
     report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))), notes=notes)
     return Result(report, outputs=outputs)
 

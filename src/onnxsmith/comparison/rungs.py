@@ -77,6 +77,15 @@ def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) ->
     raise OnnxsmithError(replace(first, why=f"{first.why}; the other runtimes here: {said}" if said else first.why))
 
 
+def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) -> Problem:
+    """The refusal of a runtime that the user named, with another one that takes the models as the fix, if there is."""
+    try:
+        rung = able(sources, {named.partition(":")[0]: refusal})
+    except OnnxsmithError as error:
+        return error.problem
+    return replace(refusal, fix=f"--runtime {rung.runtime}, which takes it")
+
+
 def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
     try:
         with runtimes.get(name).preparer() as preparer:
@@ -109,7 +118,8 @@ def judged(
             if deciding is not None and not isinstance(error, LacksError) and not _refusal(rung.runtime, asked):
                 raise
             refusals[rung.runtime.partition(":")[0]] = error.problem
-        rung = able(asked, refusals)
         if runtime is not None:
             first = next(iter(refusals.values()))
-            raise OfferedError(replace(first, fix=f"--runtime {rung.runtime}, which takes it"))
+            found = offered(first, asked, runtime)
+            raise (OfferedError if found.fix != first.fix else OnnxsmithError)(found)
+        rung = able(asked, refusals)

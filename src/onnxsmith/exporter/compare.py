@@ -13,9 +13,10 @@ from onnxsmith.comparison import inner
 from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.run import summary
+from onnxsmith.comparison.rungs import LACKS, offered
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.exporter.compared import Compared, Inputs, compared, evidence
+from onnxsmith.exporter.compared import Compared, Inputs, compared, elsewhere, evidence
 from onnxsmith.exporter.sides import SideSource, renamed, under
 from onnxsmith.exporter.taps import taps
 from onnxsmith.feeds.files import write_npz
@@ -29,7 +30,7 @@ from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.result import Result
-from onnxsmith.runtimes.base import Options
+from onnxsmith.runtimes.base import Options, Program
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,31 @@ def compare(
                 per_layer=bool(per_layer),
                 stack=stack,
             )
-        return Result(_report(read, clock, per_layer, worst_input))
+        try:
+            return Result(_report(read, clock, per_layer, worst_input))
+        except _LackingError as error:
+            read = elsewhere(read, error.problem, stack)
+        return Result(_report(read, clock, per_layer, worst_input, last=True))
 
 
-def _report(read: Compared, clock: Clock, per_layer: bool | LayerOptions, worst_input: str | Path | None) -> Report:
+def _named(a: SideSource, b: SideSource) -> str:
+    """The runtime of the graphs, where both are on one."""
+    names = {side.label.rpartition(" on ")[2] for side in (a, b) if side.model is not None}
+    return names.pop() if len(names) == 1 else ""
+
+
+class _LackingError(OnnxsmithError):
+    """A runtime that nobody named lacks something for one of the two graphs."""
+
+
+def _report(
+    read: Compared,
+    clock: Clock,
+    per_layer: bool | LayerOptions,
+    worst_input: str | Path | None,
+    *,
+    last: bool = False,
+) -> Report:
     a, b = read.a, read.b
     worst: list[Feed] = []
     try:
@@ -100,14 +122,20 @@ def _report(read: Compared, clock: Clock, per_layer: bool | LayerOptions, worst_
         for decide in (_plainly, _closer):
             part = decide(read, part) if part.unsure else part
     except OnnxsmithError as error:
+        if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
+            raise _LackingError(error.problem) from error
+        if error.problem.id in LACKS and not last:
+            sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
+            error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # the fix, in place of the usual one
         kept = _kept(read) if error.problem.id.startswith("runtime/") else ()
         if not kept:
-            raise
+            raise error from error.__cause__
         said = f"{a.label} and {b.label}: not compared"
         return Report("compare", Verdict.FAILED, kept, (error.problem,), headline=said)
     if worst_input is not None and worst:
         write_npz(Path(worst_input), worst[0].values)
-    parts: list[Part] = [replace(part, notes=(*read.notes, *part.notes))]
+    part = replace(part, notes=(*read.notes, *part.notes), untried=(*part.untried, *read.clauses))
+    parts: list[Part] = [part]
     found, ended = problems(part), verdict(part)
     if per_layer and worst:
         options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.comparison import draws, rungs
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
-from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, paired, renamed, side
+from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model.signature import Signature, signature
-from onnxsmith.runtimes.base import Options, Session
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Program, Session
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
@@ -37,6 +40,22 @@ class Compared:
     coarser: Mapping[str, float]
     few_steps: bool
     """Whether one side quantises what the other does not: by how much follows from the steps alone."""
+    clauses: tuple[str, ...] = ()
+    """What the headline adds: which runtime judges, where it is not the usual one."""
+
+
+def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
+    """The same on the next runtime that takes the graphs of both sides, which the headline says; it ends with `stack`.
+
+    Raises:
+        OnnxsmithError: `refusal`, where none does.
+    """
+    sources = [one.source for one in (read.a, read.b) if not isinstance(one.source, Program)]
+    rung = rungs.able(sources, {runtimes.default(): refusal})
+    a, b = (on_runtime(one, rung.runtime) for one in (read.a, read.b))
+    for one in (a, b):
+        stack.callback(one.close)
+    return replace(read, a=a, b=b, clauses=(*read.clauses, rung.clause))
 
 
 def evidence(read: Compared, stack: ExitStack) -> Evidence:
@@ -88,9 +107,10 @@ def compared(
     """
     first = side(reference, runtime, stack, in_pieces=per_layer)
     a, b = as_programs(first, side(candidate, runtime, stack, in_pieces=per_layer, beside=first))
+    notes = check_pairing(a, b)
+    a, b, clauses, notes = _without_draws(a, b, notes)
     for one in (a, b):
         stack.callback(one.close)
-    notes = check_pairing(a, b)
     tolerances, generator, coarser, few_steps = _from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
@@ -99,7 +119,20 @@ def compared(
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
     plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
-    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps)
+    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, clauses)
+
+
+def _without_draws(
+    a: SideSource, b: SideSource, notes: tuple[str, ...]
+) -> tuple[SideSource, SideSource, tuple[str, ...], tuple[str, ...]]:
+    """Two graphs with fixed numbers in the place of random ones, where there are any, and what is said of it."""
+    if a.model is None or b.model is None or not draws.nodes(a.model):
+        return a, b, (), notes
+    fixed = draws.fixed(a.model, b.model)
+    if fixed is None:
+        return a, b, (), notes
+    first, second = (replace(one, source=model, model=model) for one, model in zip((a, b), fixed.pair, strict=True))
+    return first, second, (fixed.untried,) if fixed.untried else (), (*notes, fixed.note)
 
 
 def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import stage
+from onnxsmith.comparison import rungs
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
@@ -158,13 +159,20 @@ class Maker:
             plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
         with stage("verify"), TorchEager().prepare(program) as reference:
-            found = self._compared(reference, candidate, plan, roundings(inferred), arbiter)
+
+            def on(name: str) -> Verification:
+                return self._compared(name, reference, candidate, plan, roundings(inferred), arbiter)
+
+            found, rung = rungs.judged(self.settings.runtime, [candidate], on)
+        if rung.clause:
+            found = replace(found, untried=(*found.untried, rung.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
             _check_moved(found, program.signature)
         return found
 
     def _compared(
         self,
+        name: str,
         reference: Session,
         candidate: Path | ir.Model,
         plan: Plan,
@@ -172,7 +180,6 @@ class Maker:
         arbiter: Arbiter,
     ) -> Verification:
         """As the runtime optimises the file, and with its optimisations off on some of the inputs."""
-        name = self.settings.runtime or runtimes.default()
         chosen, options = runtimes.parse(name)
         ours = Side("PyTorch, eager, on the CPU", reference)
         runs: list[Run] = []

@@ -42,6 +42,8 @@ class SideSource:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
     model: ir.Model | None = None
+    named: bool = True
+    """Whether the user named the runtime."""
 
     @cached_property
     def inferred(self) -> ir.Model | None:
@@ -83,18 +85,26 @@ def side(
     if isinstance(value, str | Path) and is_bundle(Path(value)):
         recording = Recording(Path(value))
         return SideSource(Path(value).name, recording, Replaying(), recording.signature)
-    name = runtime or runtimes.default()
+    name, named = runtime or runtimes.default(), runtime is not None
     if isinstance(value, str | Path):
         text, at, asked = str(value).rpartition("@")
         if at and not Path(str(value)).exists():
-            value, name = Path(text), asked
+            value, name, named = Path(text), asked, True
         path, known = Path(value), runtimes.get(name)
         model = beside.model if beside is not None and beside.source == path else None
         model = model or _read(path, stack if in_pieces else None)
         source = path if path.suffix == ".onnx" else model
-        return SideSource(f"{path.name} on {name}", source, known, signature(model), model=model)
+        return SideSource(f"{path.name} on {name}", source, known, signature(model), model=model, named=named)
     model = load(value)
-    return SideSource(f"the given model on {name}", model, runtimes.get(name), signature(model), model=model)
+    label = f"the given model on {name}"
+    return SideSource(label, model, runtimes.get(name), signature(model), model=model, named=named)
+
+
+def on_runtime(side: SideSource, name: str) -> SideSource:
+    """The side on another runtime, in a process of its own; a torch side stays what it is."""
+    if side.model is None:
+        return side
+    return replace(side, label=f"{side.label.rpartition(' on ')[0]} on {name}", runtime=runtimes.get(name))
 
 
 def _read(path: Path, stack: ExitStack | None) -> ir.Model:

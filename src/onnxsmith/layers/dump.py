@@ -6,6 +6,7 @@ import contextlib
 import fnmatch
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison import rungs
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Generator
@@ -68,7 +70,6 @@ def dump(
     if target is not None:
         bundle.check_target(target)
     source, runtime = _split(source, runtime)
-    name = runtime or runtimes.default()
     with Clock() as clock:
         with stage("load"):
             model = load(source)
@@ -76,18 +77,26 @@ def dump(
             values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
             feeds = _feeds(model, interface, values, sizes or {}, seed)
         on_disk = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else None
-        with stage("run"):
+        label = str(source) if isinstance(source, str | Path) else "the given model"
+
+        def on(name: str) -> tuple[Intermediates, tuple[ValueRow, ...]]:
             exposing = Exposing(model)
             names = _chosen(list(exposing.places.values()), tensors, interface)
-            options = runtimes.patient()
-            run = Intermediates(on_disk or model, runtimes.get(name), options, names, feeds, budget, exposing)
+            run = Intermediates(
+                on_disk or model, runtimes.get(name), runtimes.patient(), names, feeds, budget, exposing
+            )
             with Writer(target) if target is not None else contextlib.nullcontext() as writer:
                 rows = tuple(_rows(run, interface, writer, statistics or target is None))
-                label = str(source) if isinstance(source, str | Path) else "the given model"
                 if writer is not None:
                     about = _about(label, on_disk, name, run.provider, seed)
                     writer.finish(about, *(_names(ports, rows) for ports in (interface.inputs, interface.outputs)))
-    return Result(_report(label, name, run, rows, target, clock), path=target)
+            return run, rows
+
+        with stage("run"):
+            (run, rows), rung = rungs.judged(runtime, [on_disk or model], on)
+    report = _report(label, rung.runtime, run, rows, target, clock)
+    clauses = (rung.clause,) if rung.clause else ()
+    return Result(replace(report, notes=(*report.notes, *clauses)), path=target)
 
 
 def _report(
