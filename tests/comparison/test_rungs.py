@@ -76,3 +76,16 @@ def test_why_no_runtime_takes_a_model(refused: Refused) -> None:
         rungs.able([foreign], {"onnxruntime": Problem("runtime/unknown-operator", "it does not know mine:Op")})
     assert "OpenVINO does not know the operator mine.Op" in refusal.problem.why
     assert "NotImplementedError" in refusal.problem.why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y = Tanh(x)\n z = Shape(x) }",
+        """g (bfloat16[2] x, int64[1] n) => (bfloat16[2] y, float[1] z) <int64[1] k = {5000000000}> {
+            y = Tanh(x)\n s = Add(n, k)\n z = Cast<to = 1>(s) }""",
+    ],
+)
+def test_openvino_does_not_judge_long_integers(text: str) -> None:
+    """It computes them in 32 bits, and says nothing where these do not suffice."""
+    assert "on reference " in verify_models(from_text(head() + text), from_text(head() + text)).reference

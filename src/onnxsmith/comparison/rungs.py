@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import rooms
+from onnxsmith.model import walk
+from onnxsmith.model.load import load
+from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Runtime
@@ -26,6 +30,9 @@ LACKS = frozenset(
 """Refusals that say what a runtime lacks, and nothing against the model."""
 _LADDER = ("onnxruntime", "openvino", "reference")
 """The fastest first; the last computes what the specification says, in Python."""
+
+_LONG = ("int64", "uint64", "uint32")
+_INT32 = np.iinfo(np.int32)
 
 T = TypeVar("T")
 
@@ -87,6 +94,9 @@ def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) ->
 
 
 def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
+    if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
+        why = "it computes 64-bit integers in 32 bits, and says nothing where these do not suffice"
+        return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
     try:
         with runtimes.get(name).preparer() as preparer:
             for source in sources:
@@ -94,6 +104,28 @@ def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
     except OnnxsmithError as error:
         return error.problem
     return None
+
+
+def _needs_long_integers(model: ir.Model) -> bool:
+    """Whether integers of 64 bits are given out, or stand in the model, where they are not the open end of a Slice."""
+    if any(port.dtype in _LONG for port in signature(model).outputs):
+        return True
+    for value in walk.initializers(model):
+        if any(use.node.op_type != "Slice" for use in value.uses()) and _is_long(value.const_value):
+            return True
+    for node in walk.all_nodes(model):
+        held = node.attributes.get("value") if node.op_type == "Constant" else None
+        others = any(use.node.op_type != "Slice" for use in node.outputs[0].uses())
+        if held is not None and others and _is_long(held.as_tensor()):
+            return True
+    return False
+
+
+def _is_long(tensor: ir.TensorProtocol | None) -> bool:
+    if tensor is None or tensor.dtype not in (ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.UINT32):
+        return False
+    values = tensor.numpy()
+    return bool(values.size) and (int(values.max()) > _INT32.max or int(values.min()) < _INT32.min)
 
 
 def judged(
