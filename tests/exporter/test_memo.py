@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import onnx_ir as ir
+import onnxscript
 import pytest
 import torch
+from onnxscript import opset20 as op20
+from onnxscript.function_libs.torch_lib import registration
 from torch.onnx._internal.exporter import _registration
 
 from onnxsmith.exporter import memo
@@ -96,3 +99,66 @@ def test_what_is_composite_is_asked_for_once() -> None:
         before = memo._composite_operators()
         _exported()
         assert memo._composite_operators() is before
+
+
+def test_a_translation_whose_operator_comes_later_is_found() -> None:
+    """As torchvision's, where it is imported after an export."""
+    target = "onnxsmith_memo_later::thrice"
+
+    def thrice(x: Any) -> Any:
+        return op20.Mul(x, 3.0)
+
+    known = registration.default_registry
+    known.register(onnxscript.values.TracedOnnxFunction(onnxscript.values.Opset("onnxsmith.test", 1), thrice), target)
+    try:
+        with memo.memoised():
+            _exported()
+        library = torch.library.Library("onnxsmith_memo_later", "DEF")  # type: ignore[no-untyped-call]
+        library.define("thrice(Tensor x) -> Tensor")  # type: ignore[no-untyped-call]
+        library.impl("thrice", lambda x: x * 3, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+        with memo.memoised():
+            found = _registration.ONNXRegistry.from_torchlib()
+        assert found.is_registered(torch.ops.onnxsmith_memo_later.thrice.default)
+    finally:
+        known._registry.pop(target)
+
+
+def test_a_decomposition_that_comes_later_is_found() -> None:
+    library = torch.library.Library("onnxsmith_memo_table", "DEF")  # type: ignore[no-untyped-call]
+    library.define("twice(Tensor x) -> Tensor")  # type: ignore[no-untyped-call]
+    library.impl("twice", lambda x: x + x, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    op, table = torch.ops.onnxsmith_memo_table.twice.default, torch._decomp.decomposition_table
+
+    class Twice(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.ops.onnxsmith_memo_table.twice(x)
+
+    def kinds() -> list[str]:
+        program = torch.onnx.export(Twice().eval(), (torch.ones(2),), dynamo=True, verbose=False)
+        assert program is not None
+        return [node.op_type for node in program.model.graph]
+
+    with memo.memoised():
+        _exported()
+        table[op] = lambda x: x + x
+        try:
+            assert kinds() == ["Add"]
+            table[op] = lambda x: x - (-x)  # another in its place
+            assert kinds() == ["Neg", "Sub"]
+        finally:
+            del table[op]
+
+
+def test_an_operator_that_is_defined_anew_is_found() -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.ops.onnxsmith_memo_anew.change(x)
+
+    for function, kind in ((lambda x: x + x, "Add"), (lambda x: x * x, "Mul")):
+        with torch.library._scoped_library("onnxsmith_memo_anew", "DEF") as library:
+            library.define("change(Tensor x) -> Tensor")
+            library.impl("change", function, "CompositeImplicitAutograd")
+            with memo.memoised():
+                program = torch.onnx.export(Module().eval(), (torch.ones(2),), dynamo=True, verbose=False)
+            assert program is not None
+            assert [node.op_type for node in program.model.graph] == [kind]

@@ -53,6 +53,10 @@ class Export(Command):
         metavar="NAME",
     )
 
+    as_traced: bool = flag(
+        "accept the path in which the module is traced where the module as called gives other results"
+    )
+
     def run(self) -> Report:
         from onnxsmith.exporter.export import export
         from onnxsmith.problem import problem
@@ -76,6 +80,7 @@ class Export(Command):
             runtime=self.runtime,
             seed=self.seed,
             strategy=self.strategy,
+            as_traced=self.as_traced,
             task=self.task or ("auto" if self.transformers else None),
         )
         return result.report

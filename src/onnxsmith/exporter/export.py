@@ -37,6 +37,7 @@ def export(
     seed: int = 0,
     strategy: str | None = None,
     task: str | None = None,
+    as_traced: bool = False,
 ) -> Result:
     """Exports a torch module to ONNX and checks the result against eager PyTorch.
 
@@ -60,6 +61,11 @@ def export(
     `torch-export`, or `torchscript`, which fixes what Python takes from the value of a tensor and is otherwise refused
     for that.
 
+    The module is run as its users call it: in evaluation mode, without gradients, by torch's fused kernels where it has
+    some. Where it computes something else while it is traced (the formula in place of a kernel, a branch on
+    `torch.compiler.is_exporting()`), and the difference is seen, nothing is written; with `as_traced` the graph is then
+    held to the path that is traced.
+
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder that a
     model of the transformers library was saved to, or a `config.json` alone. Example inputs, names and dynamic axes
     follow from the task; `dynamic` takes the place of those axes.
@@ -70,7 +76,7 @@ def export(
     """
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
-        runtime, external_data, seed, strategy, write_unsure,
+        runtime, external_data, seed, strategy, write_unsure, as_traced,
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.inputs import with_inputs

@@ -55,6 +55,8 @@ class Try:
     @property
     def failure(self) -> str:
         """In a line, why it did not come to a graph that agrees."""
+        if self.made is not None and self.made.other_path is not None:
+            return self.made.other_path.what
         if self.error is None:
             return "its graph gives other results than the module"
         return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
@@ -108,7 +110,7 @@ class Job:
                 told.append(_left_fixed(probed, left, error.problem))
                 probed = left
                 continue
-            if made.verification.differs and self.settings.verify and probed.groups:
+            if made.verification.differs and self.settings.verify and probed.groups and made.other_path is None:
                 left = probed.fewer()
                 told.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
                 probed = left
@@ -132,7 +134,9 @@ class Job:
         said = first.error.problem
         if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
             raise first.error
-        raise OnnxsmithError(replace(said, why=f"{said.why} (tried as well: {'; '.join(failures[1:])})"))
+        others = [failures[at] for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
+        more = f" (tried as well: {'; '.join(others)})" if others else ""
+        raise OnnxsmithError(replace(said, why=said.why + more))
 
     def tries(
         self, built: programs.Built, output: str | Path | BinaryIO | None, *, as_it_is: bool = False
@@ -155,6 +159,8 @@ class Job:
                 before.append(error.problem)
                 yield Try(strategy, error=error)
                 continue
+            if made.other_path is not None:
+                before.append(made.other_path)
             agrees = not (made.verification.differs and self.settings.verify)
             yield Try(strategy, made, agrees=agrees)
             if agrees:
@@ -197,7 +203,7 @@ class Job:
             verdict=verdict(verification, asked=self.settings.verify),
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {ending(verification)}",
             parts=parts,
-            problems=(*made.lost, *differs) if differs else (),
+            problems=(*filter(None, [made.other_path]), *made.lost, *differs) if differs else (),
             notes=() if differs else tuple(one.what for one in made.lost),
         )
         path = Path(next(iter(written.files))) if written.files else None

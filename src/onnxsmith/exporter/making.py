@@ -24,7 +24,7 @@ from onnxsmith.comparison.rounding import Rounding, roundings
 from onnxsmith.comparison.sessions import agreement, both_levels, spread
 from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.comparison.view import View
-from onnxsmith.exporter import baked, plugins
+from onnxsmith.exporter import baked, paths, plugins
 from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.freezing import FrozenAxisError
@@ -53,7 +53,8 @@ _KEPT = 3
 
 @dataclass(frozen=True)
 class Made:
-    """What one strategy came to. `lost` are inputs that became constants, as problems."""
+    """What one strategy came to. `lost` are inputs that became constants, as problems; `other_path` is why the graph
+    agrees with the module as it is traced, and not as it is called."""
 
     graph: capturing.Graph
     model: ir.Model
@@ -62,6 +63,7 @@ class Made:
     verification: Verification
     written: Written
     lost: tuple[Problem, ...]
+    other_path: Problem | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ class Maker:
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         verification, written = self._deliver(strategy, built, model, output)
-        return Made(graph, model, simplification, dropped, verification, written, lost)
+        other_path = self._other_path(strategy, built, model, verification)
+        return Made(graph, model, simplification, dropped, verification, written, lost, other_path)
 
     def _deliver(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
@@ -146,6 +149,42 @@ class Maker:
                 check(load(target.path), where=where)
 
     def _verify(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+        """The graph held to the module as it is called; where they differ and that was accepted, to the module in the
+        path in which it is traced."""
+        try:
+            found = self._held(strategy, built, candidate)
+        except OnnxsmithError as error:
+            if error.problem.id != "export/other-path":
+                raise
+            if not self.settings.as_traced:
+                raise OnnxsmithError(paths.located(error.problem, built.program, built.example)) from error
+            found = None
+        if found is not None and not (found.differs and self.settings.as_traced):
+            return found
+        traced = replace(built, program=paths.as_traced(built.program))
+        again = self._held(strategy, traced, candidate)
+        said = (
+            "held to the module in the path in which it is traced, which gives other results than the module as called"
+        )
+        return replace(again, untried=(*again.untried, said)) if found is None or not again.differs else found
+
+    def _other_path(
+        self, strategy: Strategy, built: programs.Built, model: ir.Model, found: Verification
+    ) -> Problem | None:
+        """The problem of a graph that differs from the module as it is called, and not as it is traced."""
+        bad = next((output for output in found.outputs if not output.equal), None)
+        if bad is None or not found.differs or self.settings.as_traced:
+            return None
+        traced = replace(built, program=paths.as_traced(built.program))
+        try:
+            again = self._held(strategy, traced, model)
+            if again.differs:
+                return None
+            return paths.other_path(built.program, built.example, f"output {bad.name!r} differs, {bad.reason}")
+        except OnnxsmithError:
+            return None
+
+    def _held(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):
             candidate = plugins.runnable(candidate)
         if not self.settings.verify:
@@ -158,7 +197,7 @@ class Maker:
             example = Feed("the example", sizes, dict(built.example))
             plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
-        with stage("verify"), TorchEager().prepare(program) as reference:
+        with stage("verify"), paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
                 return self._compared(name, reference, candidate, plan, roundings(inferred), arbiter)
@@ -168,7 +207,7 @@ class Maker:
             found = replace(found, untried=(*found.untried, rung.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
             _check_moved(found, program.signature)
-        return found
+        return replace(found, untried=(*found.untried, *reference.untried))
 
     def _compared(
         self,

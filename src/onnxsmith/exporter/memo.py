@@ -8,17 +8,21 @@ between are found. The names are torch's private ones; one that is gone is left 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 import torch
+from onnxscript.function_libs.torch_lib import (
+    ops,  # noqa: F401 — it fills the registry
+    registration,
+)
 from torch._export import utils as _scans
 from torch.export import decomp_utils as _defaults
 from torch.export import exported_program as _programs
 from torch.onnx._internal.exporter import _decomp, _registration
+from torch.onnx._internal.exporter._torchlib import _torchlib_registry
 
 _COMPOSITE = "CompositeImplicitAutograd"
 _materialised: set[str] = set()
@@ -35,11 +39,32 @@ def memoised() -> Iterator[None]:
 
 
 _from_torchlib = _registration.ONNXRegistry.from_torchlib
+_registries: dict[int | None, tuple[Any, Any]] = {}
 
 
-@functools.cache
 def _translations(opset: int | None) -> Any:
-    return _from_torchlib() if opset is None else _from_torchlib(opset_version=opset)
+    """torch's translations for an opset, worked out again where one has come or gone since, or an operator that one is
+    for: those of operators that are not there yet (of torchvision, before it is imported) are left out by torch."""
+    found = _registered_translations()
+    if opset not in _registries or _registries[opset][0] != found:
+        _registries[opset] = found, _from_torchlib() if opset is None else _from_torchlib(opset_version=opset)
+    return _registries[opset][1]
+
+
+def _registered_translations() -> Any:
+    """Everything that decides what torch's registry of translations holds, to be compared."""
+    ours = tuple(map(id, _torchlib_registry.get_torchlib_ops()))
+    theirs = {
+        name: (*map(id, one.overloads), *map(id, one.complex)) for name, one in registration.default_registry.items()
+    }
+    there = theirs.keys() & set(torch._C._dispatch_get_all_op_names())
+    return ours, theirs, {(name, _packet(name)) for name in there}
+
+
+def _packet(name: str) -> int:
+    """The identity of an operator's packet in `torch.ops`: a library that is loaded again has others."""
+    space, _, rest = name.partition("::")
+    return id(getattr(getattr(torch.ops, space), rest.partition(".")[0], None))
 
 
 def _registry(opset_version: int | None = None) -> Any:
@@ -52,12 +77,13 @@ def _registry(opset_version: int | None = None) -> Any:
 
 
 def _materialise(names: Iterable[str]) -> None:
-    """Has every composite operator stand in `torch.ops`, as torch's own function does; those that do, stay."""
+    """Has every composite operator stand in `torch.ops`, as torch's own function does; those that do, stay. One that
+    was taken away and defined anew in between stands there again."""
     for name in names:
-        if name in _materialised:
-            continue
         space, _, rest = name.partition("::")
         op, _, overload = rest.partition(".")
+        if name in _materialised and op in vars(getattr(torch.ops, space)):
+            continue
         getattr(getattr(getattr(torch.ops, space), op), overload or "default")
         _materialised.add(name)
 
@@ -71,7 +97,7 @@ def _composite_operators() -> set[Any]:
     names = torch._C._dispatch_get_registrations_for_dispatch_key(_COMPOSITE)
     _materialise(names)
     sizes = tuple((space, len(getattr(getattr(torch.ops, space), "_dir", ()))) for space in torch.ops._dir)
-    known = (frozenset(names), sizes)
+    known = (frozenset((name, _packet(name)) for name in names), sizes)
     if known not in _composites:
         _composites.clear()
         with mock.patch.object(_scans, "_materialize_cpp_cia_ops", return_value=None):
@@ -91,7 +117,8 @@ _tables: dict[Any, tuple[Any, dict[Any, Any]]] = {}
 def _table(onnx_registered_ops: set[Any]) -> dict[Any, Any]:
     """What operators without a translation are made of; worked out again where an operator has come or gone since."""
     found = _composite_operators()
-    key = (frozenset(onnx_registered_ops), len(torch._decomp.decomposition_table))
+    own = torch._decomp.decomposition_table
+    key = (frozenset(onnx_registered_ops), frozenset((op, id(function)) for op, function in own.items()))
     if key not in _tables or _tables[key][0] is not found:
         _tables[key] = found, _friendly(onnx_registered_ops)
     return dict(_tables[key][1])

@@ -25,3 +25,4 @@ class Settings:
     seed: int = 0
     strategy: str | None = None
     write_unsure: bool = False
+    as_traced: bool = False

@@ -15,6 +15,7 @@ from onnxsmith.exporter.calls import InPlaceOf
 from onnxsmith.exporter.flat import Flat
 from onnxsmith.exporter.freezing import Watch, watching
 from onnxsmith.exporter.memo import memoised
+from onnxsmith.exporter.paths import without_kernels
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.rewriting import rewriting
@@ -80,6 +81,8 @@ def tracing(
         stack.enter_context(cheap_views())
         uses = stack.enter_context(translating(own=own))
         notes = stack.enter_context(rewriting(program.module)) if rewrites else ()
+        stack.enter_context(torch.no_grad())  # a branch on gradients goes as it does when the module is called
+        stack.enter_context(without_kernels())
         watch = stack.enter_context(watching([port.name for port in ports]))
         yield Tracing(
             watch=watch,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,8 @@ class TorchProgram(Program):
     """A module and how named arrays become its arguments.
 
     `leaves` are the flattened example arguments; `names[i]` is the name of leaf i where it is a tensor, None where it
-    is a constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` a result into its leaves.
+    is a constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` a result into its leaves. Calls are made
+    inside `around()`.
     """
 
     module: torch.nn.Module
@@ -41,6 +42,7 @@ class TorchProgram(Program):
     names: Sequence[str | None]
     rebuild: Any = field(repr=False)
     leaves_of: Any = field(default=_leaves, repr=False)
+    around: Callable[[], AbstractContextManager[Any]] = field(default=nullcontext, repr=False)
 
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input harms nobody."""
@@ -53,7 +55,7 @@ class TorchProgram(Program):
 
 
 class TorchEager(Runtime):
-    """The torch module itself, without tracing, compiling or gradients."""
+    """The torch module as its user calls it: without gradients, and in the paths that torch takes by default."""
 
     title = "PyTorch, eager"
     package = "torch"
@@ -89,11 +91,13 @@ class _Session(Session):
         self.signature = program.signature
 
     def run(self, feeds: Feeds) -> Outputs:
+        import torch
+
         _feeds.check(feeds, self.signature)
         memory = Memory(self._program.module)
         try:
             args, kwargs = self._program.arguments(feeds)
-            with _plainly():
+            with torch.no_grad(), self._program.around():
                 result = self._program.module(*args, **kwargs)
         except Exception as error:
             raise problem(
@@ -113,21 +117,6 @@ class _Session(Session):
                 why="the number of outputs depends on the input",
             )
         return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
-
-
-@contextmanager
-def _plainly() -> Iterator[None]:
-    """Without gradients, and without the kernel that nn.TransformerEncoderLayer is then computed by. For a query that
-    may attend to nothing that kernel gives NaN; the layer's own formula, which a graph is made of, gives numbers."""
-    import torch
-
-    was_enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(was_enabled)
 
 
 class Memory:

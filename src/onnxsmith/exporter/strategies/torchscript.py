@@ -20,6 +20,7 @@ import torch
 from torch.jit._trace import TracerWarning
 
 from onnxsmith.exporter.flat import Flat, restore_names
+from onnxsmith.exporter.paths import without_kernels
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.model.load import load
 from onnxsmith.problem import problem
@@ -114,7 +115,7 @@ def _trace(job: _Job, answer: Connection) -> None:
         for stream in (1, 2):  # what libraries in C++ say
             os.dup2(nowhere.fileno(), stream)
     try:
-        with _silent() as said:
+        with _silent() as said, torch.no_grad(), without_kernels():
             _export(job)
         answer.send((list(dict.fromkeys(_fixed(said))), ""))
     except BaseException as error:  # noqa: BLE001 — whatever it is, the parent says it

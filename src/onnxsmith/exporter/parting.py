@@ -1,0 +1,169 @@
+"""Where two ways of computing one module part on one input: the innermost module that gives something else for the same
+inputs, and the line at which other code runs from then on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from onnxsmith.runtimes.base import Feeds
+from onnxsmith.runtimes.torch_eager import Memory, TorchProgram
+from onnxsmith.sources.factory import is_models
+
+_NOTICED = 1e-3
+"""Relative difference of a sum over a tensor that no rounding makes."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """`module` is its path and class, `line` (`file:line`) the last one that both ways run, or the module's forward.
+    `is_torchs` when the module is one of torch.nn."""
+
+    module: str
+    line: str
+    is_torchs: bool
+
+
+@dataclass(frozen=True)
+class _Event:
+    """A call of a submodule that begins (with its arguments) or ends (with its results). `owner` is the module whose
+    code is to blame when it differs: the caller of a call that begins, the module itself when it ends."""
+
+    kind: str
+    module: str
+    number: int
+    owner: tuple[str, int]
+    sums: tuple[Any, ...]
+
+
+def find(called: TorchProgram, traced: TorchProgram, feeds: Feeds) -> Parting:
+    """Runs both on the input, more than once."""
+    parts = dict(called.module.named_modules())
+    name, number = _first_difference(list(_events(called, feeds)), list(_events(traced, feeds)))
+    part = parts[name]
+    code = getattr(type(part).forward, "__code__", None)
+    line = _last_common(_lines(called, feeds, part, number), _lines(traced, feeds, part, number))
+    if not line and isinstance(code, CodeType):
+        line = f"{code.co_filename}:{code.co_firstlineno}"
+    kind = type(part).__qualname__
+    return Parting(f"{name} ({kind})" if name else kind, line, type(part).__module__.startswith("torch."))
+
+
+def _first_difference(called: list[_Event], traced: list[_Event]) -> tuple[str, int]:
+    """The call of a module at which the two differ for the first time, in the order in which calls begin and end."""
+    others = {(event.kind, event.module, event.number): event for event in traced}
+    for event in called:
+        other = others.get((event.kind, event.module, event.number))
+        if other is not None and not _alike(event.sums, other.sums):
+            return event.owner
+    return "", 0
+
+
+def _alike(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    if len(a) != len(b):
+        return False
+    for (shape, *left), (other, *right) in zip(a, b, strict=True):
+        scale = max(abs(left[0]), abs(right[0]), 1e-30)
+        if shape != other or any(abs(x - y) > _NOTICED * scale for x, y in zip(left, right, strict=True)):
+            return False
+    return True
+
+
+def _sums(tree: Any) -> tuple[Any, ...]:
+    """Shape, sum of magnitudes, and a weighted sum of every plain tensor in the nest."""
+    found = []
+    for leaf in pytree.tree_leaves(tree):
+        if isinstance(leaf, torch.Tensor) and not leaf.is_nested and leaf.dtype.is_floating_point:
+            flat = leaf.detach().double().flatten()
+            flat = torch.where(flat.isfinite(), flat, 1e6)
+            weights = torch.cos(torch.arange(flat.numel(), dtype=torch.float64))
+            found.append((tuple(leaf.shape), float(flat.abs().sum()), float((flat * weights).sum())))
+    return tuple(found)
+
+
+def _events(program: TorchProgram, feeds: Feeds) -> Iterator[_Event]:
+    names = {part: name for name, part in program.module.named_modules()}
+    seen: list[_Event] = []
+    counts: dict[str, int] = {}
+    stack: list[tuple[str, int]] = [("", 0)]
+
+    def before(part: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        name = names[part]
+        number = counts[name] = counts.get(name, -1) + 1
+        seen.append(_Event("begin", name, number, stack[-1], _sums((args, kwargs))))
+        stack.append((name, number))
+
+    def after(part: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> None:
+        owner = stack.pop()
+        seen.append(_Event("end", *owner, owner, _sums(result)))
+
+    with _hooked(program.module, before, after):
+        _run(program, feeds)
+    yield from seen
+
+
+@contextmanager
+def _hooked(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None]) -> Iterator[None]:
+    inner = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
+    handles: list[Any] = [part.register_forward_pre_hook(before, with_kwargs=True) for part in inner]
+    handles += [part.register_forward_hook(after, with_kwargs=True) for part in inner]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _run(program: TorchProgram, feeds: Feeds) -> None:
+    memory = Memory(program.module)
+    try:
+        args, kwargs = program.arguments(feeds)
+        with torch.no_grad(), program.around():
+            program.module(*args, **kwargs)
+    finally:
+        memory.restore()
+
+
+def _lines(program: TorchProgram, feeds: Feeds, part: torch.nn.Module, number: int) -> list[tuple[str, int]]:
+    """The lines that call `number` of the module runs, in its forward and in the model's own code below it."""
+    own = getattr(type(part).forward, "__code__", None)
+    found: list[tuple[str, int]] = []
+    calls = 0
+
+    def local(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            found.append((frame.f_code.co_filename, frame.f_lineno))
+        return local
+
+    def watch(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal calls
+        if event != "call":
+            return None
+        if frame.f_code is own and frame.f_locals.get("self") is part:
+            calls += 1
+            return local if calls == number + 1 else None
+        return local if calls == number + 1 and is_models(frame.f_code.co_filename) else None
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        _run(program, feeds)
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def _last_common(a: list[tuple[str, int]], b: list[tuple[str, int]]) -> str:
+    """The last line before the two sequences part; empty where they do not."""
+    for index, (left, right) in enumerate(zip(a, b, strict=False)):
+        if left != right:
+            file, line = a[max(index - 1, 0)]
+            return f"{file}:{line}"
+    return ""

@@ -1,0 +1,57 @@
+"""nn.TransformerEncoder gives zeros where its input is padded, as it does when it is called without gradients."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
+
+
+class NestedEncoder(Rewrite):
+    """Without gradients PyTorch leaves padded places out of the computation (nested tensors) and fills their results
+    with zeros, if in every row what is padded stands at the end. While it is traced it computes them like all others.
+    Here both results are computed from the mask."""
+
+    title = "nn.TransformerEncoder gives zeros at padded places, as it does when it is called"
+
+    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
+        return instead_where(_nests, module, _forward, stack)
+
+
+def _nests(part: torch.nn.Module) -> bool:
+    """Whether a padding mask leads to nested tensors (`nn.TransformerEncoder.forward`, torch 2.13)."""
+    return (
+        isinstance(part, torch.nn.TransformerEncoder)
+        and type(part).forward is torch.nn.TransformerEncoder.forward
+        and torch.backends.mha.get_fastpath_enabled()
+        and bool(getattr(part, "use_nested_tensor", False))
+        and not part.layers[0].training
+    )
+
+
+def _forward(
+    self: Any, src: torch.Tensor, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None
+) -> torch.Tensor:
+    if src_key_padding_mask is None or mask is not None or src.dim() != 3 or torch.is_autocast_enabled():
+        return torch.nn.TransformerEncoder.forward(self, src, mask, src_key_padding_mask, is_causal)
+    padded = src_key_padding_mask != 0  # a float mask is read like this, too
+    kept = padded.logical_not().sum(1, keepdim=True)
+    behind = torch.arange(src.shape[1], device=src.device) >= kept  # where a row is padded if that stands at its end
+    nested = (behind == padded).all() if self.mask_check else torch.ones((), dtype=torch.bool, device=src.device)
+    output = src
+    for layer in self.layers:
+        output = layer(output, src_key_padding_mask=_seen(self, src_key_padding_mask, nested, behind))
+    output = output.masked_fill((nested & behind).unsqueeze(-1), 0.0)
+    return output if self.norm is None else self.norm(output)
+
+
+def _seen(self: Any, mask: torch.Tensor, nested: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
+    """The mask of attention: nested tensors hold the beginnings of the rows, whole."""
+    if not self.mask_check:
+        return behind
+    if not mask.is_floating_point():
+        return mask  # nested only where it hides the same
+    return torch.where(nested, torch.zeros_like(mask).masked_fill(behind, -torch.inf), mask)
