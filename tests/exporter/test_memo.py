@@ -112,7 +112,7 @@ def test_a_translation_whose_operator_comes_later_is_found() -> None:
     known.register(onnxscript.values.TracedOnnxFunction(onnxscript.values.Opset("onnxsmith.test", 1), thrice), target)
     try:
         with memo.memoised():
-            _exported()
+            _registration.ONNXRegistry.from_torchlib()
         library = torch.library.Library("onnxsmith_memo_later", "DEF")  # type: ignore[no-untyped-call]
         library.define("thrice(Tensor x) -> Tensor")  # type: ignore[no-untyped-call]
         library.impl("thrice", lambda x: x * 3, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]

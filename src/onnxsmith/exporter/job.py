@@ -175,8 +175,6 @@ class Job:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
         notes += [*random_nodes(model), *plugins.notes(model, made.written.files, verified=made.verification.equal)]
         notes += baked.notes(built.program)
-        if not self.settings.weights:
-            notes.append("weights are left out of the file, so nothing was simplified: that could fold them")
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
         return Capture(
@@ -198,10 +196,11 @@ class Job:
     def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
         verification, written = made.verification, made.written
         differs = problems(verification, asked=self.settings.verify)
+        said = ending(verification) + (f"; {made.weightless}" if made.weightless else "")
         report = Report(
             command="export",
             verdict=verdict(verification, asked=self.settings.verify),
-            headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {ending(verification)}",
+            headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {said}",
             parts=parts,
             problems=(*filter(None, [made.other_path]), *made.lost, *differs) if differs else (),
             notes=() if differs else tuple(one.what for one in made.lost),

@@ -30,6 +30,7 @@ from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.exporter.weightless import Weights
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model import ports, shapes
@@ -54,7 +55,8 @@ _KEPT = 3
 @dataclass(frozen=True)
 class Made:
     """What one strategy came to. `lost` are inputs that became constants, as problems; `other_path` is why the graph
-    agrees with the module as it is traced, and not as it is called."""
+    agrees with the module as it is traced, and not as it is called; `weightless` says which weights were left out,
+    where that was asked for."""
 
     graph: capturing.Graph
     model: ir.Model
@@ -64,6 +66,7 @@ class Made:
     written: Written
     lost: tuple[Problem, ...]
     other_path: Problem | None = None
+    weightless: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class Maker:
     def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
         """What one strategy comes to; its graph may differ from the module."""
         with stage("capture"):
-            graph = capturing.capture(strategy, built.program, built.example, self.settings.opset)
+            program = replace(built.program, folds=self.settings.weights)
+            graph = capturing.capture(strategy, program, built.example, self.settings.opset)
             if graph.fixed and self.settings.strategy is None:
                 raise problem(
                     "export/fixed-by-the-example",
@@ -89,14 +93,17 @@ class Maker:
         if lost and self.settings.verify and self.settings.strategy is None:
             raise OnnxsmithError(lost[0])
         model, simplification = graph.model, None
-        if self.settings.simplify and self.settings.weights:
+        if self.settings.simplify:
             with stage("simplify"):
-                model, simplification = simplified(graph.model)
+                whole = self.settings.weights
+                simplify = simplified if whole else Weights.of(built.program.module).simplified
+                model, simplification = simplify(graph.model)
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         verification, written = self._deliver(strategy, built, model, output)
+        weightless = "" if self.settings.weights else Weights.of(built.program.module).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)
-        return Made(graph, model, simplification, dropped, verification, written, lost, other_path)
+        return Made(graph, model, simplification, dropped, verification, written, lost, other_path, weightless)
 
     def _deliver(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
@@ -135,8 +142,8 @@ class Maker:
                     why = "the check cannot tell whether the exported model is equal; --write-unsure writes it anyway"
                     return verification, Written({}, why)
             if not self.settings.weights:
-                weights = set(built.program.module.state_dict())
-                left = {target: ports.without_weights(one, weights) for target, one in files.items()}
+                weights = Weights.of(built.program.module)
+                left = {target: weights.left_out(one)[0] for target, one in files.items()}
                 self._stage(left, external_data=False)
             with stage("save"):
                 return verification, files_written(commit(*files))

@@ -21,7 +21,7 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
     wanted = dict(zip((*graph.inputs, *graph.outputs), (*inputs, *outputs), strict=True))
     taken = set(wanted.values())
     names = {value.name for value in _values(model)}
-    for value in _values(model):
+    for value in list(_values(model)):  # a renamed initializer gets another key
         if value.name in taken and wanted.get(value) != value.name:
             value.name = _free(f"{value.name}_inner", names | taken)
             names.add(value.name)

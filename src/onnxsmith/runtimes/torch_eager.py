@@ -33,7 +33,7 @@ class TorchProgram(Program):
 
     `leaves` are the flattened example arguments; `names[i]` is the name of leaf i where it is a tensor, None where it
     is a constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` a result into its leaves. Calls are made
-    inside `around()`.
+    inside `around()`. Unless it `folds`, a capture leaves weights as they are instead of computing others from them.
     """
 
     module: torch.nn.Module
@@ -43,6 +43,7 @@ class TorchProgram(Program):
     rebuild: Any = field(repr=False)
     leaves_of: Any = field(default=_leaves, repr=False)
     around: Callable[[], AbstractContextManager[Any]] = field(default=nullcontext, repr=False)
+    folds: bool = True
 
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input harms nobody."""

@@ -50,7 +50,9 @@ class TorchExport(Strategy):
             except Exception as error:
                 raise _explain_capture(error, program, trace.watch) from error
             try:
-                translated = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False)
+                translated = torch.onnx.export(
+                    exported, opset_version=_emitted(opset), verbose=False, optimize=program.folds
+                )
                 assert translated is not None
                 trace.uses.attach(translated.model, _emitted(opset))
             except Exception as error:

@@ -37,6 +37,8 @@ class Where(Translation):
             (torch.randn(4) > 0, torch.randn(3, 4, dtype=torch.complex64), torch.randn(3, 1, dtype=torch.complex64))
         )
         yield Sample((torch.randn(4) > 0, torch.randn(4), torch.randn(2, 1)))
-        yield Sample((torch.randn(4) > 0, torch.randn(3, 4) > 0, torch.randn(3, 1) > 0), dynamic={1: {0: "n"}})
+        yield Sample(
+            (torch.randn(4) > 0, torch.randn(3, 4) > 0, torch.randn(3, 1) > 0), dynamic={1: {0: "n"}, 2: {0: "n"}}
+        )
         yield Sample((torch.randn(4) > 0, torch.tensor(True), torch.tensor(False)))
         yield Sample((torch.randn(4) > 0, torch.arange(4, dtype=torch.int16), torch.tensor(-7, dtype=torch.int16)))
