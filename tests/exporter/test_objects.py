@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import OrderedDict
+from typing import Any
+
+import pytest
 import torch
+from torch.utils import _pytree as pytree
 
 import onnxsmith
 from onnxsmith.exporter import objects
@@ -63,3 +69,94 @@ def test_a_dimension_may_be_a_sum() -> None:
     args = (torch.rand(2), torch.rand(3), torch.rand(5))
     result = onnxsmith.export(Joined(), args, dynamic="a:0=m;b:0=n;mask:0=m+n")
     assert result.ok
+
+
+class Output(OrderedDict[str, Any]):
+    """As libraries have it: a dictionary with attributes, registered without names of its parts."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+pytree.register_pytree_node(
+    Output, lambda value: (list(value.values()), list(value)), lambda parts, keys: Output(zip(keys, parts, strict=True))
+)
+
+
+@dataclasses.dataclass
+class Registered:
+    sample: Any
+    more: Any = None
+
+
+pytree.register_pytree_node(
+    Registered, lambda value: ([value.sample, value.more], None), lambda parts, _: Registered(*parts)
+)
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    sample: Any
+    more: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    sample: Any
+    more: Any
+
+
+class Gives(torch.nn.Module):
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.make = make
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.make(sample=x + 1, more=x * 2)
+
+
+@pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen])
+def test_results_of_any_class_are_called_after_their_parts(make: Any) -> None:
+    result = onnxsmith.export(Gives(make), (torch.rand(2, 3),), dynamic={"x": {0: "n"}})
+    assert result.ok, result.report.problems
+    assert [port.name for port in result.report.part(Capture).outputs] == ["sample", "more"]
+
+
+class Takes(torch.nn.Module):
+    def forward(self, given: Any) -> torch.Tensor:
+        return given.sample + 2 * given.more  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("make", [Output, Registered, Slotted, Frozen])
+def test_arguments_of_any_class_are_taken_apart(make: Any) -> None:
+    given = make(sample=torch.rand(2, 3), more=torch.rand(2, 3))
+    result = onnxsmith.export(Takes(), (given,))
+    assert result.ok, result.report.problems
+    assert [port.name for port in result.report.part(Capture).inputs] == ["given.sample", "given.more"]
+
+
+def test_no_exception_but_a_problem_leaves_an_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise KeyError("something of torch")
+
+    monkeypatch.setattr(objects, "flatten", broken)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(torch.nn.ReLU(), (torch.rand(2),))
+    assert caught.value.problem.id == "export/unforeseen"
+    assert "something of torch" in caught.value.problem.why
+
+
+def test_another_way_is_tried_after_an_error_that_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.exporter.strategies.torch_export import TorchExport
+
+    own = TorchExport.capture
+
+    def broken(self: Any, *args: Any) -> Any:
+        if type(self) is TorchExport:
+            raise KeyError("something of torch")
+        return own(self, *args)
+
+    monkeypatch.setattr(TorchExport, "capture", broken)
+    result = onnxsmith.export(torch.nn.ReLU(), (torch.rand(2),))
+    assert result.ok
+    assert "something of torch" in result.report.part(Capture).tried[0]

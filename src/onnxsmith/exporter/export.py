@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.dynamic import Dynamic
+from onnxsmith.exporter.foreseeing import foreseen
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.problem import problem
 from onnxsmith.result import Result
@@ -71,8 +72,9 @@ def export(
     follow from the task; `dynamic` takes the place of those axes.
 
     Raises:
-        OnnxsmithError: `export/…` for what cannot be captured in any way, which is the first way's problem; `verify/…`
-            and `runtime/…` when the check could not be made; `save/…` when the result could not be written.
+        OnnxsmithError: and nothing else. `export/…` for what cannot be captured in any way, which is the first way's
+            problem; `verify/…` and `runtime/…` when the check could not be made; `save/…` when the result could not be
+            written.
     """
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
@@ -82,7 +84,7 @@ def export(
     from onnxsmith.exporter.inputs import with_inputs
     from onnxsmith.exporter.job import Job, evaluating
 
-    with Clock() as clock:
+    with Clock() as clock, foreseen():
         with stage("load"):
             if task is None:
                 target, torch_model = factory.resolve(model, args, kwargs)

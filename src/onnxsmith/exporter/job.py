@@ -15,6 +15,7 @@ from onnxsmith.exporter import capture as capturing
 from onnxsmith.exporter import program as programs
 from onnxsmith.exporter.dynamic import is_auto
 from onnxsmith.exporter.findings import random_nodes
+from onnxsmith.exporter.foreseeing import foreseen
 from onnxsmith.exporter.freezing import FrozenAxisError
 from onnxsmith.exporter.making import Made, Maker
 from onnxsmith.exporter.openness import Probed
@@ -152,7 +153,8 @@ class Job:
             try:
                 if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):
                     raise _needs_verification(strategy)
-                made = Maker(self.target, self.settings).make(strategy, built, output)
+                with foreseen():
+                    made = Maker(self.target, self.settings).make(strategy, built, output)
             except OnnxsmithError as error:
                 if error.problem.id.startswith("save/"):
                     raise

@@ -42,7 +42,8 @@ class _Follows:
 
 def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
     """Leaves with their paths, and the spec that `rebuild` takes."""
-    return pytree.tree_flatten_with_path(opened(tree))
+    plain = opened(tree)
+    return list(_paths(plain, ())), pytree.tree_structure(plain)
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -53,6 +54,41 @@ def leaves(tree: Any) -> list[Any]:
 def opened(tree: Any, depth: int = 0) -> Any:
     """The tree with every object that torch cannot flatten, and that holds tensors, taken apart."""
     return pytree.tree_map(lambda leaf: _open(leaf, depth), tree)
+
+
+def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """As `pytree.tree_flatten_with_path`, for classes too that were registered without names of their parts: those are
+    called after the keys or attributes that hold them."""
+    kind = pytree._get_node_type(tree)
+    if kind not in pytree.SUPPORTED_NODES:
+        yield path, tree
+        return
+    node = pytree.SUPPORTED_NODES[kind]
+    if node.flatten_with_keys_fn is not None:
+        parts = node.flatten_with_keys_fn(tree)[0]
+    else:
+        parts = _keyed(tree, list(node.flatten_fn(tree)[0]))
+    for key, part in parts:
+        yield from _paths(part, (*path, key))
+
+
+def _keyed(tree: Any, parts: list[Any]) -> list[tuple[Any, Any]]:
+    names = {id(held): pytree.GetAttrKey(name) for name, held in _state(tree).items()}
+    if isinstance(tree, Mapping):
+        names |= {id(held): pytree.MappingKey(key) for key, held in tree.items()}
+    return [(names.get(id(part), pytree.SequenceKey(at)), part) for at, part in enumerate(parts)]
+
+
+def _state(value: Any) -> dict[str, Any]:
+    """The attributes of an object, those in slots too."""
+    slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
+    return {name: getattr(value, name) for name in dict.fromkeys(slots)} | dict(getattr(value, "__dict__", {}))
+
+
+def _slots(kind: type) -> list[str]:
+    found = vars(kind).get("__slots__", ())
+    names = [found] if isinstance(found, str) else list(found)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
 def step(key: Any) -> str:
@@ -66,7 +102,7 @@ def step(key: Any) -> str:
 def _open(value: Any, depth: int) -> Any:
     if not _may_hold(value) or depth >= _DEEPEST:
         return value
-    state = vars(value)
+    state = _state(value)
     holders = tuple(name for name, held in state.items() if _holds(held, depth + 1) and not _is_own(name, held))
     if not holders:
         return value
@@ -80,7 +116,8 @@ def _is_own(name: str, held: Any) -> bool:
 
 def _may_hold(value: Any) -> bool:
     plain = isinstance(value, torch.Tensor | torch.nn.Module | type) or callable(value)
-    return not plain and hasattr(value, "__dict__") and type(value).__module__ != "builtins"
+    holds = hasattr(value, "__dict__") or any(map(_slots, type(value).__mro__))
+    return not plain and holds and type(value).__module__ not in ("builtins", "numpy", "pathlib", "fractions")
 
 
 def _holds(value: Any, depth: int) -> bool:
@@ -88,7 +125,7 @@ def _holds(value: Any, depth: int) -> bool:
         return False
     return any(
         isinstance(leaf, torch.Tensor)
-        or (_may_hold(leaf) and any(_holds(held, depth + 1) for held in vars(leaf).values()))
+        or (_may_hold(leaf) and any(_holds(held, depth + 1) for held in _state(leaf).values()))
         for leaf in pytree.tree_leaves(value)
     )
 
@@ -121,11 +158,11 @@ def _unflatten(children: Any, context: Any) -> Any:
     made = kind.__new__(kind)
     for name in names:
         if name in held:
-            vars(made)[name] = held[name]
+            object.__setattr__(made, name, held[name])
         elif isinstance(rest[name], _Follows):
-            vars(made)[name] = held[rest[name].tensor].shape[-2]
+            object.__setattr__(made, name, held[rest[name].tensor].shape[-2])
         else:
-            vars(made)[name] = _fresh(rest[name])
+            object.__setattr__(made, name, _fresh(rest[name]))
     return made
 
 
