@@ -43,6 +43,9 @@ class Export(Command):
     write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
     runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
+    tolerance: float | None = option(
+        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+    )
     transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
     task: str | None = option(
         "what such a model is exported for: text-generation-with-past, image-classification, …", metavar="NAME"
@@ -79,6 +82,7 @@ class Export(Command):
             write_unsure=self.write_unsure,
             runtime=self.runtime,
             seed=self.seed,
+            tolerance=self.tolerance,
             strategy=self.strategy,
             as_traced=self.as_traced,
             task=self.task or ("auto" if self.transformers else None),

@@ -44,6 +44,9 @@ class Simplify(Command):
     write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
     runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
+    tolerance: float | None = option(
+        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+    )
 
     def run(self) -> Report:
         from onnxsmith.feeds import given
@@ -72,4 +75,5 @@ class Simplify(Command):
             write_unsure=self.write_unsure,
             runtime=self.runtime,
             seed=self.seed,
+            tolerance=self.tolerance,
         ).report

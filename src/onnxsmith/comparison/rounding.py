@@ -38,6 +38,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.problem import problem
+
 FACTOR = 8.0
 _UNKNOWN_REDUCTION = 1024
 """Terms assumed where a reduction's length is not static."""
@@ -148,7 +150,17 @@ _INPUT = counted(0, 0, 2.0**-53)
 
 
 def asked(tolerance: float) -> Rounding:
-    """The tolerance that somebody asks for, relative to scale."""
+    """The tolerance that somebody asks for, relative to scale.
+
+    Raises:
+        OnnxsmithError: `verify/tolerance` for one that is negative, infinite or no number.
+    """
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise problem(
+            "verify/tolerance",
+            f"a tolerance of {tolerance:g} allows nothing, or everything",
+            fix="give a part of an output's scale: --tolerance 0.01; or none",
+        )
     return replace(counted(1, 1, 2.0**-24), given=tolerance)
 
 

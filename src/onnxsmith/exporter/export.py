@@ -39,6 +39,7 @@ def export(
     strategy: str | None = None,
     task: str | None = None,
     as_traced: bool = False,
+    tolerance: float | None = None,
 ) -> Result:
     """Exports a torch module to ONNX and checks the result against eager PyTorch.
 
@@ -62,6 +63,8 @@ def export(
     `torch-export`, or `torchscript`, which fixes what Python takes from the value of a tensor and is otherwise refused
     for that.
 
+    `tolerance` is the largest difference allowed, relative to an output's scale, in place of what rounding explains.
+
     The module is run as its users call it: in evaluation mode, without gradients, by torch's fused kernels where it has
     some. Where it computes something else while it is traced (the formula in place of a kernel, a branch on
     `torch.compiler.is_exporting()`), and the difference is seen, nothing is written; with `as_traced` the graph is then
@@ -78,7 +81,7 @@ def export(
     """
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
-        runtime, external_data, seed, strategy, write_unsure, as_traced,
+        runtime, external_data, seed, strategy, write_unsure, as_traced, tolerance,
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.inputs import with_inputs

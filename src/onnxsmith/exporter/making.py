@@ -20,7 +20,7 @@ from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
-from onnxsmith.comparison.rounding import Rounding, roundings
+from onnxsmith.comparison.rounding import Rounding, asked, roundings
 from onnxsmith.comparison.sessions import agreement, both_levels, spread
 from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.comparison.view import View
@@ -204,10 +204,13 @@ class Maker:
             example = Feed("the example", sizes, dict(built.example))
             plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
+            tolerances = roundings(inferred)
+            if self.settings.tolerance is not None:
+                tolerances = {output: asked(self.settings.tolerance) for output in tolerances}
         with stage("verify"), paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
-                return self._compared(name, reference, candidate, plan, roundings(inferred), arbiter)
+                return self._compared(name, reference, candidate, plan, tolerances, arbiter)
 
             found, rung = rungs.judged(self.settings.runtime, [candidate], on)
         if rung.clause:

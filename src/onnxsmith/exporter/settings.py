@@ -26,3 +26,4 @@ class Settings:
     strategy: str | None = None
     write_unsure: bool = False
     as_traced: bool = False
+    tolerance: float | None = None

@@ -60,6 +60,7 @@ def simplify(
     why: Iterable[str] = (),
     external_data: bool | None = None,
     seed: int = 0,
+    tolerance: float | None = None,
 ) -> Result:
     """Simplifies a model and checks it against the original on generated inputs.
 
@@ -68,6 +69,7 @@ def simplify(
     may move a number; `opset` brings the model there first, so that newer operators may be used, and `target` to the
     newest that a runtime has and the model can be brought to; functions are inlined when asked; the file may grow by a
     share of `max_growth`. `sizes` fixes symbolic dimensions for the check; `given` are inputs to check on as well.
+    `tolerance` is the largest difference allowed, relative to an output's scale, in place of what rounding explains.
     Without `verify` the report says that nothing was verified. Where the check cannot tell whether the two are equal,
     rewrites that move no bit are tried alone; where it cannot tell then either, nothing is written unless with
     `write_unsure`. `explain` lists every rewrite, `diff` the operators that
@@ -104,7 +106,14 @@ def simplify(
             if not verify:
                 return nothing_verified(*_NAMES, "--no-verify was given")
             return verify_models(
-                original, candidate, runtime=runtime, given=given, known=sizes, seed=seed, names=_NAMES
+                original,
+                candidate,
+                runtime=runtime,
+                given=given,
+                known=sizes,
+                seed=seed,
+                tolerance=tolerance,
+                names=_NAMES,
             )
 
         most = _nbytes(original, model) * (1 + max(max_growth, _MAX_GROWTH)) if isinstance(original, Path) else None
