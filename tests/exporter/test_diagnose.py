@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import onnxsmith
 from onnxsmith.exporter.custom import forget, registered
+from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.diagnosis import Diagnosis, Finding, Weight
 
 PLANTED = sorted((Path(__file__).parent / "planted").glob("*.py"))
@@ -184,3 +186,36 @@ def test_all_is_found_at_once_and_nothing_is_left_behind(tmp_path: Path, monkeyp
     assert net.training
     assert net.count == 0
     assert list(tmp_path.iterdir()) == []
+
+
+class FitsFour(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.zeros(4, 3)
+
+
+class Table(nn.Module):
+    def __init__(self, *, whole: bool) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(16, 8))
+        self.whole = whole
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + (self.positions if self.whole else self.positions[: x.shape[1]])
+
+
+def test_the_conclusion_follows_from_the_findings() -> None:
+    found = onnxsmith.diagnose(FitsFour(), (torch.randn(4, 3),), dynamic={"x": {0: "n"}}).report
+    assert found.headline == "FitsFour: 1 problem; n is taken at 1 and 4 only"
+    assert found.verdict is Verdict.DIFFERENT
+    assert found.problems[0].id == "forward/literal-size"
+    axes = {"x": {0: "batch", 1: "time"}}
+    whole = onnxsmith.diagnose(Table(whole=True), (torch.randn(2, 16, 8),), dynamic=axes).report
+    assert whole.headline == "Table: 1 problem; time is taken at 1 and 16 only"
+    assert whole.problems[0].id == "forward/table-length"
+
+
+def test_an_axis_that_is_taken_up_to_a_size_is_in_the_headline() -> None:
+    axes = {"x": {0: "batch", 1: "time"}}
+    found = onnxsmith.diagnose(Table(whole=False), (torch.randn(2, 5, 8),), dynamic=axes).report
+    assert found.headline == "Table: an export comes through; time was not taken above 16"
+    assert found.verdict is Verdict.DONE

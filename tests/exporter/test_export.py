@@ -445,3 +445,34 @@ def test_the_file_tells_nobody_where_it_was_made(tmp_path: Path, monkeypatch: py
     assert b"test_export.py" in data
     assert str(Path(__file__).parent).encode() not in data
     assert b"site-packages" not in data
+
+
+class Window(nn.Module):
+    """Keeps the newest 32 steps."""
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor) -> torch.Tensor:
+        kept = torch.cat([past, x], 1)
+        if past.shape[1] + x.shape[1] >= 32:
+            kept = kept[:, -31:]
+        return kept
+
+
+def test_sizes_beyond_what_the_trace_compared_with_are_tried() -> None:
+    args = (torch.randn(2, 1, 3), torch.randn(2, 5, 3))
+    axes = {"x": {0: "batch", 1: "new"}, "past": {0: "batch", 1: "past"}}
+    result = onnxsmith.export(Window(), args, dynamic=axes, strategy="torch-export")
+    assert result.report.verdict is Verdict.DIFFERENT
+    sizes = result.report.part(Verification).sizes
+    assert sizes is not None
+    assert max(sizes["past"]) > 31
+
+
+def test_a_branch_on_a_size_that_changes_nothing_is_no_difference() -> None:
+    class Contiguous(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x.contiguous() if x.shape[0] >= 64 else x) * 2
+
+    result = exported(Contiguous(), (torch.randn(2, 3),), dynamic={"x": {0: "batch"}})
+    sizes = result.report.part(Verification).sizes
+    assert sizes is not None
+    assert max(sizes["batch"]) >= 64

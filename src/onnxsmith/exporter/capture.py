@@ -27,7 +27,8 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are those of the example it was captured with; `fixed` is as in `strategies/base.py`.
+    `sizes` are those of the example it was captured with; `fixed` and `numbers` are as in
+    `strategies/base.py`.
     """
 
     model: ir.Model
@@ -36,6 +37,7 @@ class Graph:
     sizes: dict[str, int]
     notes: tuple[str, ...]
     fixed: tuple[str, ...]
+    numbers: Mapping[str, frozenset[int]]
 
 
 def strategies(asked: str | None) -> list[Strategy]:
@@ -84,6 +86,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         sizes=of_feed(program.signature, roomy),
         notes=(*how_grown, *_limits(bounds), *captured.notes),
         fixed=captured.fixed,
+        numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
     )
 
 

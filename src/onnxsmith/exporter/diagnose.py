@@ -63,17 +63,23 @@ def diagnose(
     findings = tuple(sorted(_once(case.found), key=lambda one: _ORDER.index(one.weight)))
     serious = [one for one in findings if one.weight is not Weight.NOTE]
     part = Diagnosis(target, findings, axes, tuple(_ways(case)))
-    count = f"{len(serious)} problem{'s' if len(serious) != 1 else ''}"
     notes = f", {len(findings) - len(serious)} to know" if len(findings) > len(serious) else ""
+    gaps = "".join(f"; {gap}" for gap in case.gaps)
     return Result(
         Report(
             command="diagnose",
             verdict=Verdict.DIFFERENT if serious else Verdict.DONE,
-            headline=f"{target}: {count if serious else 'nothing stands in the way of an export'}{notes}",
+            headline=f"{target}: {_conclusion(len(serious), case.gaps)}{notes}{gaps}",
             parts=(part, Timing(dict(clock.seconds))),
             problems=tuple(one.problem for one in findings),
         )
     )
+
+
+def _conclusion(count: int, gaps: Sequence[str]) -> str:
+    if count:
+        return f"{count} problem{'s' if count != 1 else ''}"
+    return "an export comes through" if gaps else "nothing stands in the way of an export"
 
 
 def _case(job: Any) -> Case:

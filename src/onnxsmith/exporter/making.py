@@ -100,6 +100,7 @@ class Maker:
                 model, simplification = simplify(graph.model)
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
+        built = replace(built, numbers=graph.numbers)
         verification, written = self._deliver(strategy, built, model, output)
         weightless = "" if self.settings.weights else Weights.of(built.program.module).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)
@@ -199,7 +200,13 @@ class Maker:
         program = capturing.with_shapes(built.program, load(candidate))
         with stage("shapes"):
             inferred, _ = shapes.inferred(load(candidate))
-            generator = replace(Generator.for_model(inferred), signature=program.signature, examples=built.example)
+            generator = Generator.for_model(inferred)
+            generator = replace(
+                generator,
+                signature=program.signature,
+                examples=built.example,
+                numbers=generator.numbers.with_more(built.numbers),
+            )
             sizes = of_feed(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
             plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)

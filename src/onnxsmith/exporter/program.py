@@ -8,7 +8,7 @@ strings and None are constants of the export.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,14 @@ Axes = Mapping[str, Mapping[int, str]]
 @dataclass(frozen=True)
 class Built:
     """A program, its example inputs by name, and which argument (or result) of forward each input and output is. `axes`
-    are the dynamic ones, as they were asked for."""
+    are the dynamic ones, as they were asked for; `numbers` those that a trace compared a dimension with."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
     arguments: Mapping[str, str]
     results: Mapping[str, str]
     axes: Axes
+    numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def build(

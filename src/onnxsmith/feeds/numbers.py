@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -49,6 +49,11 @@ class Numbers:
         wanted = set(symbols)
         found = [held for dim, held in self.of_dims.items() if dim in wanted or wanted & set(dims.names_in(dim))]
         return frozenset().union(*found)
+
+    def with_more(self, more: Mapping[str, frozenset[int]]) -> Numbers:
+        """With numbers that are known from elsewhere, by the text of the dimension that they limit."""
+        joined = {dim: self.of_dims.get(dim, frozenset()) | held for dim, held in more.items()}
+        return replace(self, of_dims={**self.of_dims, **joined})
 
     def elements(self, sizes: Mapping[str, int]) -> int:
         """How many elements all tensors together have at these sizes, as far as that is known."""

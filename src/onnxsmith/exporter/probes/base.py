@@ -15,6 +15,7 @@ from onnxsmith.exporter.observing import Seen
 from onnxsmith.exporter.program import Built
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.parts.diagnosis import Finding
+from onnxsmith.report.parts.verification import Verification
 from onnxsmith.sources.factory import TorchModel
 
 
@@ -69,11 +70,10 @@ class Case:
 
     @property
     def open(self) -> bool:
-        """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it."""
+        """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it, 1 not
+        counted: an axis of 1 fits any other by broadcasting."""
         return any(
-            way.agrees
-            and way.made is not None
-            and all(len((way.made.verification.sizes or {}).get(name, ())) > 1 for name in self.symbols)
+            way.agrees and way.made is not None and all(_moves(way.made.verification, name) for name in self.symbols)
             for way in self.ways
         )
 
@@ -82,9 +82,18 @@ class Case:
         """The names of dynamic axes that a graph keeps open and the module does not: it takes one size of them only."""
         for way in self.ways:
             if way.agrees and way.strategy.follows_sizes and way.made is not None:
-                sizes = way.made.verification.sizes or {}
-                return tuple(name for name in self.symbols if len(sizes.get(name, ())) < 2)
+                return tuple(name for name in self.symbols if not _moves(way.made.verification, name))
         return ()
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What was not tried of the graph that agrees, or is not taken, in short clauses."""
+        good = next((way.made for way in self.ways if way.agrees and way.made is not None), None)
+        return good.verification.untried if good is not None else ()
+
+
+def _moves(verification: Verification, symbol: str) -> bool:
+    return len(set((verification.sizes or {}).get(symbol, ())) - {1}) > 1
 
 
 class Probe(ABC):

@@ -20,7 +20,8 @@ Example = Mapping[str, Any]
 class Captured:
     """What a strategy gives. Inputs and outputs of `model` are in the program's order; names are still the strategy's.
 
-    `bounds` are the sizes that a symbol may take, (low, high), high None for no limit. `fixed` are the user's lines
+    `bounds` are the sizes that a symbol may take, (low, high), high None for no limit; `numbers` those that the trace
+    compared it with, behind which the module may do something else. `fixed` are the user's lines
     that take something from the value of a tensor, which the graph has as it was for the example.
     """
 
@@ -29,6 +30,7 @@ class Captured:
     bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
+    numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 class Strategy(ABC):

@@ -11,6 +11,7 @@ from torch.export import ExportedProgram
 
 from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
+from onnxsmith.exporter.comparing import compared_with
 from onnxsmith.exporter.flat import own_name, restore_names
 from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch
 from onnxsmith.exporter.missing import problem_of, shapeless, untranslated
@@ -49,6 +50,7 @@ class TorchExport(Strategy):
                 exported = trace.exported(strict=self.strict)
             except Exception as error:
                 raise _explain_capture(error, program, trace.watch) from error
+            numbers = compared_with(exported)
             try:
                 translated = torch.onnx.export(
                     exported, opset_version=_emitted(opset), verbose=False, optimize=program.folds
@@ -61,9 +63,8 @@ class TorchExport(Strategy):
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
         restore_names(translated.model, program)
-        return Captured(
-            translated.model, how, bounds, (*trace.notes, *_mutations(translated.exported_program, program))
-        )
+        notes = (*trace.notes, *_mutations(translated.exported_program, program))
+        return Captured(translated.model, how, bounds, notes, numbers=numbers)
 
 
 def _emitted(opset: int | None) -> int | None:
