@@ -29,7 +29,7 @@ def _questions(exported: ExportedProgram) -> list[Any]:
         return []
     asked = [guard.expr for guard in mode.shape_env.guards]
     limits: list[Any] = [
-        sympy.Le(symbol, values.upper)
+        sympy.Lt(symbol, values.upper + 1)  # as the question reads that set the limit
         for symbol, values in exported.range_constraints.items()
         if isinstance(values.upper, sympy.Integer)
     ]
