@@ -12,10 +12,12 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.paths import without_kernels
+from onnxsmith.exporter import program
+from onnxsmith.exporter.paths import Reference, without_kernels
 from onnxsmith.exporter.rewrites import nested_encoder
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.sources.factory import TorchModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 AXES = {"src": {0: "batch", 1: "time"}, "src_key_padding_mask": {0: "batch", 1: "time"}}
@@ -72,10 +74,16 @@ def test_an_encoder_whose_user_switched_the_kernel_off_is_its_formula() -> None:
 
 
 def test_a_query_that_may_attend_to_nothing_is_left_out_and_said() -> None:
-    x = torch.randn(3, 5, 8)
-    result = onnxsmith.export(layer(), (x,), {"src_key_padding_mask": LEFT})
-    assert result.ok
-    assert "fused kernels give NaN left out" in result.report.headline
+    x, mask = torch.randn(3, 5, 8), LEFT.clone()
+    built = program.build(TorchModel(layer().eval(), (x,), {"src_key_padding_mask": mask}), {})
+    with Reference(built.program) as reference:
+        assert not np.isnan(np.asarray(reference.run(built.example)["output"])).any()
+        assert reference.untried == ()
+        mask[1] = True
+        with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+            reference.run({"src": x.numpy(), "src_key_padding_mask": mask.numpy()})
+        assert caught.value.problem.id == "export/other-path"
+        assert reference.untried == ("1 input on which only torch's fused kernels give NaN left out",)
 
 
 def bias() -> torch.Tensor:

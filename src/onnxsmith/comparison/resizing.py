@@ -130,14 +130,18 @@ class Resizer:
 
     def _beyond(self, symbol: str) -> int:
         """The size beyond the largest number of the graph that can be afforded, with all else at 1 if need be."""
-        now = self._base[symbol]
+        now, dear = self._base[symbol], 0
+        found = proposals.past(now, now)
         for number in sorted(self._numbers.get(symbol, ()), reverse=True):
             size = proposals.past(number, now)
             alone = {**dict.fromkeys(self._symbols, 1), **self._plan.known, symbol: size}
             if number < now or self._elements({**self._base, **alone}) <= self._most:
-                return size if number >= now else proposals.past(now, now)
-            self.untried.append(f"{symbol} was not tried above {number}, a number in the graph: it would be too large")
-        return proposals.past(now, now)
+                found = size if number >= now else found
+                break
+            dear = number  # the smallest of those, in the end
+        if dear:
+            self.untried.append(f"{symbol} was not tried above {dear}, a number in the graph: it would be too large")
+        return found
 
     def _affordable(self, sizes: dict[str, int], beyond: Mapping[str, int]) -> dict[str, int]:
         """The sizes, with 1 in the place of those that are not beyond a number where the run would be too dear."""
