@@ -72,7 +72,7 @@ SIGNATURES = {
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
         "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None, "
-        "task: 'str | None' = None) -> 'Result'"
+        "task: 'str | None' = None, as_traced: 'bool' = False, tolerance: 'float | None' = None) -> 'Result'"
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
@@ -108,7 +108,7 @@ SIGNATURES = {
         "verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
         "given: 'tuple[Feed, ...]' = (), sizes: 'Mapping[str, int] | None' = None, "
         "explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "
-        "external_data: 'bool | None' = None, seed: 'int' = 0) -> 'Result'"
+        "external_data: 'bool | None' = None, seed: 'int' = 0, tolerance: 'float | None' = None) -> 'Result'"
     ),
 }
 

@@ -73,7 +73,7 @@ def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], 
 
 
 def _keyed(tree: Any, parts: list[Any]) -> list[tuple[Any, Any]]:
-    names = {id(held): pytree.GetAttrKey(name) for name, held in _state(tree).items()}
+    names: dict[int, Any] = {id(held): pytree.GetAttrKey(name) for name, held in _state(tree).items()}
     if isinstance(tree, Mapping):
         names |= {id(held): pytree.MappingKey(key) for key, held in tree.items()}
     return [(names.get(id(part), pytree.SequenceKey(at)), part) for at, part in enumerate(parts)]
