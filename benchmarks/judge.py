@@ -1,7 +1,7 @@
 """How far onnxsmith's verdicts can be taken at their word, beside `numpy.allclose` and Polygraphy on the same inputs.
 
     python benchmarks/judge.py [--suites NAME …] [--sample N] [--seed 0] [--folder .bench-corpus/judge]
-                               [--keep FOLDER] [--against CHECKOUT] [--timeout 180] [--minutes M]
+                               [--log FILE] [--keep FOLDER] [--against CHECKOUT] [--timeout 180] [--minutes M]
                                [--only TEXT …] [--made] [--tables]
 
 `faults` plants faults in models: each has to be called different, or not to be told. `equivalent` compares pairs that
@@ -10,11 +10,11 @@ simplified shape computations, and `cost` measures verification's share of `simp
 checkout with `--against`. Each suite is a module in `judging/`, which says how it settles what is right without
 onnxsmith.
 
-What was judged is kept in FOLDER/judge.jsonl, so that a run that was stopped goes on; what other sources of onnxsmith
-judged is judged again. `--sample` judges N cases of a suite, another `--seed` draws other faults, `--only` takes cases
-with all these texts in their names, `--keep` keeps the pairs that were judged wrongly, `--minutes` ends a suite after
-so long, `--made` takes the models that are there, `--tables` prints what is known. Exits with 1 when a target is
-missed.
+What was judged is kept in FOLDER/judge.jsonl, or in the file of `--log`, so that a run that was stopped goes on; what
+other sources of onnxsmith judged is judged again. `--sample` judges N cases of a suite, another `--seed` draws other
+faults, `--only` takes cases with all these texts in their names, `--keep` keeps the pairs that were judged wrongly,
+`--minutes` ends a suite after so long, `--made` takes the models that are there, `--tables` prints what is known.
+Exits with 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> int:
     folder = given.folder.absolute()
     if not given.tables and not given.made:
         subprocess.run([sys.executable, str(BENCH / "judging" / "bases.py"), str(folder)], check=True)
-    log = Log(folder / "judge.jsonl")
+    log = Log(given.log or folder / "judge.jsonl")
     missed: list[str] = []
     for suite in given.suites:
         print(f"== {suite}", flush=True)
@@ -65,6 +65,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=corpus.FOLDER / "judge")
+    parser.add_argument("--log", type=Path)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--timeout", type=float, default=180)
