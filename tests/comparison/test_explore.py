@@ -97,6 +97,12 @@ def test_numbers_that_a_size_runs_against_are_found(text: str, wanted: set[int])
     assert set().union(found.free, *found.of_dims.values()) == wanted
 
 
+def test_numbers_of_a_slice_before_opset_10() -> None:
+    text = """<ir_version: 6, opset_import: ["": 9]>
+    g (float[n] x) => (float[k] y) { y = Slice <starts = [-20], ends = [99]> (x) }"""
+    assert numbers(shapes.inferred(from_text(text))[0]).of_dims == {"n": {20, 99}}
+
+
 def test_a_number_that_is_too_dear_is_said() -> None:
     text = WINDOW.replace("{32}", "{1000000}").replace(
         "y = Where(near, x, none)", "a = Unsqueeze(x, last)\n b = Transpose<perm = [0, 2, 1]>(a)\n c = MatMul(a, b)\n"

@@ -106,6 +106,9 @@ def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, i
 
 def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
     """The constant begin and end of a symbolic axis; the length of a table that is cut by what is computed."""
+    if len(node.inputs) < 3:
+        yield from _of_slice_by_attributes(node)
+        return
     data, starts, ends = node.inputs[0], node.inputs[1], node.inputs[2]
     shape = _dims(data)
     given = constant(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] is not None else None
@@ -120,6 +123,17 @@ def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, 
                 yield dim or "", abs(int(numbers_[place]))
             elif numbers_ is None and operand in from_shapes and _is_held(data) and isinstance(dim, int):
                 yield "", dim
+
+
+def _of_slice_by_attributes(node: ir.Node) -> Iterator[tuple[str, int]]:
+    """The same before opset 10, where begin and end are attributes."""
+    shape = _dims(node.inputs[0])
+    starts, ends = node.attributes["starts"].as_ints(), node.attributes["ends"].as_ints()
+    axes = node.attributes["axes"].as_ints() if "axes" in node.attributes else range(len(starts))
+    for axis, start, end in zip(axes, starts, ends, strict=False):
+        dim = shape[axis] if -len(shape) <= axis < len(shape) else 0
+        if not isinstance(dim, int):
+            yield from ((dim or "", abs(number)) for number in (start, end))
 
 
 def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
