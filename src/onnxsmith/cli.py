@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onnxsmith import rooms
+from onnxsmith import folders, interrupts, limits, rooms
 from onnxsmith._version import __version__
 from onnxsmith.commands.base import Command
 from onnxsmith.problem import OnnxsmithError, Problem
@@ -98,6 +98,7 @@ def _function(command: type[Command]) -> Callable[..., None]:
     return call
 
 
+_INTERRUPTED = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
 _PIPE_WIDTH = 160
 """Columns of a report that goes into a file or a pipe."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -121,16 +122,10 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
 
 
 def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
-    try:
-        with _progress(enabled=not json and not quiet), contextlib.redirect_stdout(sys.stderr):
-            report = command.run()  # what a user's model prints does not belong into the report
-    except OnnxsmithError as error:
-        report = Report(command.name, Verdict.FAILED, problems=(error.problem,))
-    except KeyboardInterrupt:
-        stopped = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
-        report = Report(command.name, Verdict.FAILED, problems=(stopped,))
-    except Exception as error:  # noqa: BLE001 — whatever it is, the exit status has to tell it from a difference
-        report = Report(command.name, Verdict.FAILED, problems=(_unexpected(error),))
+    with interrupts.unwinding() as interrupted:
+        report = _report(command, html, interrupted, shown=not json and not quiet)
+    if any(found.id == "save/needed" for found in report.problems):
+        html = ""  # its place is perhaps the one that is needed
     try:
         return _render(report, json=json, html=html, quiet=quiet)
     except BrokenPipeError:  # the reader has seen enough (`| head`); what was to be done is done
@@ -138,12 +133,42 @@ def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
         return report.verdict.exit_code
 
 
+def _report(command: Command, html: str, interrupted: Callable[[], bool], *, shown: bool) -> Report:
+    """The command's report, or one that says why there is none."""
+    try:
+        _refuse_loss(command, html)
+        with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr):
+            return command.run()  # what a user's model prints does not belong into the report
+    except KeyboardInterrupt:
+        found = _INTERRUPTED
+    except Exception as error:  # noqa: BLE001 — whatever it is, the exit status has to tell it from a difference
+        if interrupted():  # a library that was being imported makes an error of its own of it
+            found = _INTERRUPTED
+        else:
+            found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
+    return Report(command.name, Verdict.FAILED, problems=(found,))
+
+
+def _refuse_loss(command: Command, html: str) -> None:
+    """Raises where the command would write over what it reads, as far as its arguments tell; each verb knows more."""
+    fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
+    writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
+    if not html and not writes:
+        return
+    from onnxsmith.model.outputs import refuse_loss, refuse_other_than_page
+
+    reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
+    refuse_loss([*writes, html], reads, in_place=command.replaces())
+    refuse_other_than_page(html)
+
+
 def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
     if html:
         from onnxsmith.render.html import to_html
 
         try:
-            Path(html).write_text(to_html(report), encoding="utf-8")
+            with folders.replacing(Path(html)) as aside:
+                aside.write_bytes(to_html(report).encode(errors="backslashreplace"))  # names that are no text
         except OSError as error:
             failed = Problem("report/not-written", "the HTML report could not be written", where=html, why=str(error))
             report = dataclasses.replace(report, verdict=Verdict.FAILED, problems=(*report.problems, failed))
@@ -170,6 +195,9 @@ def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
 
 
 def _unexpected(error: Exception) -> Problem:
+    limit = limits.problem_of(error)
+    if limit is not None:
+        return limit
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return Problem(
         "internal/unexpected",

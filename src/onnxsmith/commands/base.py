@@ -21,6 +21,10 @@ class Command(ABC):
 
     name: ClassVar[str]
 
+    def replaces(self) -> str | None:
+        """The file that the command may both read and write, which is then replaced as a whole."""
+        return None
+
     @abstractmethod
     def run(self) -> Report:
         """Does it. Raises OnnxsmithError for what the user can mend."""
@@ -31,9 +35,17 @@ def argument(help: str, *, default: Any = MISSING, metavar: str = "") -> Any:  #
     return _field("argument", help, default, metavar=metavar)
 
 
-def option(help: str, *, default: Any = None, short: str = "", metavar: str = "") -> Any:  # noqa: A002
-    """An option with a value; a field of type `tuple[str, ...]` may be given several times."""
-    return _field("option", help, default, short=short, metavar=metavar)
+def option(
+    help: str,  # noqa: A002
+    *,
+    default: Any = None,
+    short: str = "",
+    metavar: str = "",
+    writes: bool = False,
+) -> Any:
+    """An option with a value; a field of type `tuple[str, ...]` may be given several times. One that `writes` names a
+    file or folder that is written."""
+    return _field("option", help, default, short=short, metavar=metavar, writes=writes)
 
 
 def flag(help: str, *, default: bool = False) -> Any:  # noqa: A002
@@ -41,6 +53,6 @@ def flag(help: str, *, default: bool = False) -> Any:  # noqa: A002
     return _field("flag", help, default)
 
 
-def _field(kind: str, text: str, default: Any, **more: str) -> Any:
+def _field(kind: str, text: str, default: Any, **more: Any) -> Any:
     metadata = {"kind": kind, "help": text, **more}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)

@@ -23,12 +23,12 @@ class Bisect(Command):
     name = "bisect"
 
     model_file: str = argument("the .onnx file, in float32", metavar="MODEL")
-    output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE")
+    output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE", writes=True)
     to: str = option("the dtype of the other nodes: float16 or bfloat16", default="float16", metavar="DTYPE")
     tolerance: float | None = option(
         "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
     )
-    model: str | None = option("write the mixed model to this .onnx", metavar="FILE")
+    model: str | None = option("write the mixed model to this .onnx", metavar="FILE", writes=True)
     keep: str | None = option("a keep-list whose nodes stay in float32 in any case", metavar="FILE")
     input: tuple[str, ...] = option(
         "inputs to compare on: inputs.npz, x=photo.png; several times; a name that comes again begins the next input",

@@ -41,7 +41,9 @@ class Compare(Command):
     tolerance: float | None = option(
         "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
     )
-    worst_input: str | None = option("write the input on which they are furthest apart to this .npz", metavar="FILE")
+    worst_input: str | None = option(
+        "write the input on which they are furthest apart to this .npz", metavar="FILE", writes=True
+    )
 
     def run(self) -> Report:
         from onnxsmith.exporter.compare import LayerOptions, compare

@@ -18,7 +18,7 @@ class Dump(Command):
     name = "dump"
 
     model: str = argument("the .onnx file, or m.onnx@reference for that runtime", metavar="MODEL")
-    output: str | None = option("file to write: .safetensors or .npz", short="-o", metavar="FILE")
+    output: str | None = option("file to write: .safetensors or .npz", short="-o", metavar="FILE", writes=True)
     tensor: tuple[str, ...] = option(
         "a tensor, or a pattern as '*attention*'; several times; all when there is none", default=(), metavar="NAME"
     )

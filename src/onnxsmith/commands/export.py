@@ -23,7 +23,7 @@ class Export(Command):
     name = "export"
 
     target: str = argument("file.py:factory, package.module:factory, or a folder with --task")
-    output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="")
+    output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; several times", default=(), metavar="SPEC"
     )

@@ -19,7 +19,7 @@ class Reduce(Command):
     name = "reduce"
 
     model: str = argument("the .onnx file", metavar="MODEL")
-    output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
+    output: str = option("the folder to write", short="-o", metavar="FOLDER", default="", writes=True)
     check: str | None = option(
         '"differs RUNTIME RUNTIME", "refuses RUNTIME", "crashes RUNTIME" or "slow RUNTIME SECONDS"', metavar="CHECK"
     )

@@ -21,7 +21,7 @@ class Run(Command):
         metavar="SPEC",
     )
     output: str | None = option(
-        "write outputs: an .npz for all, or a picture for the first", short="-o", metavar="FILE"
+        "write outputs: an .npz for all, or a picture for the first", short="-o", metavar="FILE", writes=True
     )
     random: bool = flag("generate the inputs that were not given")
     dim: tuple[str, ...] = option("size of a symbolic dimension for --random: batch=4", default=(), metavar="NAME=SIZE")

@@ -18,7 +18,7 @@ class Simplify(Command):
     name = "simplify"
 
     model: str = argument("the .onnx file", metavar="MODEL")
-    output: str = option("the file to write", short="-o", metavar="FILE", default="")
+    output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
     only: tuple[str, ...] = option("use this rule only; several times", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("leave this rule out; several times", default=(), metavar="RULE")
     exactness: str = option(
@@ -47,6 +47,9 @@ class Simplify(Command):
     tolerance: float | None = option(
         "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
     )
+
+    def replaces(self) -> str:
+        return self.model
 
     def run(self) -> Report:
         from onnxsmith.feeds import given

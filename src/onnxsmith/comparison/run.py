@@ -22,6 +22,7 @@ from onnxsmith.feeds.generate import Generator
 from onnxsmith.metrics.base import widen
 from onnxsmith.model import shapes
 from onnxsmith.model.load import Source, load
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report, Verdict
@@ -60,6 +61,7 @@ def run(
     with Clock() as clock:
         with stage("load"):
             model = load(source)
+            refuse_loss([output], [source, model, inputs])
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
             plan = _plan(model, interface, sizes or {}, seed) if random else None

@@ -23,6 +23,7 @@ from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.memory import no_collection
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report, Verdict
@@ -88,6 +89,7 @@ def compare(
                 per_layer=bool(per_layer),
                 stack=stack,
             )
+            refuse_loss([worst_input], [reference, candidate, read.a.model, read.b.model, inputs])
         try:
             return Result(_report(read, clock, per_layer, worst_input))
         except _LackingError as error:

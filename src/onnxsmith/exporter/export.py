@@ -11,6 +11,7 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.dynamic import Dynamic
 from onnxsmith.exporter.foreseeing import foreseen
 from onnxsmith.exporter.settings import Settings
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.problem import problem
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
@@ -87,6 +88,7 @@ def export(
     from onnxsmith.exporter.inputs import with_inputs
     from onnxsmith.exporter.job import Job, evaluating
 
+    refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
     with Clock() as clock, foreseen():
         with stage("load"):
             if task is None:

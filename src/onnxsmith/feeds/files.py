@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from onnxsmith.folders import replacing
+from onnxsmith.model.save import disk_problems
 from onnxsmith.model.signature import Port
 from onnxsmith.problem import problem
 
@@ -56,8 +58,8 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
             why="it is a sequence, an absent optional or strings",
             fix="run it from Python and take the arrays there",
         )
-    with path.open("wb") as file:  # savez puts .npz behind a name that has none
-        np.savez(file, **arrays)
+    with disk_problems(path), replacing(path) as aside, aside.open("wb") as file:
+        np.savez(file, **arrays)  # given a name, it would put .npz behind one that has none
 
 
 def read_image(path: Path, port: Port) -> Array:
@@ -141,7 +143,8 @@ def write_image(array: Array, path: Path) -> None:
     pixels = _bytes(planes)
     picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))
     try:
-        picture.save(path)
+        with replacing(path) as aside:
+            picture.save(aside)
     except (OSError, ValueError) as error:
         raise problem(
             "save/failed",

@@ -10,7 +10,7 @@ from onnxsmith.clock import stage
 from onnxsmith.inspection import lookup, tables
 from onnxsmith.inspection.summary import headline, summary
 from onnxsmith.inspection.weights import held
-from onnxsmith.model.check import check
+from onnxsmith.model import carried
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.shapes import inferred
 from onnxsmith.model.text import to_text
@@ -18,6 +18,7 @@ from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.model_summary import ModelSummary
 from onnxsmith.report.parts.model_text import ModelText
+from onnxsmith.runtimes._lenient import checked
 
 
 def inspect(
@@ -40,7 +41,7 @@ def inspect(
         model = load(source)
     missing = [item.name for item in held(model) if item.missing]
     with stage("check"):
-        doubts = check(model, where=where) if not missing else ()
+        doubts = checked(model, where=where) if not missing else ()
     with stage("shapes"):
         shaped, trouble = inferred(model)
     outline = summary(model, shaped, path)
@@ -57,7 +58,7 @@ def inspect(
         verdict=Verdict.DONE,
         parts=tuple(parts),
         problems=(*doubts, *_missing(outline, where)),
-        notes=tuple(_notes(outline, trouble)),
+        notes=tuple(_notes(outline, trouble, carried.left_out(model))),
         headline=headline(outline),
     )
 
@@ -93,8 +94,9 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
     ]
 
 
-def _notes(outline: ModelSummary, trouble: str | None) -> list[str]:
+def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...]) -> list[str]:
     notes = [trouble] if trouble else []
+    notes += [f"not read, since nothing that runs the model needs it: {part}" for part in left_out]
     if not outline.elements:
         notes.append("the model carries no weights at all")
     if outline.foreign:

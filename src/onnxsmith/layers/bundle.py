@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
+from onnxsmith import folders
 from onnxsmith.layers import _npz, _safetensors
 from onnxsmith.model.places import near
 from onnxsmith.problem import OnnxsmithError, problem
@@ -120,8 +120,7 @@ class Writer:
         self._keys = {_npz.ABOUT, "__metadata__"}
         self._stack = contextlib.ExitStack()
         with _disk(path), contextlib.ExitStack() as stack:
-            folder = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
-            self._made = Path(stack.enter_context(folder)) / path.name
+            self._made = stack.enter_context(folders.beside(path)) / path.name
             make = _npz.Writer if path.suffix == ".npz" else _safetensors.Writer
             self._file: _npz.Writer | _safetensors.Writer = make(self._made)
             stack.callback(self._file.close)

@@ -29,6 +29,7 @@ from onnxsmith.metrics.base import is_numeric, widen
 from onnxsmith.model import shapes
 from onnxsmith.model.exposing import Exposing
 from onnxsmith.model.load import Source, load
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.places import Place, find, unknown
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.report.base import Report, Verdict
@@ -73,6 +74,7 @@ def dump(
     with Clock() as clock:
         with stage("load"):
             model = load(source)
+            refuse_loss([target], [source, model, inputs])
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
             feeds = _feeds(model, interface, values, sizes or {}, seed)

@@ -10,8 +10,10 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
+from onnxsmith.model import carried
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.external import in_memory
+from onnxsmith.model.paths import is_text
 from onnxsmith.problem import Problem, problem
 
 
@@ -55,14 +57,17 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
 
 
 def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:
-    if file is not None and file.suffix == ".onnx":
+    if file is not None and file.suffix == ".onnx" and is_text(file.absolute()):
         return partial(onnx.checker.check_model, str(file))
     copy: list[ir.Model] = []
 
     def check_copy(*, full_check: bool) -> None:
         if not copy:  # what is left of external data would be looked for in the current folder
             copy.append(cloned(in_memory(model)))
-        CheckerPass(full_check=full_check)(copy[0])
+        if carried.is_odd(copy[0]):
+            onnx.checker.check_model(carried.to_proto(copy[0]), full_check=full_check)
+        else:
+            CheckerPass(full_check=full_check)(copy[0])
 
     return check_copy
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.model import tensors, walk
+from onnxsmith.model import carried, sparse, tensors, walk
 from onnxsmith.problem import OnnxsmithError, problem
 
 EXTERNAL_FROM = 1024
@@ -40,7 +40,7 @@ def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
     """The model of a message that was checked, which it takes over; its external tensors know the folder of `path`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
-        model = ir.from_proto(proto)
+        model = carried.from_proto(proto)
     holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for holder in holders:
         if "ai.onnx" in holder.opset_imports:  # the default domain's other name; nodes are given the short one
@@ -94,9 +94,11 @@ def move_out(model: ir.Model, data: Path) -> None:
 
 
 def _outside_size(value: ir.Value) -> int:
-    """Bytes that the value would take in a data file; 0 where the format keeps it in the model: strings."""
+    """Bytes that the value would take in a data file; 0 where the format keeps it in the model: strings, sparse."""
     tensor = value.const_value
-    return 0 if tensor is None or tensor.dtype == ir.DataType.STRING else tensor.nbytes
+    if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
+        return 0
+    return tensor.nbytes
 
 
 def keep(files: set[str]) -> None:

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
 from onnxsmith.memory import no_collection
-from onnxsmith.model import external, guess, structure, tensors
+from onnxsmith.model import external, guess, sparse, structure, tensors
 from onnxsmith.problem import OnnxsmithError, problem
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -57,6 +57,7 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
         _check_versions(proto, where)
         structure.check(proto, where)
         tensors.check(proto, where)
+        sparse.check_all(proto, where)
         external.check(proto, path, where)
         return external.read(proto, path)
     except OnnxsmithError:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import mmap
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +22,11 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
-from onnxsmith.model import external
+from onnxsmith import folders
+from onnxsmith.model import carried, external
 from onnxsmith.model.external import EXTERNAL_FROM, in_memory
 from onnxsmith.model.load import TEXT_SUFFIXES
+from onnxsmith.model.paths import as_text
 from onnxsmith.model.tensors import tensors
 from onnxsmith.model.walk import initializer_tensors
 from onnxsmith.problem import OnnxsmithError, problem
@@ -85,7 +87,7 @@ class Stage:
 
     def _prepare(self) -> None:
         assert self._written, "nothing was written"
-        self._stale = _data_of(self.target)
+        self._stale = [file for file in data_files(self.target) if not _is_needed(file, self.target)]
         self._has_data = self._staged_data.exists()
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):
             if self._durable:
@@ -177,13 +179,11 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
             where=str(path.parent),
             fix=f"mkdir -p {path.parent}",
         )
-    with disk_problems(path):
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
+    with contextlib.ExitStack() as stack:
+        with disk_problems(path):
+            folder = stack.enter_context(folders.beside(path))
         linked = path.parent != Path(os.path.realpath(Path(target).parent))
         yield Stage(path, folder, linked=linked, durable=durable)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def save(model: ir.Model, target: str | Path, *, external_data: bool | None = None) -> list[Path]:
@@ -232,7 +232,7 @@ def _moved_out(model: ir.Model, data: Path) -> ir.Model:
 
 def _serialise(model: ir.Model, target: Path) -> bytes:
     try:
-        data: bytes = ir.to_proto(model).SerializeToString()
+        data: bytes = carried.to_proto(model).SerializeToString()
     except (ValueError, EncodeError) as error:
         raise problem(
             "save/too-large",
@@ -253,11 +253,12 @@ def _remove(stale: list[Path]) -> None:
 
 
 def _free_data_name(target: Path) -> str:
-    names = (f"{target.name}.data" if n == 1 else f"{target.name}.{n}.data" for n in itertools.count(1))
+    name = as_text(target.name)
+    names = (f"{name}.data" if n == 1 else f"{name}.{n}.data" for n in itertools.count(1))
     return next(name for name in names if not os.path.lexists(target.parent / name))
 
 
-def _data_of(target: Path) -> list[Path]:
+def data_files(target: Path) -> list[Path]:
     """Data files that the model now at `target` keeps under its own name, which nothing needs once it is replaced."""
     if not target.is_file():
         return []
@@ -265,9 +266,24 @@ def _data_of(target: Path) -> list[Path]:
         old = onnx.load(target, load_external_data=False)
     except Exception:  # noqa: BLE001 — what is there is no model; it has no data files
         return []
-    own = re.compile(re.escape(target.name) + r"(\.\d+)?\.data")
+    own = re.compile(re.escape(as_text(target.name)) + r"(\.\d+)?\.data")
     locations = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
     return [target.parent / name for name in sorted(locations) if own.fullmatch(name)]
+
+
+def _is_needed(data: Path, target: Path) -> bool:
+    """Whether another model in the folder of `target` names the data file: a copy of it, say."""
+    name = os.fsencode(data.name)
+    for other in target.parent.glob("*.onnx"):
+        with contextlib.suppress(OSError, ValueError):  # what cannot be read, or is empty, needs nothing
+            if not other.samefile(target) and other.is_file() and _holds(other, name):
+                return True
+    return False
+
+
+def _holds(file: Path, text: bytes) -> bool:
+    with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(text) >= 0
 
 
 def _link(file: Path, to: Path) -> None:

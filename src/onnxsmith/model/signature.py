@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.model import carried
+
 Dim = int | str
 """A size, or a symbolic dimension: a name (`batch`) or an expression over names (`3*height`)."""
 
@@ -15,9 +17,10 @@ Dim = int | str
 class Port:
     """One graph input or output.
 
-    `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`); `kind` is `tensor`, `sequence`, `optional` or
-    `sparse`. `shape` is None when the rank is unknown; a dimension that the file leaves without a name is called
-    `<port>.<axis>`. `default` says that an initializer stands in when the caller gives nothing.
+    `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`), `undefined` where the file does not say;
+    `kind` is `tensor`, `sequence`, `optional`, `sparse`, or `map` for maps and lists of them. `shape` is None when the
+    rank is unknown; a dimension that the file leaves without a name is called `<port>.<axis>`. `default` says that an
+    initializer stands in when the caller gives nothing.
     """
 
     name: str
@@ -95,6 +98,8 @@ def _port(value: ir.Value, *, default: bool = False) -> Port:
         kind = "sequence"
     elif isinstance(type_, ir.SparseTensorType):
         kind = "sparse"
+    elif carried.odd_type(value) is not None:
+        kind = "map"
     dtype = value.dtype.name.lower() if value.dtype is not None else "undefined"
     name = value.name or ""
     shape = None if value.shape is None else tuple(_dim(dim, name, axis) for axis, dim in enumerate(value.shape))

@@ -16,8 +16,8 @@ from google.protobuf.message import Message
 
 from onnxsmith.problem import OnnxsmithError, problem
 
-_TENSORS = {"t", "tensors", "initializer"}
-"""Names of fields that hold tensors."""
+_TENSORS = {"t", "tensors", "initializer", "sparse_tensor", "sparse_initializer", "training_info"}
+"""Names of fields that hold tensors, or that are not read."""
 
 
 @dataclass(frozen=True)
@@ -100,28 +100,27 @@ def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:
             f"the model has {' and '.join(lost)}, which cannot be kept yet",
             where=where,
             why="going on would drop it without a word",
-            fix="remove it: turn sparse tensors into dense ones, leave out ZipMap (skl2onnx: `zipmap=False`)",
+            fix="remove it, or turn sparse tensors into dense ones",
         )
 
 
 def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
-    if proto.training_info:
-        yield "training_info"
-    for graph in all_graphs(proto):
-        if graph.sparse_initializer:
-            yield "sparse_initializer"
-        for values in (graph.input, graph.output, graph.value_info):
-            yield from (found for value in values if (found := _odd_type(value.type)))
-    devices = (held for node in all_nodes(proto) for held in node.device_configurations)
-    if any(not held.configuration_id or not all(spec.tensor_name for spec in held.sharding_spec) for held in devices):
-        yield "a device configuration without a name"
-    for attribute in (attribute for node in all_nodes(proto) for attribute in node.attribute):
-        if attribute.type in (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS):
-            yield "a sparse constant"
-        elif attribute.type == onnx.AttributeProto.UNDEFINED and not attribute.ref_attr_name:
-            yield f"an attribute without a type ({attribute.name!r})"
-        elif attribute.type == onnx.AttributeProto.TYPE_PROTO and (found := _odd_type(attribute.tp)):
-            yield found
+    """What neither the graph nor `model/carried.py` keeps, though running the model may need it."""
+    for node in all_nodes(proto):
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.SPARSE_TENSORS:
+                yield "a list of sparse tensors"
+            elif attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not _is_sparse_constant(node, attribute):
+                yield f"a sparse tensor as attribute {attribute.name!r} of {node.op_type}"
+            elif attribute.type == onnx.AttributeProto.UNDEFINED and not attribute.ref_attr_name:
+                yield f"an attribute without a type ({attribute.name!r})"
+            elif attribute.type == onnx.AttributeProto.TYPE_PROTO and (found := _odd_type(attribute.tp)):
+                yield found
+
+
+def _is_sparse_constant(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:
+    is_constant = node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+    return is_constant and attribute.name == "sparse_value" and not attribute.ref_attr_name
 
 
 def _odd_type(type_: onnx.TypeProto) -> str:
@@ -131,9 +130,9 @@ def _odd_type(type_: onnx.TypeProto) -> str:
         case "optional_type":
             return _odd_type(type_.optional_type.elem_type)
         case "map_type":
-            return "a map type"
+            return "a map type as an attribute"
         case "opaque_type":
-            return "an opaque type"
+            return "an opaque type as an attribute"
     return ""
 
 
@@ -174,6 +173,7 @@ def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) 
     place = f"{where}, graph {graph.name!r}" if graph.name else where
     inputs = [value.name for value in graph.input]
     initializers = [tensor.name for tensor in graph.initializer]
+    initializers += [tensor.values.name for tensor in graph.sparse_initializer]
     _refuse_twice(inputs, "graph input", place)
     _refuse_twice(initializers, "initializer", place)
     if "" in inputs or "" in initializers:
@@ -331,6 +331,7 @@ def _reads(node: onnx.NodeProto) -> Iterator[str]:
     yield from node.input
     for inner in subgraphs(node):
         own = {v.name for v in inner.input} | {t.name for t in inner.initializer} | _made(inner.node)
+        own |= {t.values.name for t in inner.sparse_initializer}
         for inner_node in inner.node:
             yield from (name for name in _reads(inner_node) if name not in own)
         yield from (v.name for v in inner.output if v.name not in own)

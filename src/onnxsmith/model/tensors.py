@@ -33,6 +33,8 @@ def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 def _graph_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
     yield from _node_tensors(graph.node)
 
 
@@ -49,6 +51,8 @@ def _attribute_tensors(attributes: Iterable[onnx.AttributeProto]) -> Iterator[on
             yield attribute.t
         elif attribute.type == onnx.AttributeProto.TENSORS:
             yield from attribute.tensors
+        elif attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not attribute.ref_attr_name:
+            yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
 
 
 def nbytes(tensor: onnx.TensorProto) -> int:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.model import structure
+from onnxsmith.model import carried, structure
 from onnxsmith.model.external import in_memory
 from onnxsmith.model.load import from_proto, parse_text
 
 
 def to_text(model: ir.Model, *, weights: bool = False) -> str:
     """The model as ONNX text; without `weights`, initializers are left out, because one can be gigabytes long."""
-    proto = ir.to_proto(in_memory(model) if weights else model)
+    proto = ir.to_proto(in_memory(model)) if weights else carried.to_proto(model)
     if not weights:
         del proto.graph.initializer[:]
+        del proto.graph.sparse_initializer[:]
     for attribute in (attribute for node in structure.all_nodes(proto) for attribute in node.attribute):
         if attribute.type == onnx.AttributeProto.STRING:  # other domains keep compiled code in such
             attribute.s = attribute.s.decode(errors="backslashreplace").encode()

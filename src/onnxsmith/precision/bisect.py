@@ -18,9 +18,9 @@ from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds import given as given_inputs
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model import shapes, walk
-from onnxsmith.model.check import check
 from onnxsmith.model.inlining import inlined
 from onnxsmith.model.load import Source, load
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import signature
 from onnxsmith.precision import kernels, ranking, why
 from onnxsmith.precision.narrowing import narrowed
@@ -37,6 +37,7 @@ from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime, Session
 
 _OTHER_SEED = 1000
@@ -85,7 +86,8 @@ def bisect(
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             loaded = load(source)
-            doubts = check(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
+            refuse_loss([target, model], [source, loaded, inputs])
+            doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
         search = _Search(loaded, request, stack)
         search.run()
         mixed = search.trials.variant(search.kept, rounded=False)

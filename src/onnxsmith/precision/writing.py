@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir as ir
 
+from onnxsmith.folders import replacing
 from onnxsmith.model import walk
-from onnxsmith.model.check import check
 from onnxsmith.model.load import Source
 from onnxsmith.model.save import staged
 from onnxsmith.precision import keep as keeping
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
+from onnxsmith.runtimes._lenient import checked as checked_model
 
 
 def checked(path: Path) -> Path:
@@ -57,7 +57,7 @@ class Delivery:
             old = _nbytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
             with staged(self.mixed) as stage:
                 stage.write(model)
-                check(model, where="the mixed model", file=stage.path)
+                checked_model(model, where="the mixed model", file=stage.path)
                 sizes = (old, stage.nbytes())
                 files += stage.commit()
         if self.keep is not None:
@@ -68,12 +68,10 @@ class Delivery:
 
 def _write(path: Path, content: str) -> None:
     """A text in one piece, or none of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(content, encoding="utf-8")
-        beside.replace(path)
+        with replacing(path) as aside:
+            aside.write_text(content, encoding="utf-8")
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise problem("save/failed", "the keep-list could not be written", where=str(path), why=str(error)) from error
 
 

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from onnxsmith._version import __version__
+from onnxsmith.folders import beside
 from onnxsmith.model.load import load
 from onnxsmith.model.save import save
 from onnxsmith.problem import OnnxsmithError, problem
@@ -67,12 +68,11 @@ def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
         OnnxsmithError: `reduce/not-confirmed` when the written files do not fail; `save/failed` when the disk refuses.
     """
     try:
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
+        with beside(target) as around:
+            aside = around / target.name
+            aside.mkdir()
             _fill(aside, case, oracle)
             _place(aside, target)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
         raise problem("save/failed", "the folder could not be written", where=str(target), why=str(error)) from error
     return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))

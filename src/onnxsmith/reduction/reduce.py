@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given as given_inputs
 from onnxsmith.model.load import Source, load
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import signature
 from onnxsmith.problem import problem
 from onnxsmith.reduction import folder as folders
@@ -63,6 +64,7 @@ def reduce(
     with Clock() as clock, Bench(_limit(time_limit)) as bench:
         with stage("load"):
             model = load(source)
+            refuse_loss([target], [source, model, inputs, check])
         oracle = Oracle(judge, bench)
         with stage("find the failure"):
             case, label, notes = failing(model, oracle, _given(inputs, model), sizes or {}, seed)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from onnxsmith.model.signature import Port, Signature
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
-def check(feeds: Feeds, signature: Signature) -> None:
-    """Raises the first thing that is wrong with the feeds.
+def check(feeds: Feeds, signature: Signature, *, one_size: bool = False) -> None:
+    """Raises the first thing that is wrong with the feeds. With `one_size` a symbol must have one size throughout.
 
     Raises:
         OnnxsmithError: `run/missing-input`, `run/unknown-input`, `run/not-an-array`, `run/wrong-dtype`,
-            `run/wrong-shape`, or `run/dimension-conflict` when one symbol has two sizes.
+            `run/wrong-shape`, or `run/dimension-conflict`.
     """
     ports = {port.name: port for port in signature.inputs}
     unknown = [name for name in feeds if name not in ports]
@@ -33,15 +36,29 @@ def check(feeds: Feeds, signature: Signature) -> None:
             where=f"{missing[0].name}: {missing[0]}",
             fix=f"give all of: {_listing(signature)}",
         )
-    sizes: dict[str, tuple[int, str]] = {}
     for name, value in feeds.items():
         port = ports[name]
         if port.kind == "tensor":
-            _check_tensor(port, value, sizes)
+            _check_tensor(port, value)
         elif isinstance(value, list) or port.kind == "sequence":
             _check_sequence(port, value)
         elif value is not None:
             _check_array(port, value)
+    found = conflict(feeds, signature) if one_size else None
+    if found is not None:
+        raise found
+
+
+@contextmanager
+def explained(feeds: Feeds, signature: Signature) -> Iterator[None]:
+    """Makes what a runtime refuses `run/dimension-conflict`, where a symbol has two sizes in the feeds."""
+    try:
+        yield
+    except OnnxsmithError as error:
+        found = conflict(feeds, signature) if error.problem.id == "runtime/failed" else None
+        if found is None:
+            raise
+        raise found from error
 
 
 def _check_sequence(port: Port, value: Value) -> None:
@@ -93,7 +110,26 @@ def _where(port: Port) -> str:
     return f"input {port.name!r}, which is {port}"
 
 
-def _check_tensor(port: Port, given: Value, sizes: dict[str, tuple[int, str]]) -> None:
+def conflict(feeds: Feeds, signature: Signature) -> OnnxsmithError | None:
+    """`run/dimension-conflict` when one symbol has two sizes in feeds that were checked, which most likely explains why
+    a runtime refuses them. A runtime that takes them is right: in the format a shared symbol is a remark."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for port in signature.inputs:
+        value = feeds.get(port.name)
+        if port.kind != "tensor" or port.shape is None or not isinstance(value, np.ndarray):
+            continue
+        for size, dim in zip(value.shape, port.shape, strict=True):
+            if isinstance(dim, str) and sizes.setdefault(dim, (size, port.name))[0] != size:
+                return problem(
+                    "run/dimension-conflict",
+                    f"dimension {dim!r} is {size} here and {sizes[dim][0]} in {sizes[dim][1]!r}",
+                    where=_where(port),
+                    fix="give both inputs the same size along it",
+                )
+    return None
+
+
+def _check_tensor(port: Port, given: Value) -> None:
     value, where = _check_array(port, given), _where(port)
     if port.shape is None:
         return
@@ -105,23 +141,13 @@ def _check_tensor(port: Port, given: Value, sizes: dict[str, tuple[int, str]]) -
             fix="add the missing axes (array[None] puts a batch in front), or remove the ones too many",
         )
     for axis, (size, dim) in enumerate(zip(value.shape, port.shape, strict=True)):
-        if isinstance(dim, int):
-            if dim != size:
-                raise problem(
-                    "run/wrong-shape",
-                    f"axis {axis} is {size}, the model is fixed to {dim}",
-                    where=f"{where}; given {list(value.shape)}",
-                    fix=f"give size {dim}, or export the model again with a dynamic axis {axis}",
-                )
-        elif dim in sizes and sizes[dim][0] != size:
+        if isinstance(dim, int) and dim != size:
             raise problem(
-                "run/dimension-conflict",
-                f"dimension {dim!r} is {size} here and {sizes[dim][0]} in {sizes[dim][1]!r}",
-                where=where,
-                fix="give both inputs the same size along it",
+                "run/wrong-shape",
+                f"axis {axis} is {size}, the model is fixed to {dim}",
+                where=f"{where}; given {list(value.shape)}",
+                fix=f"give size {dim}, or export the model again with a dynamic axis {axis}",
             )
-        else:
-            sizes[dim] = (size, port.name)
 
 
 def _same_dtype(value: Array, dtype: str) -> bool:

@@ -241,7 +241,8 @@ class Turn(Session):
         _feeds.check(feeds, self.signature)
         fed = _bytes(list(feeds.values()))
         asked = {"memory": self._memory(fed), "of": self.isolated.what}
-        return self.isolated.run(self._request, asked, feeds, self._seconds(fed))
+        with _feeds.explained(feeds, self.signature):
+            return self.isolated.run(self._request, asked, feeds, self._seconds(fed))
 
     def _memory(self, fed: int = 0) -> int:
         asked = self.options.memory_limit if self.options.provider == "cpu" else 0

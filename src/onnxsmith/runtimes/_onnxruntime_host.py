@@ -15,6 +15,7 @@ from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
 from onnxsmith.runtimes._hosting import Hosting
+from onnxsmith.runtimes._maps import of_map
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
 PROVIDERS = {
@@ -149,12 +150,18 @@ def _from_ort(value: object) -> Value:
     if isinstance(value, list):
         return [_from_ort(item) for item in value]
     if isinstance(value, dict):
-        raise problem(
-            "runtime/map-output",
-            "an output is a map, which cannot be compared as a tensor",
-            fix="remove the ZipMap node at the end of the model",
-        )
+        return of_map(value)
+    if hasattr(value, "dense_shape"):
+        return _expanded(value)
     return value  # type: ignore[return-value]
+
+
+def _expanded(value: Any) -> Array:
+    """A sparse weight that is an output, as the dense tensor that the file declares."""
+    whole: Array = np.zeros(tuple(value.dense_shape()), value.values().dtype)
+    at = np.asarray(value.get_coo_data().indices())
+    whole[tuple(at.T) if at.ndim == 2 else np.unravel_index(at, whole.shape)] = value.values()
+    return whole
 
 
 def _to_ort(value: Value) -> Any:

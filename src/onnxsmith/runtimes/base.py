@@ -291,16 +291,19 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
     folder of its external data, where that is not the file's own: weights that lie on disk are not written again. Not
     so without `refer`, for runtimes that read such data beside the file only."""
     from onnxsmith.model.load import TEXT_SUFFIXES, load
+    from onnxsmith.model.paths import is_text
     from onnxsmith.model.save import save_for_now, write_referring
     from onnxsmith.model.sharing import LARGE, held
 
-    if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES:
+    if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES and is_text(source.absolute()):
         yield source, None
         return
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         path = Path(folder) / "model.onnx"
         model = load(source)
         weights = write_referring(model, path) if refer else None
+        if weights is not None and not is_text(weights):
+            weights = None
         if weights is None:
             save_for_now(model, path, external_data=True if held(model) > LARGE else None)
         yield path, weights

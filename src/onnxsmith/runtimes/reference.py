@@ -15,6 +15,7 @@ from onnxsmith.model.signature import signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _bounds, _feeds
 from onnxsmith.runtimes._isolated import Isolated
+from onnxsmith.runtimes._maps import of_map
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value
 
 _HOST = "onnxsmith.runtimes._reference_host"
@@ -78,7 +79,7 @@ class Evaluator(Session):
             with np.errstate(all="ignore"):
                 results = self._evaluator.run(None, {name: _text(value) for name, value in feeds.items()})
         except Exception as error:
-            raise _failed(error) from error
+            raise _feeds.conflict(feeds, self.signature) or _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
 
 
@@ -129,6 +130,8 @@ def _owned(value: object) -> Value:
         return None
     if isinstance(value, list | tuple):
         return [_owned(item) for item in value]
+    if isinstance(value, dict):
+        return of_map(value)
     return np.array(value)
 
 

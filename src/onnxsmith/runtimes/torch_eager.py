@@ -94,7 +94,7 @@ class _Session(Session):
     def run(self, feeds: Feeds) -> Outputs:
         import torch
 
-        _feeds.check(feeds, self.signature)
+        _feeds.check(feeds, self.signature, one_size=True)
         memory = Memory(self._program.module)
         try:
             args, kwargs = self._program.arguments(feeds)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import onnx_ir as ir
 
-from onnxsmith.model.check import check
+from onnxsmith.model import check as specification
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.simplification import Entry, Simplification
 from onnxsmith.report.parts.verification import Verification
@@ -33,9 +33,12 @@ class Mended:
     part: Simplification
 
 
-def without_culprits(simplify: Simplify, judge: Callable[[ir.Model], Verification]) -> Mended | None:
+def without_culprits(
+    simplify: Simplify, judge: Callable[[ir.Model], Verification], check: Callable[..., object] = specification.check
+) -> Mended | None:
     """Bisects the journal for the first rewrite after which the model differs, is invalid or does not run, switches it
-    off, and does so again until the rest agrees. None where no rewrite is to blame: the model differs from itself.
+    off, and does so again until the rest agrees. `check` raises for what is invalid. None where no rewrite is to blame:
+    the model differs from itself.
 
     Each culprit takes about log2(rewrites) simplifications with their verifications.
     """
@@ -43,15 +46,15 @@ def without_culprits(simplify: Simplify, judge: Callable[[ir.Model], Verificatio
     off: frozenset[Place] = frozenset()
     while len(culprits) <= _MOST_CULPRITS:
         model, part = simplify(switched_off=off)
-        trouble = _trouble(model, judge)
+        trouble = _trouble(model, judge, check)
         if not trouble:
             return Mended(model, replace(part, switched_off=tuple(culprits)))
         good, bad = 0, sum(entry.is_rewrite for entry in part.fired)
-        if _trouble(simplify(limit=0)[0], judge):
+        if _trouble(simplify(limit=0)[0], judge, check):
             return None
         while bad - good > 1:
             middle = (good + bad) // 2
-            found = _trouble(simplify(limit=middle, switched_off=off)[0], judge)
+            found = _trouble(simplify(limit=middle, switched_off=off)[0], judge, check)
             good, bad, trouble = (good, middle, found) if found else (middle, bad, trouble)
         culprit = [entry for entry in part.fired if entry.is_rewrite][bad - 1]
         culprits.append(replace(culprit, id=len(culprits), why_not=trouble))
@@ -59,7 +62,7 @@ def without_culprits(simplify: Simplify, judge: Callable[[ir.Model], Verificatio
     return None
 
 
-def _trouble(model: ir.Model, judge: Callable[[ir.Model], Verification]) -> str:
+def _trouble(model: ir.Model, judge: Callable[[ir.Model], Verification], check: Callable[..., object]) -> str:
     """What is wrong with a candidate; empty when nothing is."""
     try:
         check(model, where="the simplified model")

@@ -14,10 +14,11 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds.generate import Feed
+from onnxsmith.model import carried, walk
 from onnxsmith.model import opset as opsets
-from onnxsmith.model import walk
 from onnxsmith.model.check import check
 from onnxsmith.model.load import Source, load
+from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.save import staged
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Part, Report
@@ -30,6 +31,7 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.simplifier import blame
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.rounds import simplified
@@ -87,7 +89,11 @@ def simplify(
     with Clock() as clock:
         with stage("load"):
             model = load(source)
-            doubts = check(model, where=where, file=Path(source) if isinstance(source, str | Path) else None)
+            file = Path(source) if isinstance(source, str | Path) else None
+            doubts = checked(model, where=where, file=file, runtime=runtime)
+            held = partial(checked, runtime=runtime) if is_off(doubts) else check
+            lost = carried.left_out(model)
+            refuse_loss([output], [source, model], in_place=file)
         start = _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
         versions = opsets.of(model), opsets.of(start)
         original = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
@@ -117,7 +123,7 @@ def simplify(
             )
 
         most = _nbytes(original, model) * (1 + max(max_growth, _MAX_GROWTH)) if isinstance(original, Path) else None
-        delivery = _Delivery(output, external_data, verified, verify, most, write_unsure)
+        delivery = _Delivery(output, external_data, verified, verify, most, held, write_unsure)
         found = _delivered(delivery, run)
     part, verification, written = found.part, found.verification, found.written
     if versions[0] != versions[1]:
@@ -132,12 +138,17 @@ def simplify(
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=verify),
-        headline=f"{where}: {part.nodes_before} nodes → {part.nodes_after}, {ending(verification)}",
+        headline=f"{where}: {part.nodes_before} nodes → {part.nodes_after}, {ending(verification)}{_without(lost)}",
         parts=(part, *extra, verification, written, Timing(dict(clock.seconds))),
         problems=(*doubts, *problems(verification, asked=verify)),
     )
     path = Path(next(iter(written.files))) if written.files else None
     return Result(report, found.model if agrees else None, path)
+
+
+def _without(lost: tuple[str, ...]) -> str:
+    """What the file had and the result has not, for the headline."""
+    return f"; left out: {', '.join(lost)}" if lost else ""
 
 
 class _Start:
@@ -185,6 +196,8 @@ class _Delivery:
     verified: Callable[[Path | ir.Model], Verification]
     asked: bool
     most: float | None
+    check: Callable[..., object]
+    """Holds a model to the specification, as far as the original keeps it."""
     write_unsure: bool = False
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
@@ -195,7 +208,7 @@ class _Delivery:
                 target.write(simple, external_data=self.external_data)
                 if self.most is not None and target.nbytes() > self.most:
                     raise _TooLargeError
-                check(simple, where="the simplified model", file=target.path)
+                self.check(simple, where="the simplified model", file=target.path)
             verification = self.verified(target.path)
             if self.asked and not verification.equal and not (verification.unsure and self.write_unsure):
                 return verification, Written({}, _why_not(verification))
@@ -264,7 +277,7 @@ def _mended(delivery: _Delivery, run: blame.Simplify, model: ir.Model, part: Sim
             raise
         trouble = error
     with stage("blame"):
-        mended = blame.without_culprits(run, delivery.verified)
+        mended = blame.without_culprits(run, delivery.verified, delivery.check)
     if mended is not None:
         part = replace(mended.part, notes=part.notes)
         return _Delivered(mended.model, part, *delivery(mended.model))

@@ -133,7 +133,6 @@ def ended(error: OnnxsmithError) -> Outcome:
 _OTHERS = {"runtime/died", "runtime/timeout", "runtime/closed"}
 _NOT_ASKED = {
     "runtime/dtype-unsupported",
-    "runtime/map-output",
     "runtime/provider-missing",
     "runtime/provider-fallback",
 }

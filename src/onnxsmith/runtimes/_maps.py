@@ -1,0 +1,23 @@
+"""Maps, which some operators of ai.onnx.ml give, as values that can be sent, compared and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.runtimes.base import Value
+
+
+def of_map(value: Mapping[Any, Any]) -> Value:
+    """A map as a list of two arrays: its keys in their order, and what they map to. Floats are float32, the only ones
+    that the operators of ai.onnx.ml put into a map."""
+    return [_array(list(value.keys())), _array(list(value.values()))]
+
+
+def _array(items: list[Any]) -> Value:
+    if any(isinstance(item, str) for item in items):
+        return np.array(items, dtype=object)
+    array = np.asarray(items)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
