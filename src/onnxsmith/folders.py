@@ -11,15 +11,14 @@ import contextlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-try:
+if sys.platform != "win32":  # there, folders of a killed process stay
     import fcntl
-except ImportError:  # Windows: folders of a killed process stay
-    fcntl = None  # type: ignore[assignment]
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
@@ -83,7 +82,7 @@ def _owned(prefix: str, parent: Path) -> Iterator[Path]:
 def _locked(folder: Path) -> int | None:
     """A lock on the folder, as a file in it. The file gets its name once it is locked: nobody can see it unlocked as
     long as the owner lives."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
     unnamed = folder / f"{_LOCK}.new"
     lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
@@ -98,7 +97,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def _remove_if_left(folder: Path) -> None:
-    if fcntl is None or folder.is_symlink():
+    if sys.platform == "win32" or folder.is_symlink():
         return
     with contextlib.suppress(OSError):
         lock = os.open(folder / _LOCK, os.O_RDWR)

@@ -70,7 +70,7 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
         if _is_constant(node):
             held = node.attributes["value"].as_tensor()
             node.attributes["value"] = ir.AttrTensor("value", _stand_in(held, parts) or held)
-    types = []
+    types: list[onnx.TypeProto] = []
     for value in _values(copy):
         declared = odd_type(value)
         if declared is not None:
@@ -175,7 +175,7 @@ def _sparse_put_back(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]
 
 def _types_taken(proto: onnx.ModelProto) -> list[onnx.TypeProto]:
     """Takes away the types that the library cannot hold."""
-    types = []
+    types: list[onnx.TypeProto] = []
     for info in _declarations(proto):
         if not _is_known(info.type):
             kept = onnx.TypeProto()

@@ -43,9 +43,8 @@ def refuse_loss(
                 raise _needed(target, file, "the output would take the place of a file that an input is read from")
         replaced = in_place is not None and _is_same(target, Path(in_place))
         for data in [] if replaced else data_files(target):
-            file = next((file for file in needed if _is_same(data, file)), None)
-            if file is not None:
-                raise _needed(target, file, "the weights of the model there go with it, and an input reads them")
+            if any(_is_same(data, file) for file in needed):
+                raise _needed(target, data, "the weights of the model there go with it, and an input reads them")
 
 
 def refuse_other_than_page(html: str) -> None:
