@@ -213,6 +213,8 @@ class Turn(Session):
         self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options, weight: int
     ) -> None:
         self.isolated, self.options, self.signature, self.weight = isolated, options, interface, weight
+        self.time_limit = options.time_limit
+        """For the runs to come; may be changed between two."""
         self.head: dict[str, Any] = {}
         self.file = contextlib.ExitStack()
         """What lies on disk for it."""
@@ -250,7 +252,7 @@ class Turn(Session):
 
     def _seconds(self, fed: int = 0) -> float:
         slowness = self.isolated.slowness
-        return _bounds.seconds(self.options.time_limit, model=self.weight, feeds=fed, slowness=slowness)
+        return _bounds.seconds(self.time_limit, model=self.weight, feeds=fed, slowness=slowness)
 
     def at(self, level: str) -> Session:
         if level == self.options.optimization or level not in self.isolated.levels:
