@@ -11,7 +11,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
-from onnxsmith.feeds.generate import Feed
+from onnxsmith.feeds.generate import EDGES, Feed
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.base import Outputs, Session
@@ -140,7 +140,11 @@ class Explorer:
             run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, other)
             if run is not None and (other is manner or says_something(run.outputs)):
                 yield run
-                return
+                break
+        at_edges = replace(manner, spread=EDGES)
+        run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, at_edges)
+        if run is not None and says_something(run.outputs):
+            yield run
 
     def _other_choices(self, base: Run) -> Iterator[Run]:
         for name, values in self._plan.generator.choices().items():

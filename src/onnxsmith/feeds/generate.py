@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.feeds import dims, ranges, roles
+from onnxsmith.feeds import dims, edges, ranges, roles
 from onnxsmith.feeds.examples import alike
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
@@ -30,6 +30,8 @@ SPREADS = ("normal", "unit", "positive")
 """Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
 SCALES = {"large": 8.0, "small": 1e-3}
 """Normal values times so much: large ones reach where activations saturate, small ones where an epsilon counts."""
+EDGES = "edges"
+"""The spread of `feeds/edges.py`: where a model rounds, compares, or hardly anything comes in."""
 _FOLLOWED = 4.0
 """What follows an example is made at most so much larger."""
 
@@ -73,6 +75,7 @@ class Generator:
     roles: Mapping[str, Role] = field(default_factory=dict)
     inner: tuple[Port, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
+    thresholds: tuple[float, ...] = ()
     present: frozenset[str] = frozenset()
     """Optional inputs that get a value."""
 
@@ -95,7 +98,10 @@ class Generator:
         found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
         present = frozenset(v.name or "" for v in inputs if any(n.op_type == "OptionalGetElement" for n, _ in v.uses()))
         inner = signature(model).inputs
-        return cls(interface, limited, texts, roles=found, inner=inner, numbers=numbers(model), present=present)
+        return cls(
+            interface, limited, texts, roles=found, inner=inner, numbers=numbers(model),
+            thresholds=edges.thresholds(model), present=present,
+        )  # fmt: skip
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
         """The same for inputs that are called otherwise, `names` being new by old."""
@@ -215,6 +221,8 @@ class Generator:
             return _pick(draw.rng, np.array(limits.choices), shape)
         low, high = limits.within(known)
         example = self.examples.get(port.name)
+        if manner.spread == EDGES and not limits.certain and example is None:
+            return edges.integers(shape, draw.rng, np.dtype(ir.DataType[port.dtype.upper()].numpy()))
         if example is not None and example.size and not limits.certain:
             low, high = int(example.min()), int(example.max())
         width, signed = ir.DataType[port.dtype.upper()].bitwidth, ir.DataType[port.dtype.upper()].is_signed()
@@ -232,6 +240,10 @@ class Generator:
             low, high = limits.within(known)
             return np.asarray(rng.uniform(low, min(high, manner.most or high) + 0.9, shape))
         example = self.examples.get(port.name)
+        if spread == EDGES:
+            drawn = edges.floats(shape, rng, self.thresholds)
+            one_signed = example is not None and example.size > 0 and not example.min() < 0 < example.max()
+            return np.abs(drawn) if one_signed else drawn
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
             found = _following(example, shape, rng)
             if found is not None:

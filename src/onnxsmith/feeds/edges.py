@@ -1,0 +1,66 @@
+"""Makes values at which a model may go another way: where it rounds, compares, or hardly anything comes in.
+
+Values that are drawn from a wide spread are hardly ever halves, never equal to a threshold, and never small for long. A
+wrong rounding mode, a `<` for a `<=`, a floor under a logarithm show at such values alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.feeds.readers import constant
+from onnxsmith.model import walk
+
+Array = npt.NDArray[Any]
+_COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "ThresholdedRelu", "Hardmax", "Binarizer"}
+_THRESHOLDS_OF_TREES = ("nodes_values", "nodes_splits")
+_MOST = 4096
+_HALVES = np.arange(-9, 10) / 2
+_QUIET = 1e-4
+_BEYOND = 2**24 + 1
+"""The first integer that float32 does not hold."""
+
+
+def thresholds(model: ir.Model) -> tuple[float, ...]:
+    """The numbers that a graph compares floats with: small constants of comparisons, the splits of trees."""
+    found: dict[float, None] = {}
+    for node in walk.all_nodes(model):
+        if node.op_type in _COMPARES:
+            for value in node.inputs:
+                held = constant(value) if value is not None else None
+                if held is not None and held.size <= 8:
+                    found |= dict.fromkeys(float(number) for number in held.ravel() if np.isfinite(number))
+        for name in _THRESHOLDS_OF_TREES:
+            attribute = node.attributes.get(name)
+            if attribute is not None and attribute.type == ir.AttributeType.FLOATS:
+                found |= dict.fromkeys(list(attribute.as_floats())[:_MOST])
+        if len(found) >= _MOST:
+            break
+    return tuple(found)[:_MOST]
+
+
+def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[float]) -> Array:
+    """One part small, one of halves and of the numbers in `compared`, one of odd whole numbers, each in one piece."""
+    size = int(np.prod(shape))
+    first, second = size // 3, 2 * size // 3
+    pool = np.concatenate([_HALVES, np.asarray(compared, np.float64)])
+    ties = np.where(rng.random(size) < 0.5, rng.choice(_HALVES, size), rng.choice(pool, size))
+    whole = 2.0 * rng.integers(-8, 8, size) + 1
+    made = np.concatenate([_QUIET * rng.standard_normal(first), ties[first:second], whole[second:]])
+    return made.reshape(shape)
+
+
+def integers(shape: tuple[int, ...], rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
+    """Small numbers of both signs, and where the dtype holds them some that float32 does not."""
+    limits = np.iinfo(dtype)
+    low, high = max(limits.min, -9), min(limits.max, 9)
+    drawn = rng.integers(low, high + 1, shape)
+    if limits.max < 2 * _BEYOND:
+        return np.asarray(drawn)
+    beyond = _BEYOND + 2 * rng.integers(0, 8, shape)
+    return np.where(rng.random(shape) < 0.25, beyond, drawn)
