@@ -73,7 +73,7 @@ class Probe:
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
-        values = {name: _nudged(value, 1.0, (seed, name)) for name, value in feed.values.items()}
+        values = {name: _inexact(value, _nudged(value, 1.0, (seed, name))) for name, value in feed.values.items()}
         return self._run(values, moved)
 
     def faulty(self, feed: Feed, weight: Weight, share: float, seed: int) -> Outputs | None:
@@ -116,6 +116,15 @@ class Probe:
         fine = value.dtype.name in ("float32", "float64")  # coarser dtypes are summed in float32
         ulps = max(1.0, math.sqrt(weight.terms / 6)) if fine else 1.0
         return np.asarray(_nudged(value, ulps, (seed, weight.name)))
+
+
+def _inexact(value: Any, moved: Any) -> Any:
+    """What moved, but for numbers of few digits: whole ones, halves and the like are meant as they are, and a model that
+    rounds or compares them has one right answer."""
+    if moved is value:
+        return value
+    parts = widen(value) * 256
+    return np.where(np.rint(parts) == parts, value, moved)
 
 
 def _nudged(value: Any, ulps: float, key: tuple[int, str]) -> Any:

@@ -85,7 +85,7 @@ class Weights:
 
     def _initializers(self, model: ir.Model) -> dict[ir.Value, str]:
         """The graph's initializers that are weights. Constant nodes that hold one become initializers, in place."""
-        digests = {digest: name for name, digest in reversed(self.digests.items()) if digest}
+        digests = {digest: name for name, digest in reversed(list(self.digests.items())) if digest}
         for node in list(model.graph):
             tensor = _held(node)
             if tensor is not None and _digest(tensor.numpy()) in digests:
