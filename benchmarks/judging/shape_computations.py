@@ -29,13 +29,12 @@ from benchmarks.judging.shape_steps import graph
 from onnxsmith.simplifier.rounds import simplified
 
 _SIZES = 8
-_OPSETS = (15, 18, 18, 21)
 Feed = dict[str, np.ndarray[Any, Any]]
 
 
 def model(seed: int) -> onnx.ModelProto:
     """The graph of a seed."""
-    return graph(seed).model(_OPSETS[seed % len(_OPSETS)])
+    return graph(seed).model()
 
 
 def feeds(proto: onnx.ModelProto, seed: int) -> Iterator[Feed]:

@@ -50,6 +50,7 @@ class ShapeGraph:
     """A graph while it is made."""
 
     seed: int
+    opset: int = 18
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     initializers: list[onnx.TensorProto] = field(default_factory=list)
     inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
@@ -60,14 +61,14 @@ class ShapeGraph:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
 
-    def model(self, opset: int) -> onnx.ModelProto:
+    def model(self) -> onnx.ModelProto:
         """The model; integers and tensors that were made last are its outputs."""
         read = {name for node in self.nodes for name in node.input}
         made = [one for one in (*self.integers, *self.tensors) if one.name.startswith("v")]
         last = [one for one in made if one.name not in read] or made[-1:]
         outputs = [helper.make_tensor_value_info(one.name, self._type(one), None) for one in last]
         graph = helper.make_graph(self.nodes, "g", self.inputs, outputs, self.initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
 
     def _type(self, one: Integers | Tensor) -> int:
         return TensorProto.FLOAT if isinstance(one, Tensor) else DTYPES[one.dtype]

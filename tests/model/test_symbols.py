@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnxsmith.model import symbols
 
 NAMES = ("n", "m", "_d0")
-SIZES = ({"n": 1, "m": 1, "_d0": 0}, {"n": 3, "m": 8, "_d0": 5}, {"n": 10, "m": 7, "_d0": 2})
+SIZES = ({"n": 0, "m": 1, "_d0": 0}, {"n": 1, "m": 0, "_d0": 1}, {"n": 3, "m": 8, "_d0": 5}, {"n": 10, "m": 7, "_d0": 2})
 
 
 def value(element: int | str, sizes: dict[str, int]) -> int:
@@ -35,7 +35,7 @@ def value(element: int | str, sizes: dict[str, int]) -> int:
         ("floor(64*a*(n//2 + 1)/(16*(n//2) + 16))", "4*a"),
         ("(2*n + 5)//2", "n + 2"),
         ("(2*n + 1)//4", "((n)//2)"),
-        ("Max(0, n - 1)", "n - 1"),
+        ("Max(0, n - 1)", "Max(0, n - 1)"),
         ("Max(0, _d3 - 1)", "Max(0, _d3 - 1)"),
         ("Min(Min(n, 512), 512)", "Min(512, n)"),
         ("Mod(n, 4)", "n - 4*((n)//4)"),
@@ -103,8 +103,9 @@ def test_exact_quotients() -> None:
 
 
 def test_quotients_of_unknown_sign_are_unknown() -> None:
-    assert symbols.truncate_divide("_d0 - 1", 2) is None
-    assert symbols.truncate_divide("n - 1", 2) == "((n + 1)//2) - 1"
+    assert symbols.truncate_divide("n - 3", 2) is None
+    assert symbols.truncate_divide("n - 1", 2) == "((Max(0, n - 1))//2)"  # -1 / 2 is 0
+    assert symbols.truncate_divide("n + 1", 2) == "((n + 1)//2)"
     assert symbols.truncate_divide(-7, 2) == -3
     assert symbols.truncate_divide(7, 0) is None
     assert symbols.floor_divide("n", 0) is None
@@ -116,9 +117,26 @@ def test_an_input_may_be_empty() -> None:
     assert symbols.differ("n", -1)
     assert symbols.at_least("n", 0)
     assert not symbols.at_least("n", 1)
-    assert symbols.is_size("n", positive=True)
-    assert not symbols.is_size("_d1", positive=True)
-    assert not symbols.is_size("n - 2", positive=False)
+    assert symbols.is_size("n", positive=False)
+    assert not symbols.is_size("n", positive=True)
+    assert symbols.is_size("n + 1", positive=True)
+    assert not symbols.is_size("n - 1", positive=False)
+    assert symbols.largest(["n", 1]) == "Max(1, n)"
+    assert symbols.smallest(["n", 1]) == "Min(1, n)"
+    with symbols.assuming({"n": 1}):
+        assert symbols.largest(["n", 1]) == "n"
+
+
+def test_whether_a_machines_integers_hold_it() -> None:
+    sizes = (-(2**31), 2**31 - 1, 2**16)
+    assert symbols.fits("768*n*m", *sizes)
+    assert not symbols.fits("2147483655*n", *sizes)
+    assert symbols.fits("Min(12, 2147483655*n)", *sizes)
+    assert not symbols.fits("n - 2147483655", *sizes)
+    assert symbols.fits("((2147483655*n)//2147483655) - m", *sizes)
+    assert not symbols.fits("((n)//m)*2147483655", *sizes)
+    assert symbols.fits("batch size", *sizes)
+    assert not symbols.fits(2**31, *sizes)
 
 
 def test_what_is_no_expression_is_not_computed_with() -> None:
@@ -144,6 +162,8 @@ def test_what_goes_together() -> None:
     assert both == "Broadcast(m, n)"
     assert symbols.broadcast([both, "n", "k"]) == "Broadcast(k, m, n)"
     assert symbols.broadcast(["n", "Min(n, 512)"]) == "n"
+    assert symbols.broadcast(["n", "2*n"]) == "2*n"
+    assert symbols.broadcast(["n", "n + 1"]) == "Broadcast(n, n + 1)"  # 0 and 1 give 0
     assert symbols.broadcast(["_d0", "_d0 + 1"]) == "Broadcast(_d0, _d0 + 1)"
     assert symbols.canonical("Broadcast(n, 1, Broadcast(m, n))") == both
     assert symbols.covers(both, "m")
@@ -154,14 +174,16 @@ def test_what_goes_together() -> None:
     assert not symbols.covers(None, "n")
 
 
-def test_the_least_size_that_leaves_something() -> None:
-    assert symbols.smallest_size("((n + 10)//20) - 1") == ("n", 30)
-    assert symbols.smallest_size("n") == ("n", 1)
-    assert symbols.smallest_size("n - m") is None
-    assert symbols.smallest_size("3 - n") is None
-    assert symbols.smallest_size("n*m") is None
-    assert symbols.smallest_size("Min(n, 0)") is None
-    assert symbols.smallest_size("a b") is None
+def test_the_least_sizes_that_leave_something() -> None:
+    assert symbols.needed("((n + 10)//20) - 1") == {"n": 30}
+    assert symbols.needed("n") == {"n": 1}
+    assert symbols.needed("6*n*m") == {"n": 1, "m": 1}
+    assert symbols.needed("n - m") == {}
+    assert symbols.needed("3 - n") == {}
+    assert symbols.needed("n + 1") == {}
+    assert symbols.needed("Max(1, n)") == {}
+    assert symbols.needed("Min(n, 0)") == {}
+    assert symbols.needed("a b") == {}
 
 
 def test_what_is_assumed_decides() -> None:

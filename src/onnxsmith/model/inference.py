@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -76,7 +76,7 @@ class Inference:
             for node in model.graph:
                 self._infer(node)
         while self._note_least():
-            self.refresh(node for node in model.graph if node.op_type == "Div")
+            self.refresh(model.graph)
         self._contradictions(declared)
 
     def refresh(self, stale: Iterable[ir.Node]) -> bool:
@@ -123,6 +123,10 @@ class Inference:
         before = _known(old)
         return self._merge(new, before, _known(new)) != before
 
+    def assumed(self) -> AbstractContextManager[None]:
+        """Inside, `symbols` takes for granted what sizes have to be for the model to run at all."""
+        return symbols.assuming(self._least)
+
     @contextmanager
     def _inferring(self) -> Iterator[None]:
         """Inside, inference may run: quiet, with the sizes that are known to be large enough, and without believing
@@ -131,7 +135,7 @@ class Inference:
         for value, _ in defaults:
             value.const_value = None
         try:
-            with _quiet(), symbols.assuming(self._least):
+            with _quiet(), self.assumed():
                 yield
         finally:
             for value, tensor in defaults:
@@ -172,15 +176,12 @@ class Inference:
         return True
 
     def _note_least(self) -> bool:
-        """Notes how large sizes have to be: a Conv whose window does not fit fails. Says whether anything is new. What
-        is divided may be known not to be negative then, so that Div rounds down."""
+        """Notes how large sizes have to be for the model to run at all. Says whether anything is new."""
         found = dict(self._least)
         for node in self._model.graph:
-            shape = node.outputs[0].shape if node.op_type == "Conv" and not node.domain else None
-            for dim in list(shape)[2:] if shape is not None else ():
-                one = None if isinstance(dim, int) or dim.value is None else symbols.smallest_size(dim.value)
-                if one is not None:
-                    found[one[0]] = max(one[1], found.get(one[0], 0))
+            for dim in () if node.domain else _not_empty(node):
+                for name, least in symbols.needed(dim).items():
+                    found[name] = max(least, found.get(name, 0))
         new, self._least = found != self._least, found
         return new
 
@@ -388,6 +389,23 @@ def _canonical(shape: ir.Shape | None) -> ir.Shape | None:
 
 def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:
     return captures.subgraphs(node) if node.op_type == "Loop" and not node.domain else iter(())
+
+
+def _not_empty(node: ir.Node) -> Iterator[Element]:
+    """Dimensions that are above 0 wherever a node of the main graph does not fail: those that a Conv makes, whose window
+    has to fit, and those of a Reshape's result beside the one that it works out."""
+    value = node.outputs[0] if node.outputs else None
+    if value is None or value.shape is None:
+        return
+    dims = [dim if isinstance(dim, int) else dim.value for dim in value.shape]
+    if node.op_type == "Conv":
+        yield from (dim for dim in dims[2:] if isinstance(dim, str))
+    allowzero = node.attributes.get("allowzero")
+    copies = node.op_type == "Reshape" and (allowzero is None or allowzero.value == 0) and len(node.inputs) > 1
+    target = known_integers.elements(node.inputs[1]) if copies else None
+    if target is not None and -1 in target and len(target) == len(dims):
+        pairs = zip(dims, target, strict=True)
+        yield from (dim for dim, element in pairs if isinstance(dim, str) and element != -1)
 
 
 def _sound(shape: ir.Shape | None) -> ir.Shape | None:

@@ -25,7 +25,13 @@ Rule = Callable[[ir.Node], Elements | None]
 _MOST = 64
 """No longer tensor is followed."""
 _FOLLOWED = {ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL}
-_RANGES = {ir.DataType.INT64: (-(2**63), 2**63 - 1), ir.DataType.INT32: (-(2**31), 2**31 - 1)}
+_RANGES = {
+    ir.DataType.INT64: (-(2**63), 2**63 - 1, 2**31),
+    ir.DataType.INT32: (-(2**31), 2**31 - 1, 2**16),
+    ir.DataType.BOOL: (0, 1, 1),
+}
+"""The least and the largest that a dtype holds, and how many elements a tensor is taken to have at most when sums and
+products are held to that. What may be out of this range may have wrapped around, and is not followed."""
 _ALL = 2**31 - 1
 
 
@@ -77,8 +83,8 @@ def note(context: Any, value: ir.Value, found: Elements | None) -> None:
     """Writes down what a value holds, for the engine too where all of it is known."""
     if found is None or len(found) > _MOST or not _fits(value, found):
         return
-    least, most = _RANGES.get(value.dtype, (0, 1)) if value.dtype is not None else (0, 1)
-    found = [None if isinstance(number, int) and not least <= number <= most else number for number in found]
+    limits = _RANGES.get(value.dtype, (0, 1, 1)) if value.dtype is not None else (0, 1, 1)
+    found = [one if one is not None and symbols.fits(one, *limits) else None for one in found]
     if all(element is None for element in found):
         return
     value.metadata_props[SYM_DATA_KEY] = json.dumps(found)

@@ -44,6 +44,8 @@ def install() -> None:
 
     for functions in (dims._ALLOWED_FUNCTIONS, _symbolic_shapes.ALLOWED_FUNCTIONS):  # the engine computes with it
         functions["Broadcast"] = sympy.Function("Broadcast", integer=True, nonnegative=True)
+        for name in ("Max", "Min"):  # sympy would decide them with every name at 1 or more
+            functions[name] = functions[name.lower()] = sympy.Function(name, integer=True)
     for op in _BROADCASTING:
         _wrap(registry, op, _broadcasting)
     for op in _POOLING:
@@ -124,7 +126,9 @@ def _expand(context: Any, node: ir.Node) -> None:
     data, target = node.inputs[0], elements(node.inputs[1])
     if data is None:
         return
-    wanted = None if target is None else ir.Shape([context.new_symbolic_dim() if e is None else e for e in target])
+    sure = [e is not None and symbols.is_size(e, positive=False) for e in target or ()]
+    named = [e if known else context.new_symbolic_dim() for e, known in zip(target or (), sure, strict=True)]
+    wanted = None if target is None else ir.Shape(named)
     shape = None if data.shape is None or wanted is None else ir.Shape(_joined(context, [data.shape, wanted]))
     context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
 

@@ -4,16 +4,13 @@ An element is an int or the text of an expression. Texts are the interface, to s
 `2*batch*n`, `((n - 1)//4)`, `Max(0, n - 2)`, `Mod(n, 3)`. Two texts that mean the same polynomial over names and
 rounded quotients have one canonical text, so that equality is equality of texts.
 
-A name stands for a dimension, so it is 0 or more. Where arithmetic rounds, a name that a model declares is taken to be
-1 or more, as shape inference does: nothing can be read from an empty tensor. What decides values (`at_least`, `differ`)
-takes every name to be 0 or more, because models ask whether an input is empty. Inside `assuming` names have the least
-sizes that are given there.
+A name stands for a dimension, so it is 0 or more: a model may ask whether an input is empty, and answer with a Max.
+Inside `assuming` names have the least sizes that are given there. A divisor is taken not to be 0, where a runtime fails.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,8 +22,6 @@ from onnxsmith.model.polynomials import Atom, Monomial, Poly, UnreadableError
 Element = int | str
 """An integer, or the text of an expression."""
 
-_GENERATED = re.compile(r"_d\d+")
-"""What shape inference calls dimensions that depend on data, which may well be 0."""
 _MOST_SIZE = 1 << 24
 
 
@@ -44,26 +39,27 @@ def assuming(least: Mapping[str, int]) -> Iterator[None]:
         _LEAST.reset(token)
 
 
-def smallest_size(element: Element) -> tuple[str, int] | None:
-    """The name in an expression that has one, and grows with it, and the least that it is where the expression is above
-    0; None where that says nothing."""
+def needed(element: Element) -> dict[str, int]:
+    """The least that each name has to be for an expression to be above 0, as far as it says: for a product of names, and
+    for what grows with its only name."""
     try:
         poly = _poly(element, _LEAST.get())
     except UnreadableError:
-        return None
+        return {}
     found = set(polynomials.names(poly))
-    if len(found) != 1 or not polynomials.grows(poly):
-        return None
-    name = found.pop()
+    if len(poly) == 1 and poly[0][1] > 0 and all(isinstance(atom, str) for atom in poly[0][0]):
+        return dict.fromkeys(found, 1)
+    if len(found) != 1 or not polynomials.grows(poly) or polynomials.value(poly, 0) > 0:
+        return {}
     low, high = 0, 1
     while polynomials.value(poly, high) <= 0:
         low, high = high, 2 * high
         if high > _MOST_SIZE:
-            return None
+            return {}
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if polynomials.value(poly, middle) <= 0 else (low, middle)
-    return name, high
+    return {found.pop(): high}
 
 
 def canonical(element: Element) -> Element:
@@ -118,19 +114,22 @@ def floor_divide(a: Element, b: Element) -> Element | None:
     exact = exact_quotient(a, b)
     if exact is not None:
         return exact
-    least = _bound(b, low=True, declared=1)
+    least = _bound(b, low=True)
     return _binary(_quotient, a, b) if least is not None and least >= 0 else None
 
 
 def truncate_divide(a: Element, b: Element) -> Element | None:
-    """a / b rounded towards 0, as ONNX's Div does. None where the sign is not known and the quotient is not exact."""
+    """a / b rounded towards 0, as ONNX's Div does. None where the signs are not known and the quotient is not exact."""
     a, b = canonical(a), canonical(b)
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else int(math.copysign(1, a * b)) * (abs(a) // abs(b)) if a else 0
     exact = exact_quotient(a, b)
     if exact is not None:
         return exact
-    least = _bound(a, low=True, declared=1)
+    least = _bound(a, low=True)
+    if least is not None and least < 0 and isinstance(b, int) and least > -b:
+        top = largest([0, a])  # what is between -b and 0 is rounded to 0
+        return None if top is None else floor_divide(top, b)
     return floor_divide(a, b) if least is not None and least >= 0 else None
 
 
@@ -163,7 +162,7 @@ def smallest(elements: Iterable[Element | None]) -> Element | None:
 def at_least(a: Element, b: Element) -> bool:
     """Whether a >= b for all sizes, empty ones too."""
     try:
-        return _dominates(_poly(a, _LEAST.get()), _poly(b, _LEAST.get()), declared=0)
+        return _dominates(_poly(a, _LEAST.get()), _poly(b, _LEAST.get()))
     except UnreadableError:
         return False
 
@@ -173,7 +172,7 @@ def differ(a: Element, b: Element) -> bool:
     difference = subtract(a, b)
     if difference is None:
         return False
-    low, high = (_bound(difference, low=low, declared=0) for low in (True, False))
+    low, high = (_bound(difference, low=low) for low in (True, False))
     return (low is not None and low > 0) or (high is not None and high < 0)
 
 
@@ -202,9 +201,26 @@ def covers(dim: Element | None, other: Element | None) -> bool:
 
 
 def is_size(element: Element, *, positive: bool) -> bool:
-    """Whether it is 0 or more, or 1 or more, where no declared dimension is empty."""
-    least = _bound(element, low=True, declared=1)
+    """Whether it is 0 or more, or 1 or more, for all sizes."""
+    least = _bound(element, low=True)
     return least is not None and least >= int(positive)
+
+
+def fits(element: Element, low: int, high: int, most: int) -> bool:
+    """Whether an expression stays between two numbers, both included, where no product of names is above `most`: then
+    a machine's integers hold it."""
+    if isinstance(element, int):
+        return low <= element <= high
+    return _fits(element, _LEAST.get(), low, high, most)
+
+
+@lru_cache(maxsize=4096)
+def _fits(text: str, least: _Least, low: int, high: int, most: int) -> bool:
+    try:
+        first, last = _range(_poly(text, least), most)
+    except UnreadableError:
+        return True  # a dimension that is called something
+    return low <= first and last <= high
 
 
 def names(element: Element) -> frozenset[str]:
@@ -279,24 +295,38 @@ def _broadcast(given: Sequence[Poly]) -> Poly:
 
 
 def _outgrows(a: Poly, b: Poly) -> bool:
-    least = _poly_bound(b, low=True, declared=1)
-    return least is not None and least > 0 and _dominates(a, b, declared=1)
+    """Whether `a` is what a broadcast of both gives: a multiple, or never the smaller one and empty where `b` is."""
+    if polynomials.exact_quotient(a, b) is not None:
+        return True
+    least = _poly_bound(b, low=True)
+    return least is not None and least >= 0 and _dominates(a, b) and _is_empty_with(a, b)
+
+
+def _is_empty_with(a: Poly, b: Poly) -> bool:
+    """Whether `a` is 0 wherever `b` is, which is not below 0."""
+    least = _poly_bound(b, low=True)
+    if (least is not None and least > 0) or polynomials.exact_quotient(a, b) is not None:
+        return True
+    smallest, largest = polynomials.arguments(b, "Min"), polynomials.arguments(b, "Max")
+    return (bool(smallest) and all(_is_empty_with(a, one) for one in smallest)) or any(
+        _is_empty_with(a, one) for one in largest
+    )
 
 
 def _beats(name: str, a: Poly, b: Poly) -> bool:
     """Whether `a` makes `b` superfluous in a Max or Min."""
-    return _dominates(a, b, declared=1) if name == "Max" else _dominates(b, a, declared=1)
+    return _dominates(a, b) if name == "Max" else _dominates(b, a)
 
 
-def _dominates(a: Poly, b: Poly, *, declared: int) -> bool:
+def _dominates(a: Poly, b: Poly) -> bool:
     """Whether a >= b: by their difference, or because b is the least, or a the largest, of what does."""
-    least = _poly_bound(polynomials.subtract(a, b), low=True, declared=declared)
+    least = _poly_bound(polynomials.subtract(a, b), low=True)
     if least is not None and least >= 0:
         return True
-    above = [_dominates(one, b, declared=declared) for one in polynomials.arguments(a, "Max")]
-    below = [_dominates(a, one, declared=declared) for one in polynomials.arguments(b, "Min")]
-    all_above = [_dominates(one, b, declared=declared) for one in polynomials.arguments(a, "Min")]
-    all_below = [_dominates(a, one, declared=declared) for one in polynomials.arguments(b, "Max")]
+    above = [_dominates(one, b) for one in polynomials.arguments(a, "Max")]
+    below = [_dominates(a, one) for one in polynomials.arguments(b, "Min")]
+    all_above = [_dominates(one, b) for one in polynomials.arguments(a, "Min")]
+    all_below = [_dominates(a, one) for one in polynomials.arguments(b, "Max")]
     return any((*above, *below)) or any(every and all(every) for every in (all_above, all_below))
 
 
@@ -313,55 +343,90 @@ def _quotient(a: Poly, b: Poly) -> Poly:
     return polynomials.floor_divide(a, divisor)
 
 
-def _bound(element: Element, *, low: bool, declared: int) -> int | None:
+def _bound(element: Element, *, low: bool) -> int | None:
     if isinstance(element, int):
         return element
     try:
-        return _poly_bound(_poly(element, _LEAST.get()), low=low, declared=declared)
+        return _poly_bound(_poly(element, _LEAST.get()), low=low)
     except UnreadableError:
         return None
 
 
-def _poly_bound(poly: Poly, *, low: bool, declared: int) -> int | None:
+def _poly_bound(poly: Poly, *, low: bool) -> int | None:
     """The least or the largest that a polynomial can be, as far as its terms tell by themselves."""
     bound = 0
     for monomial, factor in poly:
-        part = _monomial_bound(monomial, low=low == (factor > 0), declared=declared)
+        part = _monomial_bound(monomial, low=low == (factor > 0))
         if part is None:
             return None
         bound += factor * part
     return bound
 
 
-def _monomial_bound(monomial: Monomial, *, low: bool, declared: int) -> int | None:
+def _monomial_bound(monomial: Monomial, *, low: bool) -> int | None:
     """A product's bound, where every factor is 0 or more; that of one factor by itself."""
     if len(monomial) == 1:
-        return _atom_bound(monomial[0], low=low, declared=declared)
-    least = [_atom_bound(atom, low=True, declared=declared) for atom in monomial]
+        return _atom_bound(monomial[0], low=low)
+    least = [_atom_bound(atom, low=True) for atom in monomial]
     if any(bound is None or bound < 0 for bound in least):
         return None
-    bounds = least if low else [_atom_bound(atom, low=False, declared=declared) for atom in monomial]
+    bounds = least if low else [_atom_bound(atom, low=False) for atom in monomial]
     return None if None in bounds else math.prod(bound for bound in bounds if bound is not None)
 
 
-def _atom_bound(atom: Atom, *, low: bool, declared: int) -> int | None:
+def _atom_bound(atom: Atom, *, low: bool) -> int | None:
     if isinstance(atom, str):
         given = max((least for name, least in _LEAST.get() if name == atom), default=0)
-        return None if not low else max(given, 0 if _GENERATED.fullmatch(atom) else declared)
+        return given if low else None
     if atom.name == "//":
         top, bottom = atom.arguments
         divisor = polynomials.as_constant(bottom)
-        bound = _poly_bound(top, low=low, declared=declared)
+        bound = _poly_bound(top, low=low)
         if divisor is not None:
             return None if bound is None else bound // divisor
         return 0 if low and bound is not None and bound >= 0 else None
-    bounds = [_poly_bound(argument, low=low, declared=declared) for argument in atom.arguments]
+    bounds = [_poly_bound(argument, low=low) for argument in atom.arguments]
     known = [bound for bound in bounds if bound is not None]
     if atom.name == "Broadcast":  # one of them, and not 1 where another is not
         return None if len(known) < len(bounds) else max(known) if min(known) > 0 or not low else min(known)
     if len(known) == len(bounds) or (known and low == (atom.name == "Max")):
         return max(known) if atom.name == "Max" else min(known)
     return None
+
+
+def _range(poly: Poly, most: int) -> tuple[int, int]:
+    """The least and the largest that a polynomial can be."""
+    low = high = 0
+    for monomial, factor in poly:
+        ends = [factor * end for end in _monomial_range(monomial, most)]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _monomial_range(monomial: Monomial, most: int) -> tuple[int, int]:
+    """Factors that are sizes are together no more than `most`."""
+    ranges = [_atom_range(atom, most) for atom in monomial]
+    sizes = [one for one in ranges if one[0] >= 0 and one[1] <= most]
+    low, high = (math.prod(one[0] for one in sizes), most if len(sizes) > 1 else sizes[0][1]) if sizes else (1, 1)
+    for one in ranges:
+        if one not in sizes:
+            ends = [a * b for a in (low, high) for b in one]
+            low, high = min(ends), max(ends)
+    return low, high
+
+
+def _atom_range(atom: Atom, most: int) -> tuple[int, int]:
+    if isinstance(atom, str):
+        least = max((least for name, least in _LEAST.get() if name == atom), default=0)
+        return least, max(least, most)
+    ranges = [_range(argument, most) for argument in atom.arguments]
+    if atom.name == "//":
+        ends = [end // divisor for end in ranges[0] for divisor in (max(1, ranges[1][0]), max(1, ranges[1][1]))]
+        return min(ends), max(ends)
+    if atom.name == "Broadcast":
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+    extreme = max if atom.name == "Max" else min
+    return extreme(low for low, _ in ranges), extreme(high for _, high in ranges)
 
 
 def _call(name: str) -> expressions.Call:

@@ -60,15 +60,34 @@ def _reshaped(data: Elements | None, target: Elements, copies: bool) -> Elements
         elif element == 0:
             result.append(own if copies else 0)
         else:
-            sure = element in (data or ()) or isinstance(element, int) or symbols.is_size(element, positive=copies)
+            sure = _is_said(element, own, data, target[:index] + target[index + 1 :], copies)
             result.append(element if sure else None)
     unknown = [index for index, element in enumerate(result) if element is None]
     if len(unknown) == 1 and data is not None:
         rest = symbols.product(element for index, element in enumerate(result) if index != unknown[0])
         everything = symbols.product(data)
-        if rest is not None and rest != 0 and everything is not None:
-            result[unknown[0]] = symbols.floor_divide(everything, rest)
+        fails = copies and target[unknown[0]] == -1  # beside an empty dimension, where any other element may be anything
+        if rest is not None and rest != 0 and (fails or symbols.is_size(rest, positive=True)):
+            result[unknown[0]] = None if everything is None else symbols.floor_divide(everything, rest)
     return result
+
+
+def _is_said(element: Element, own: Element | None, data: Elements | None, others: Elements, copies: bool) -> bool:
+    """Whether an element of a target is a dimension of the result: it must not be -1 for any size, nor, where 0 copies
+    the data's own dimension, 0 beside another."""
+    if isinstance(element, int) or symbols.is_size(element, positive=copies):
+        return True
+    if not copies:
+        return element in (data or ())
+    if own is not None and (element == own or (_is_size(element) and symbols.exact_quotient(own, element) is not None)):
+        return True  # both are 0 together
+    everything = None if data is None else symbols.product(data)
+    fails = everything is not None and symbols.exact_quotient(everything, element) is not None
+    return fails and _is_size(element) and all(one is not None and symbols.at_least(one, 1) for one in others)
+
+
+def _is_size(element: Element) -> bool:
+    return symbols.is_size(element, positive=False)
 
 
 def constant_of_shape(infer: Infer) -> Infer:
@@ -201,8 +220,7 @@ def _bound(bound: Element | None, dim: Element) -> Element | None:
             return dim if bound > 0 else 0
         if bound >= 0:
             return bound
-        before = symbols.add(dim, bound)
-        return before if bound == -1 else symbols.largest([0, before])  # nothing can be read from an empty tensor
+        return symbols.largest([0, symbols.add(dim, bound)])
     return bound if symbols.at_least(bound, 0) else None
 
 

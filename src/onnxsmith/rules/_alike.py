@@ -78,6 +78,8 @@ class Alike:
                 inputs.append(first)
                 continue
             parts = tuple(value for value in values if value is not None)
+            if len({value.dtype for value in parts}) > 1:
+                return None  # Casts to one dtype from several, which no Concat takes
             if len(parts) < len(row) or (several and not _are_parts(parts, row, axis)) or (index > 0 and not several):
                 return None
             inputs.append(parts)

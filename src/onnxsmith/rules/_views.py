@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model import facts, symbols
 from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Match
 
@@ -20,9 +20,8 @@ def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
     """The constant target with which a Reshape of `data` gives the dimensions `wanted`, for every size; None where
     there is none.
 
-    0 copies the dimension at the same place, -1 stands for one more that is worked out. An empty dimension cannot be
-    said. -1 stands beside elements above 0 and copies only, so that it can be worked out whenever the copied
-    dimensions are not empty.
+    0 copies the dimension at the same place, -1 stands for one more that is worked out, where no other dimension can be
+    empty: beside an empty one a Reshape fails. An empty dimension cannot be said.
     """
     if data is None or wanted is None:
         return None
@@ -34,8 +33,10 @@ def target(data: Dims | None, wanted: Dims | None) -> list[int] | None:
             written.append(0)
         else:
             written.append(-1)
-    empty = any(dim == 0 for dim in wanted)
-    return None if empty or written.count(-1) > 1 else written
+    if any(dim == 0 for dim in wanted) or written.count(-1) > 1:
+        return None
+    beside = [dim for dim, element in zip(wanted, written, strict=True) if element == 0]
+    return None if -1 in written and not all(dim and symbols.at_least(dim, 1) for dim in beside) else written
 
 
 def dims_after(node: ir.Node) -> tuple[facts.Element | None, ...] | None:

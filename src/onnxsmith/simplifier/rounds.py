@@ -87,7 +87,9 @@ def _until_still(state: State, chosen: _Chosen, folding_: Folding) -> int:
     """Rounds, with all shapes inferred afresh between them, until one changes nothing: where a second run would begin.
     Says how many there were."""
     for number in range(1, _MOST_ROUNDS + 1):
-        if not _round(state, chosen, folding_):
+        with state.inference.assumed():
+            still = not _round(state, chosen, folding_)
+        if still:
             return number
         notes = state.inference.notes
         state.inference = Inference(state.model)

@@ -52,12 +52,13 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
 def _asked(rule: Rule, model: ir.Model, name: str) -> str:
     copy = cloned(model)
     facts.spread_opsets(copy)
-    Inference(copy)
+    inference = Inference(copy)
     node = _found(copy, name)
     assert node is not None
     if node.op_type not in rule.anchor or node.domain:
         return f"it starts from {', '.join(rule.anchor)}; this is {node.op_type}"
-    match = rule.match(node)
+    with inference.assumed():
+        match = rule.match(node)
     if isinstance(match, NoMatch):
         return f"{match.reason} ({match.where})" if match.where else match.reason
     if isinstance(match, Match):

@@ -12,15 +12,15 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 class ConstantReshape(Rule):
     """A target that is computed from shapes often says nothing that the data does not: its symbolic elements are
     dimensions of the data at the same place (0 copies them), and one more can be left to be worked out (-1), be it
-    known or not. The dynamic dimensions stay dynamic. The result needs no `allowzero`: no element of it means an empty
-    dimension.
+    known or not, where no dimension beside it can be empty: there a Reshape fails. The dynamic dimensions stay dynamic.
+    The result needs no `allowzero`: no element of it means an empty dimension.
 
     Refused:
     1. More than one element is neither an integer nor the data's dimension at the same place.
     2. A dimension of the result is 0. In the new target it would copy one.
+    3. An element would have to be worked out beside a dimension that may be empty.
 
-    A target of which not even the number of elements is known is no match. -1 stands beside elements above 0 and copies
-    only, so that it can be worked out whenever the copied dimensions are not empty.
+    A target of which not even the number of elements is known is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -49,13 +49,18 @@ class ConstantReshape(Rule):
             return None
         target = _views.target(facts.dims(node.inputs[0]), wanted)
         if target is None:
-            why = (
-                "a dimension of the result is 0"
-                if 0 in wanted
-                else ("more than one element depends on sizes in a way that 0 and -1 cannot say")
-            )
-            return NoMatch(why, node.name or "")
+            return NoMatch(_why_not(facts.dims(node.inputs[0]) or (), wanted), node.name or "")
         return Match(node, (node,), {"source": node.inputs[0], "target": target})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         return _views.reshaped(tape, match)
+
+
+def _why_not(data: _views.Dims, wanted: _views.Dims) -> str:
+    if 0 in wanted:
+        return "a dimension of the result is 0"
+    copied = [index < len(data) and facts.same([dim], [data[index]]) for index, dim in enumerate(wanted)]
+    worked_out = [dim for dim, is_copy in zip(wanted, copied, strict=True) if not is_copy and not isinstance(dim, int)]
+    if len(worked_out) > 1:
+        return "more than one element depends on sizes in a way that 0 and -1 cannot say"
+    return "an element would have to be worked out beside a dimension that may be empty"
