@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -9,6 +11,8 @@ from benchmarks.judging.shape_graphs import DTYPES, FLOATS, Integers, ShapeGraph
 
 _SYMBOLS = ("n", "m", "k", "batch")
 _OUTSIDE = 2**64
+_WORKED_OUT = -1
+"""The bound of an element that may be -1."""
 _OPSETS = (15, 18, 18, 21)
 
 
@@ -267,10 +271,11 @@ def _reshape(g: ShapeGraph) -> None:
         parts[:2] = [g.put("Mul", [a.name, b.name], "int64", 1, min(a.bound * b.bound, _OUTSIDE))]
     if g.flip(0.6):
         at = g.random.randrange(len(parts))
-        parts[at] = g.vector(g.constant([g.choice((-1, -1, 0))]))
+        parts[at] = replace(g.constant([g.choice((-1, -1, 0))]), bound=_WORKED_OUT)
     if g.flip(0.2):
         parts.insert(g.random.randint(0, len(parts)), g.vector(g.constant([1])))
-    allowzero = {"allowzero": 1} if g.flip(0.3) else {}
+    worked_out = any(one.bound == _WORKED_OUT for one in parts)  # invalid with allowzero and an empty dimension
+    allowzero = {"allowzero": 1} if g.flip(0.3) and not worked_out else {}
     bound = min(tensor.bound**2 + 7, 2**40)
     g.tensor("Reshape", [tensor.name, _whole(g, parts)], len(parts), bound, **allowzero)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import onnx_ir as ir
@@ -35,9 +36,18 @@ products are held to that. What may be out of this range may have wrapped around
 _ALL = 2**31 - 1
 
 
+@cache
 def install() -> None:
-    """Keeps the engine from noting what a value holds, which may be what its dtype cannot hold: rules here do."""
+    """Keeps the engine from noting what a value holds, which may be what its dtype cannot hold: rules here do. And from
+    reading long constants, which every node that reads one would do anew."""
+    read = ShapeInferenceContext.get_symbolic_value
+
+    def get_symbolic_value(context: Any, value: ir.Value) -> Any:
+        tensor = ir.convenience.get_const_tensor(value)
+        return None if tensor is not None and tensor.size > _MOST else read(context, value)
+
     ShapeInferenceContext.set_symbolic_value = lambda *_: None
+    ShapeInferenceContext.get_symbolic_value = get_symbolic_value
 
 
 def elements(value: ir.Value | None) -> Elements | None:
@@ -200,8 +210,9 @@ def _slice(node: ir.Node) -> Elements | None:
 
 
 def _concat(node: ir.Node) -> Elements | None:
+    length = node.outputs[0].shape[0] if node.outputs[0].shape else None
     parts: Elements = []
-    for value in node.inputs:
+    for value in node.inputs if not isinstance(length, int) or length <= _MOST else ():
         found = elements(value)
         if found is None:
             length = value.shape[0] if value is not None and value.shape is not None and len(value.shape) == 1 else None
@@ -209,6 +220,8 @@ def _concat(node: ir.Node) -> Elements | None:
                 return None
             found = [None] * length
         parts += found
+        if len(parts) > _MOST:
+            return None
     return parts
 
 

@@ -11,6 +11,7 @@ Inside `assuming` names have the least sizes that are given there. A divisor is 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,8 @@ Element = int | str
 """An integer, or the text of an expression."""
 
 _MOST_SIZE = 1 << 24
+_MOST_NAMES = 64
+"""No sum of more expressions is worked out."""
 
 
 _Least = frozenset[tuple[str, int]]
@@ -105,8 +108,13 @@ def product(elements: Iterable[Element | None]) -> Element | None:
 
 
 def total(elements: Iterable[Element | None]) -> Element | None:
-    """All of them added; None where one is unknown."""
-    return _folded(add, elements, 0)
+    """All of them added; None where one is unknown. Equal ones are counted first, so that many are no more work."""
+    counts = Counter(elements)
+    numbers = sum(element * count for element, count in counts.items() if isinstance(element, int))
+    terms = [multiply(element, count) for element, count in counts.items() if isinstance(element, str)]
+    if None in counts or len(terms) > _MOST_NAMES:
+        return None
+    return _folded(add, [numbers, *terms], 0)
 
 
 def floor_divide(a: Element, b: Element) -> Element | None:

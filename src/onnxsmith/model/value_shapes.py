@@ -66,8 +66,8 @@ def _reshaped(data: Elements | None, target: Elements, copies: bool) -> Elements
     if len(unknown) == 1 and data is not None:
         rest = symbols.product(element for index, element in enumerate(result) if index != unknown[0])
         everything = symbols.product(data)
-        fails = copies and target[unknown[0]] == -1  # beside an empty dimension, where any other element may be anything
-        if rest is not None and rest != 0 and (fails or symbols.is_size(rest, positive=True)):
+        # -1 is invalid beside an empty dimension; any other element may be anything there
+        if rest is not None and rest != 0 and (target[unknown[0]] == -1 or symbols.is_size(rest, positive=True)):
             result[unknown[0]] = None if everything is None else symbols.floor_divide(everything, rest)
     return result
 
@@ -233,11 +233,32 @@ def split(infer: Infer) -> Infer:
             infer(context, node)
             return
         at = 0 if axis is None else None if axis.is_ref() else axis.as_int()
-        parts = elements(node.inputs[1])
+        tensor = ir.convenience.get_const_tensor(node.inputs[1])
+        fits = tensor is not None and tensor.size == len(node.outputs) and not node.inputs[1].is_graph_input()
+        parts = [int(n) for n in tensor.numpy().ravel()] if fits and tensor is not None else elements(node.inputs[1])
         for index, value in enumerate(node.outputs):
             part = parts[index] if parts is not None and len(parts) == len(node.outputs) else None
             found = [part if at is not None and i == at % len(data) else dim for i, dim in enumerate(data)]
             shaped(context, value, found if at is not None else [None] * len(data), node.inputs[0].dtype)
+
+    return careful
+
+
+def concat(infer: Infer) -> Infer:
+    """The engine adds the parts' sizes up one by one, and makes a name for each element of every vector."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        every, attribute = [dims(value) for value in node.inputs], node.attributes.get("axis")
+        shapes = [one for one in every if one is not None]
+        ranks = {len(one) for one in shapes}
+        at = 1 if attribute is None else None if attribute.is_ref() else attribute.as_int()
+        if not shapes or len(shapes) < len(every) or len(ranks) != 1 or at is None or not -min(ranks) <= at < min(ranks):
+            infer(context, node)
+            return
+        found = list(shapes[0])
+        axis = at % len(found)
+        found[axis] = symbols.total(one[axis] for one in shapes)
+        shaped(context, node.outputs[0], found, next(value.dtype for value in node.inputs if value is not None))
 
     return careful
 
@@ -261,6 +282,7 @@ def squeeze(infer: Infer) -> Infer:
 
 
 RULES: dict[str, Callable[[Infer], Infer]] = {
+    "Concat": concat,
     "ConstantOfShape": constant_of_shape,
     "Range": range_,
     "Reshape": reshape,

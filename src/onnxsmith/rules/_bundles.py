@@ -126,15 +126,15 @@ class Region:
         for first in dict.fromkeys(at.values[0].consumers()):
             if first in taken or first.domain or first.op_type not in self.planners:
                 continue
-            nodes = [first]
+            nodes = {first: None}
             for value in at.values[1:]:
                 others = [node for node in value.consumers() if node not in taken and node not in nodes]
                 twins = [node for node in others if self._is_twin(first, node, len(nodes))]
                 if not twins:
                     break
-                nodes.append(min(twins, key=lambda twin: _differences(first, twin)))
+                nodes[min(twins, key=lambda twin: _differences(first, twin))] = None
             else:
-                operands = tuple(self._operand(nodes, index) for index in range(len(first.inputs)))
+                operands = tuple(self._operand(tuple(nodes), index) for index in range(len(first.inputs)))
                 plan = self.planners[first.op_type](tuple(nodes), operands)
                 if plan is not None:
                     taken.update(nodes)

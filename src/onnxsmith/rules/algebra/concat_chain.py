@@ -14,6 +14,8 @@ class ConcatChain(Rule):
 
     Refused:
     1. The first is read by others too, or is a graph output: what it reads would be copied twice.
+    2. The second reads the first several times and would have more inputs than both have: forty such pairs in a row
+       would have as many as there are parts in the result.
 
     Axes that differ, or of which one counts from the end of a value of unknown rank, are no match.
 
@@ -50,6 +52,8 @@ class ConcatChain(Rule):
                 inner.append(made)
         if not inner:
             return refusal
+        if len(inputs) > len(node.inputs) + sum(len(made.inputs) for made in set(inner)):
+            return NoMatch("the same parts would be written several times", node.name or "")
         return Match(node, (node, *dict.fromkeys(inner)), {"inputs": inputs})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
