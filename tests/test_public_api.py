@@ -103,7 +103,7 @@ SIGNATURES = {
     "save": "(model: 'ir.Model', target: 'str | Path', *, external_data: 'bool | None' = None) -> 'list[Path]'",
     "simplify": (
         "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
-        "skip: 'Iterable[str]' = (), exactness: 'str' = 'reassociates', opset: 'int | None' = None, "
+        "skip: 'Iterable[str]' = (), exactness: 'str | None' = None, opset: 'int | None' = None, "
         "target: 'str | None' = None, inline_functions: 'bool' = False, max_growth: 'float' = 0.0, "
         "verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
         "given: 'tuple[Feed, ...]' = (), sizes: 'Mapping[str, int] | None' = None, "

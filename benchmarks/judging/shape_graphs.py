@@ -103,7 +103,9 @@ class ShapeGraph:
         bound = max((abs(int(number)) for number in found.ravel()), default=0)
         return Integers(name, dtype, None if found.ndim == 0 else len(found), bound)
 
-    def put(self, op: str, inputs: list[str], dtype: str, length: int | None, bound: int, **attributes: Any) -> Integers:
+    def put(
+        self, op: str, inputs: list[str], dtype: str, length: int | None, bound: int, **attributes: Any
+    ) -> Integers:
         """Adds a node that gives integers."""
         made = Integers(self.node(op, inputs, **attributes), dtype, length, bound)
         self.integers.append(made)

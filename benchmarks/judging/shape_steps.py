@@ -146,7 +146,9 @@ def _cast(g: ShapeGraph) -> None:
         there = g.node(g.choice(("Mul", "Div")), [there, g.constant(factor, kind.replace("float", "float32")).name])
     if g.flip():
         there = g.node(g.choice(("Floor", "Ceil", "Round", "Abs", "Neg")), [there])
-    back = g.choice(("int64", "int64", "int32", "bool")) if one.bound < 2**30 else "int64" if one.bound < 2**60 else "bool"
+    back = (
+        g.choice(("int64", "int64", "int32", "bool")) if one.bound < 2**30 else "int64" if one.bound < 2**60 else "bool"
+    )
     g.put("Cast", [there], back, one.length, min(4 * one.bound, _OUTSIDE), to=DTYPES[back])
 
 
@@ -183,7 +185,7 @@ def _part(g: ShapeGraph) -> None:
     step = g.choice((1, 1, 1, 2, -1))
     a, b = (start, end) if step > 0 else (end - 1, start - 1 if start else -(2**63) + 1)
     bounds = [g.constant([number]).name for number in (a, b if b != length or g.flip() else 2**63 - 1, 0, step)]
-    taken = len(range(length)[start:end:abs(step)])
+    taken = len(range(length)[start : end : abs(step)])
     if taken:
         g.put("Slice", [one.name, *bounds], one.dtype, taken, one.bound)
 

@@ -79,9 +79,7 @@ def concat_of_sizes(count: int) -> ir.Model:
     ("make", "size", "most"),
     [(concat_of_constants, 50_000, 1.1), (parts, 500, 2.2), (concat_of_sizes, 200, 2.2)],
 )
-def test_twice_the_file_is_no_more_than_twice_the_work(
-    make: Callable[[int], ir.Model], size: int, most: float
-) -> None:
+def test_twice_the_file_is_no_more_than_twice_the_work(make: Callable[[int], ir.Model], size: int, most: float) -> None:
     Inference(make(size))  # what is imported and remembered by the first is no part of it
     once, twice = work(lambda: Inference(make(size))), work(lambda: Inference(make(2 * size)))
     assert twice <= most * once + 500

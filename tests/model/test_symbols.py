@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from onnxsmith.model import symbols
 
 NAMES = ("n", "m", "_d0")
-SIZES = ({"n": 0, "m": 1, "_d0": 0}, {"n": 1, "m": 0, "_d0": 1}, {"n": 3, "m": 8, "_d0": 5}, {"n": 10, "m": 7, "_d0": 2})
+SIZES = (
+    {"n": 0, "m": 1, "_d0": 0},
+    {"n": 1, "m": 0, "_d0": 1},
+    {"n": 3, "m": 8, "_d0": 5},
+    {"n": 10, "m": 7, "_d0": 2},
+)
 
 
 def value(element: int | str, sizes: dict[str, int]) -> int:

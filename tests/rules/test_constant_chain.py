@@ -35,6 +35,13 @@ def test_summands(first: str, second: str) -> None:
     assert_rewritten(RULE, "Add", chain(first.replace("$", "x"), second.replace("$", "u")))
 
 
+@pytest.mark.parametrize("before", ["Sigmoid(x)", "Clip(x, b, a)", "Cast<to = 1>(k)"])
+def test_numbers_that_are_not_so_large(before: str) -> None:
+    text = f"""g (float[2,3] x, int8[2,3] k) => (float[2,3] y) <{NUMBERS}> {{
+        s = {before}\n u = Mul(s, a)\n y = Mul(u, b) }}"""
+    assert_rewritten(RULE, f"{before.split('(')[0].split('<')[0]} Mul", text)
+
+
 def test_double() -> None:
     assert_rewritten(RULE, "Mul", chain("Mul(x, a)", "Div(u, b)", "double"))
 
@@ -54,6 +61,20 @@ REFUSED = {
     "overflow": (
         "out of the range",
         chain("Mul(x, big)", "Mul(u, big)\n z = Tanh(y)").replace("float a", "float big = {1e30}, float a"),
+    ),
+    "infinity that would become a number": (
+        "overflows where the result does not",
+        chain("Mul(x, many)", "Div(u, many)").replace("float a", "float many = {512}, float a"),
+    ),
+    "infinity in some columns": (
+        "overflows where the result does not",
+        chain("Mul(x, row)", "Mul(u, less)").replace("float a", "float[3] less = {2, 2, 0.5}, float a"),
+    ),
+    "summands that overflow": (
+        "overflows where the result does not",
+        chain("Add(x, far)", "Sub(u, near)", "float16").replace(
+            "float16 a", "float16 far = {600}, float16 near = {300}, float16 a"
+        ),
     ),
     "underflow": (
         "out of the range",

@@ -21,8 +21,10 @@ class Simplify(Command):
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
     only: tuple[str, ...] = option("use this rule only; several times", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("leave this rule out; several times", default=(), metavar="RULE")
-    exactness: str = option(
-        "how far a rewrite may move a number: bitwise, value or reassociates", default="reassociates", metavar="HOW"
+    exactness: str | None = option(
+        "how far a rewrite may move a number: bitwise, value or reassociates; when left out reassociates, but not before"
+        " a quantiser",
+        metavar="HOW",
     )
     opset: int | None = option("bring the model to this opset first, so that rules may use its operators")
     target: str | None = option("bring the model to the newest opset that this runtime runs", metavar="RUNTIME")

@@ -252,7 +252,13 @@ def concat(infer: Infer) -> Infer:
         shapes = [one for one in every if one is not None]
         ranks = {len(one) for one in shapes}
         at = 1 if attribute is None else None if attribute.is_ref() else attribute.as_int()
-        if not shapes or len(shapes) < len(every) or len(ranks) != 1 or at is None or not -min(ranks) <= at < min(ranks):
+        if (
+            not shapes
+            or len(shapes) < len(every)
+            or len(ranks) != 1
+            or at is None
+            or not -min(ranks) <= at < min(ranks)
+        ):
             infer(context, node)
             return
         found = list(shapes[0])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
 from onnxsmith.rules._clamps import clamp
 from onnxsmith.rules._patterns import FLOATS
 
 _NOT_NEGATIVE = ("Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt")
+_WITHIN_ONE = ("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh")
 _KEEPING = ("Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 """Operators that give elements of their first input."""
 _DEEPEST = 4
@@ -31,3 +34,25 @@ def not_negative(value: ir.Value | None) -> bool:
             return False
         value = node.inputs[0]
     return False
+
+
+def largest(value: ir.Value | None) -> float:
+    """What no finite number in a floating-point value is further from zero than, as far as that follows from the last few
+    operators; infinity where nothing does."""
+    for _ in range(_DEEPEST):
+        node = value.producer() if value is not None else None
+        if node is None or node.domain or value is not node.outputs[0]:
+            return math.inf
+        if node.op_type in _WITHIN_ONE:
+            return 1.0
+        source = node.inputs[0] if node.inputs else None
+        if node.op_type == "Cast":
+            dtype = source.dtype if source is not None else None
+            return 2.0**dtype.bitwidth if dtype is not None and dtype.is_integer() else math.inf
+        bounds = clamp(node)
+        if bounds is not None:
+            return max(abs(bounds.low), abs(bounds.high))
+        if node.op_type not in _KEEPING:
+            return math.inf
+        value = source
+    return math.inf

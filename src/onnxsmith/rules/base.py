@@ -16,7 +16,11 @@ import onnx_ir as ir
 
 
 class Exactness(IntEnum):
-    """How far a rewrite may move a number: not a bit; not in value (-0.0 may become 0.0); by rounding."""
+    """How far a rewrite may move a number: not a bit; not in value (-0.0 may become 0.0, infinity stays); by rounding.
+
+    Where a number in the middle leaves its dtype's range, one that reassociates may give a number for what was infinite
+    or the other way round; a rule's page says where. Before a quantiser it is refused, unless it was asked for.
+    """
 
     BITWISE = 0
     VALUE = 1

@@ -10,17 +10,20 @@ import onnx_ir as ir
 from onnxsmith.model import provenance, walk
 from onnxsmith.model.fresh import Names
 from onnxsmith.model.takeover import can_be_output, take_over
-from onnxsmith.rules.base import Match, NoMatch, Rule
+from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.simplifier.quantisers import Quantisers
 from onnxsmith.simplifier.state import State
 
 
-def apply(state: State, rules: Mapping[str, Rule]) -> bool:
-    """Rewrites the model in place, in subgraphs and functions too. Returns whether anything fired."""
+def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = False) -> bool:
+    """Rewrites the model in place, in subgraphs and functions too. Returns whether anything fired. With
+    `spare_quantisers`, no rewrite that reassociates changes what a quantiser reads."""
     by_type: dict[str, list[tuple[str, Rule]]] = {}
     for id_, rule in rules.items():
         for op_type in rule.anchor:
             by_type.setdefault(op_type, []).append((id_, rule))
     names: Names | None = None
+    spared = Quantisers(state.model) if spare_quantisers else None
     queue = deque(walk.all_nodes(state.model))
     waiting = set(queue)
     fired = False
@@ -33,11 +36,16 @@ def apply(state: State, rules: Mapping[str, Rule]) -> bool:
             match = rule.match(node)
             if isinstance(match, NoMatch):
                 state.journal.refuse(id_, match.where or walk.node_label(node), match.reason)
+            if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
+                reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
+                if reached is not None:
+                    state.journal.refuse(id_, walk.node_label(node), _SPARED.format(walk.node_label(reached)))
+                    continue
             if not isinstance(match, Match) or not state.journal.fire(id_, walk.node_label(node)):
                 continue
             fired = True
             names = names or Names(state.model)
-            for neighbour in _rewrite(state, rule, match, names):
+            for neighbour in _rewrite(state, rule, match, names, spared):
                 if neighbour not in waiting:
                     waiting.add(neighbour)
                     queue.append(neighbour)
@@ -45,7 +53,12 @@ def apply(state: State, rules: Mapping[str, Rule]) -> bool:
     return fired
 
 
-def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[ir.Node]:
+_SPARED = "it rounds differently, and its result reaches {}, which quantises; --exactness reassociates allows it"
+
+
+def _rewrite(
+    state: State, rule: Rule, match: Match, names: Names, spared: Quantisers | None
+) -> Iterator[ir.Node]:
     """Does it, and yields the nodes that may match now."""
     graph = match.node.graph
     assert graph is not None
@@ -66,6 +79,8 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names) -> Iterator[i
     for old, new in replaced.items():
         if state.inference.replace(old, new):
             state.stale.update(old.consumers())
+        if spared is not None:
+            spared.replaced(old, new)
         take_over(old, new, named=new in made or new in match.scaled)
     for value in match.scaled:
         _call_anew(replaced.get(value, value), names, keeps=value in replaced.values())

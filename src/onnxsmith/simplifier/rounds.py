@@ -34,7 +34,7 @@ def simplified(
     *,
     only: Iterable[str] = (),
     skip: Iterable[str] = (),
-    exactness: str = "reassociates",
+    exactness: str | None = None,
     inline_functions: bool = False,
     max_growth: float = 0.0,
     slack: int = folding.SLACK,
@@ -46,7 +46,7 @@ def simplified(
     verified.
 
     `only` and `skip` take ids of rules and steps; `exactness` is the least exact rewrite that may fire (`bitwise`,
-    `value`, `reassociates`); constants may make the file larger by a share of `max_growth`, and by `slack` bytes for
+    `value`, `reassociates`), None `reassociates` but for what a quantiser reads; constants may make the file larger by a share of `max_growth`, and by `slack` bytes for
     each group of nodes that is folded. No more than `limit` rewrites are made, and none of those `switched_off`.
 
     Raises:
@@ -106,7 +106,7 @@ def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
         # what was folded or flattened leaves readers behind that nobody reads
         _passes(state.model, state.journal, pipeline.BEFORE, chosen)
     state.refresh()
-    changed |= engine.apply(state, chosen.rules)
+    changed |= engine.apply(state, chosen.rules, spare_quantisers=chosen.spare_quantisers)
     state.stale.clear()  # the next round begins with shapes inferred afresh
     return _passes(state.model, state.journal, pipeline.AFTER, chosen) or changed
 
@@ -198,12 +198,13 @@ class _Chosen:
 
     rules: dict[str, Rule]
     steps: frozenset[str]
+    spare_quantisers: bool
 
 
 _STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
 
 
-def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...], exactness: str) -> _Chosen:
+def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...], exactness: str | None) -> _Chosen:
     known = [*rules, *_STEPS]
     unknown = [id_ for id_ in (*only, *skip) if id_ not in known]
     if unknown:
@@ -213,7 +214,7 @@ def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]
             fix=f"one of: {', '.join(known)}",
         )
     try:
-        least = Exactness[exactness.upper()]
+        least = Exactness.REASSOCIATES if exactness is None else Exactness[exactness.upper()]
     except KeyError:
         raise problem(
             "simplify/unknown-exactness",
@@ -224,4 +225,5 @@ def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...]
     return _Chosen(
         {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least},
         frozenset(wanted.intersection(_STEPS)),
+        exactness is None,
     )

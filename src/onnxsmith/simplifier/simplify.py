@@ -47,7 +47,7 @@ def simplify(
     *,
     only: Iterable[str] = (),
     skip: Iterable[str] = (),
-    exactness: str = "reassociates",
+    exactness: str | None = None,
     opset: int | None = None,
     target: str | None = None,
     inline_functions: bool = False,
@@ -68,7 +68,7 @@ def simplify(
 
     `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written,
     if it agrees. `only` and `skip` take rule ids; `exactness` (`bitwise`, `value`, `reassociates`) is how far a rewrite
-    may move a number; `opset` brings the model there first, so that newer operators may be used, and `target` to the
+    may move a number, and left out it is `reassociates` but for what a quantiser reads; `opset` brings the model there first, so that newer operators may be used, and `target` to the
     newest that a runtime has and the model can be brought to; functions are inlined when asked; the file may grow by a
     share of `max_growth`. `sizes` fixes symbolic dimensions for the check; `given` are inputs to check on as well.
     `tolerance` is the largest difference allowed, relative to an output's scale, in place of what rounding explains.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.rules._channels import Step, steps
 from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere
+from onnxsmith.rules._ranges import largest
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _SLACK = 1024
@@ -24,13 +28,16 @@ class ConstantChain(Rule):
     2. The constant overflows, or is too small to be a normal number of the dtype.
     3. Two summands cancel each other to less than 2^-10, or the first factor is below that or above 2^10: what is
        between the two loses digits, overflows or vanishes, and the result then shows it.
-    4. Two that are broadcast to each other would take more room than before, and 1 kB.
+    4. The first factor is above 1 and the second below: x * 512 overflows where x * 512 / 1024 does not, and infinity
+       would become a number. Not where the operators before say that x is not so large (Sigmoid, Clip, a Cast of
+       integers). Summands of both signs that are large enough to overflow are refused likewise.
+    5. Two that are broadcast to each other would take more room than before, and 1 kB.
 
     Integers, which shapes are computed with, are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
-        g (float[N,2] x) => (float[N,2] y) <float a = {4}, float[2] b = {3, 6}, float c = {2}> {
+        g (float[N,2] x) => (float[N,2] y) <float a = {4}, float[2] b = {3, 6}, float c = {0.5}> {
             d = Mul(x, a)
             e = Mul(b, d)
             y = Div(e, c)
@@ -38,7 +45,7 @@ class ConstantChain(Rule):
 
     After:
         <ir_version: 8, opset_import: ["": 17]>
-        g (float[N,2] x) => (float[N,2] y) <float[2] c = {6, 12}> {
+        g (float[N,2] x) => (float[N,2] y) <float[2] c = {24, 48}> {
             y = Mul(x, c)
         }
     """
@@ -87,6 +94,8 @@ def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) 
         return NoMatch("the constant is out of the range of the dtype", name)
     if _shows(a, b, exact, factors):
         return NoMatch("what is between the two loses digits, overflows or vanishes", name)
+    if largest(inner.source) > _room(a, b, float(limits.max), float(limits.eps), factors):
+        return NoMatch("what is between the two overflows where the result does not", name)
     found = {"source": inner.source, "constant": constant, "op_type": "Mul" if factors else "Add", "name": name}
     return Match(node, (node, first), found)
 
@@ -97,3 +106,13 @@ def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
         inner = np.abs(a[a != 0])
         return bool((inner > _FAR).any() or (inner < 1 / _FAR).any())
     return bool((_FAR * np.abs(both) < np.maximum(np.abs(a), np.abs(b))).any())
+
+
+def _room(a: Array, b: Array, most: float, epsilon: float, factors: bool) -> float:
+    """The largest number that the value in the middle takes without overflowing where the result does not."""
+    a, b = np.broadcast_arrays(a, b)
+    if factors:
+        back = np.abs(a[(np.abs(a) > 1) & (np.abs(b) < 1)])
+        return most / float(back.max()) if back.size else math.inf
+    size = np.abs(a[(a * b < 0) & (np.abs(a) >= most * epsilon / 4)])  # a smaller one is rounded off
+    return most - float(size.max()) if size.size else math.inf

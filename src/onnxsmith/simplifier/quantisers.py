@@ -1,0 +1,89 @@
+"""Which values reach a quantiser, where a rounding may become a step.
+
+A rewrite that rounds differently moves a number by its last bit. Behind a quantiser that is a whole step wherever the
+number lies at an edge, and the range of a dynamic one moves all numbers with it. So a rewrite that reassociates is
+refused before one, unless it was asked for.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model import captures, walk
+
+_QUANTISERS = frozenset(
+    ("QuantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "QAttention")
+)
+"""Of ONNX's own domain and of onnxruntime's."""
+_ROUNDING = frozenset(("Ceil", "Floor", "Round"))
+_SHAPE_ONLY = frozenset(("Shape", "Size"))
+"""Operators whose results do not depend on the elements of what they read."""
+
+
+class Quantisers:
+    """The values that reach a quantiser, each with the node that quantises: one walk up from those nodes, and further
+    ones from what rewrites put in."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._reaching: dict[ir.Value, ir.Node] = {}
+        self._callers: dict[ir.Graph, list[ir.Node]] = {}
+        self._functions = model.functions
+        nodes = list(walk.all_nodes(model))
+        for node in nodes:
+            for body in captures.subgraphs(node):
+                self._callers.setdefault(body, []).append(node)
+            function = self._functions.get(node.op_identifier())
+            if function is not None:
+                self._callers.setdefault(function.graph, []).append(node)
+        for node in nodes:
+            if _quantises(node):
+                for value in node.inputs:
+                    self._mark(value, node)
+
+    def behind(self, node: ir.Node) -> ir.Node | None:
+        """The quantiser that a result of the node reaches, if one does."""
+        return next((self._reaching[value] for value in node.outputs if value in self._reaching), None)
+
+    def replaced(self, old: ir.Value, new: ir.Value) -> None:
+        """`new` is read where `old` was."""
+        if old in self._reaching:
+            self._mark(new, self._reaching[old])
+
+    def _mark(self, value: ir.Value | None, quantiser: ir.Node) -> None:
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            if one is None or one in self._reaching:
+                continue
+            self._reaching[one] = quantiser
+            node = one.producer()
+            if node is not None:
+                waiting += self._before(node)
+            elif one.is_graph_input():
+                for caller in self._callers.get(one.graph, ()) if one.graph is not None else ():
+                    # which input of a loop an input of its body is does not matter: all that goes round is marked
+                    waiting += [*caller.inputs, *self._inside(caller)]
+
+    def _before(self, node: ir.Node) -> list[ir.Value | None]:
+        if node.op_type in _SHAPE_ONLY and not node.domain:
+            return []
+        return [*node.inputs, *self._inside(node)]
+
+    def _inside(self, node: ir.Node) -> list[ir.Value | None]:
+        """What the node's branches, bodies or function give out."""
+        function = self._functions.get(node.op_identifier())
+        bodies = [*captures.subgraphs(node), *([function.graph] if function is not None else [])]
+        return [value for body in bodies for value in body.outputs]
+
+
+def _quantises(node: ir.Node) -> bool:
+    if node.op_type in _QUANTISERS:
+        return True
+    if node.domain or not node.inputs or node.inputs[0] is None:
+        return False
+    if node.op_type == "Cast":
+        before, attribute = node.inputs[0].dtype, node.attributes.get("to")
+        after = ir.DataType(attribute.as_int()) if attribute is not None and not attribute.is_ref() else None
+        is_number = before is None or before.is_floating_point()
+        return is_number and after is not None and after.is_integer()
+    return node.op_type in _ROUNDING
