@@ -61,9 +61,11 @@ def test_nothing_reassociates_before_a_quantiser_unless_asked(case: str) -> None
 
 NOT_REACHING = {
     "no quantiser": f"g ({X}) => (float[N,4] y) {{ {ROOT} y = Tanh(m) }}",
-    "weights that were quantised": f"""g ({X}) => (float[N,2] y) <int8[4,2] w = {{1, 2, 3, 4, 5, 6, 7, 8}}, float s = {{0.1}}> {{
-        {ROOT} d = DequantizeLinear(w, s)\n y = MatMul(m, d) }}""",
-    "a quantiser of something else": f"""g ({X}) => (float[N,4] y, float[N,4] w) {{ {ROOT} y = Tanh(m)\n w = Round(x) }}""",
+    "weights that were quantised": f"""g ({X}) => (float[N,2] y)
+        <int8[4,2] w = {{1, 2, 3, 4, 5, 6, 7, 8}}, float s = {{0.1}}> {{ {ROOT}
+        d = DequantizeLinear(w, s)\n y = MatMul(m, d) }}""",
+    "a quantiser of something else": f"""g ({X}) => (float[N,4] y, float[N,4] w) {{ {ROOT}
+        y = Tanh(m)\n w = Round(x) }}""",
     "a quantiser before it": f"g ({X}) => (float[N,4] y) {{ k = Round(x)\n {ROOT.replace('x', 'k')} y = Tanh(m) }}",
     "its size only": f"""g ({X}) => (float[N,4] y, float[2] w) {{ {ROOT} y = Tanh(m)
         s = Shape(m)\n f = Cast<to = 1>(s)\n w = Round(f) }}""",

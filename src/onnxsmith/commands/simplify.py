@@ -22,8 +22,8 @@ class Simplify(Command):
     only: tuple[str, ...] = option("use this rule only; several times", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("leave this rule out; several times", default=(), metavar="RULE")
     exactness: str | None = option(
-        "how far a rewrite may move a number: bitwise, value or reassociates; when left out reassociates, but not before"
-        " a quantiser",
+        "how far a rewrite may move a number: bitwise, value or reassociates; when left out reassociates, but not"
+        " before a quantiser",
         metavar="HOW",
     )
     opset: int | None = option("bring the model to this opset first, so that rules may use its operators")

@@ -392,9 +392,9 @@ def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:
 
 
 def _not_empty(node: ir.Node) -> Iterator[Element]:
-    """Dimensions that are above 0 wherever a node of the main graph does not fail: those that a Conv makes, whose window
-    has to fit, and those of a Reshape's result beside the one that it works out. (With `allowzero` the specification
-    calls that invalid; onnxruntime makes the dimension 1 there.)"""
+    """Dimensions that are above 0 wherever a node of the main graph does not fail: those that a Conv makes, whose
+    window has to fit, and those of a Reshape's result beside the one that it works out. With `allowzero` the
+    specification calls that invalid, while onnxruntime makes the dimension 1."""
     value = node.outputs[0] if node.outputs else None
     if value is None or value.shape is None:
         return

@@ -5,7 +5,8 @@ An element is an int or the text of an expression. Texts are the interface, to s
 rounded quotients have one canonical text, so that equality is equality of texts.
 
 A name stands for a dimension, so it is 0 or more: a model may ask whether an input is empty, and answer with a Max.
-Inside `assuming` names have the least sizes that are given there. A divisor is taken not to be 0, where a runtime fails.
+Inside `assuming` names have the least sizes that are given there. A divisor is taken not to be 0, where a runtime
+fails.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def assuming(least: Mapping[str, int]) -> Iterator[None]:
 
 
 def needed(element: Element) -> dict[str, int]:
-    """The least that each name has to be for an expression to be above 0, as far as it says: for a product of names, and
-    for what grows with its only name."""
+    """The least that each name has to be for an expression to be above 0, as far as it says: for a product of names,
+    and for what grows with its only name."""
     try:
         poly = _poly(element, _LEAST.get())
     except UnreadableError:

@@ -37,7 +37,7 @@ def not_negative(value: ir.Value | None) -> bool:
 
 
 def largest(value: ir.Value | None) -> float:
-    """What no finite number in a floating-point value is further from zero than, as far as that follows from the last few
+    """How far a finite number in a floating-point value may be from zero, as far as that follows from the last few
     operators; infinity where nothing does."""
     for _ in range(_DEEPEST):
         node = value.producer() if value is not None else None

@@ -56,9 +56,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
 _SPARED = "it rounds differently, and its result reaches {}, which quantises; --exactness reassociates allows it"
 
 
-def _rewrite(
-    state: State, rule: Rule, match: Match, names: Names, spared: Quantisers | None
-) -> Iterator[ir.Node]:
+def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quantisers | None) -> Iterator[ir.Node]:
     """Does it, and yields the nodes that may match now."""
     graph = match.node.graph
     assert graph is not None

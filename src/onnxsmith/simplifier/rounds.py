@@ -46,8 +46,9 @@ def simplified(
     verified.
 
     `only` and `skip` take ids of rules and steps; `exactness` is the least exact rewrite that may fire (`bitwise`,
-    `value`, `reassociates`), None `reassociates` but for what a quantiser reads; constants may make the file larger by a share of `max_growth`, and by `slack` bytes for
-    each group of nodes that is folded. No more than `limit` rewrites are made, and none of those `switched_off`.
+    `value`, `reassociates`; None is `reassociates`, but not for what a quantiser reads); constants may make the file
+    larger by a share of `max_growth`, and by `slack` bytes for each group of nodes that is folded. No more than `limit`
+    rewrites are made, and none of those `switched_off`.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.

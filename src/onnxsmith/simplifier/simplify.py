@@ -68,9 +68,10 @@ def simplify(
 
     `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written,
     if it agrees. `only` and `skip` take rule ids; `exactness` (`bitwise`, `value`, `reassociates`) is how far a rewrite
-    may move a number, and left out it is `reassociates` but for what a quantiser reads; `opset` brings the model there first, so that newer operators may be used, and `target` to the
-    newest that a runtime has and the model can be brought to; functions are inlined when asked; the file may grow by a
-    share of `max_growth`. `sizes` fixes symbolic dimensions for the check; `given` are inputs to check on as well.
+    may move a number, and left out it is `reassociates`, but not for what a quantiser reads; `opset` brings the model
+    there first, so that newer operators may be used, and `target` to the newest that a runtime has and the model can be
+    brought to; functions are inlined when asked; the file may grow by a share of `max_growth`. `sizes` fixes symbolic
+    dimensions for the check; `given` are inputs to check on as well.
     `tolerance` is the largest difference allowed, relative to an output's scale, in place of what rounding explains.
     Without `verify` the report says that nothing was verified. Where the check cannot tell whether the two are equal,
     rewrites that move no bit are tried alone; where it cannot tell then either, nothing is written unless with

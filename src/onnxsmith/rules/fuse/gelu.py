@@ -23,6 +23,10 @@ class Gelu(Rule):
     (D. Hendrycks and K. Gimpel, 2016), in whatever order factors and summands stand and whichever of them the
     constants are multiplied with.
 
+    Promised to rounding for every number whose steps stay within the dtype, and for infinities and NaN. Written out, a
+    number above half of the largest overflows where x · (1 + erf(…)) comes before the half: infinity before, x itself
+    afterwards. x³ overflows in the approximation, too, and changes nothing: tanh is ±1 there.
+
     Refused:
     1. The model's opset is below 20, which brought Gelu.
     2. A result in the middle is read by others too, or is a graph output.

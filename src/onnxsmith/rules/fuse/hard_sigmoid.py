@@ -18,6 +18,8 @@ class HardSigmoid(Rule):
     """Clip(a·x + b, 0, 1) is HardSigmoid(x) with alpha = a and beta = b, and Clip(x + 3, 0, 6) / 6 is the one with 1/6
     and 1/2.
 
+    Promised to rounding for all numbers, infinities and NaN: what overflows before the Clip is cut by it.
+
     Refused:
     1. A result in the middle is read by others too, or is a graph output.
     2. The dtype is not known to be float16 or float: runtimes lack the operator for double.

@@ -21,6 +21,9 @@ class Hardswish(Rule):
     x * Clip(x + 3, 0, 6) / 6, in whatever order (A. Howard and others, 2019). Before opset 14 the latter becomes
     x * HardSigmoid(x).
 
+    Promised to rounding for every number whose steps stay within the dtype, and for infinities and NaN. Written out, a
+    number above a sixth of the largest overflows in x * Clip(x + 3, 0, 6): infinity before, x itself afterwards.
+
     Refused:
     1. The model's opset is below 14, which brought HardSwish, and the HardSigmoid is there already.
     2. The HardSigmoid has another slope or offset (its defaults are 0.2 and 0.5), or takes them from its function.

@@ -13,6 +13,9 @@ class LayerNorm(_norm.WrittenOut):
     (J. Ba, J. Kiros and G. Hinton, 2016). Without a scale it gets one of ones, which the operator asks for. Half
     precision that is widened for it, and narrowed before scale and bias, is what the operator does by itself.
 
+    Promised to rounding where the sum of the elements and that of the squares stay within the dtype. Where they do not,
+    in float from about 1e19 on, either way gives zeros or NaN, and not always the same of them.
+
     Refused:
     1. The model's opset is below 17, which brought LayerNormalization.
     2. A result in the middle is read by others too, or is a graph output.

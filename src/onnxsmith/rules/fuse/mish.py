@@ -14,6 +14,8 @@ _FORMULA = _formula.Formula(("Tanh", "Softplus"), {(1, 0): 1.0}, {(1, 1): 1.0})
 class Mish(Rule):
     """x * Tanh(Softplus(x)) is Mish(x), by the definition of that operator (D. Misra, 2019).
 
+    Promised to rounding for all numbers, infinities and NaN.
+
     Refused:
     1. The model's opset is below 18, which brought Mish.
     2. A result in the middle is read by others too, or is a graph output.

@@ -13,6 +13,9 @@ class RmsNorm(_norm.WrittenOut):
     Without a scale it gets one of ones, which the operator asks for. A bias after it stays an Add. Half precision that
     is widened for it, and narrowed before the scale, is what the operator does by itself.
 
+    Promised to rounding where the sum of the squares stays within the dtype. Where it does not, in float from about
+    1e19 on, either way gives zeros or NaN, and not always the same of them.
+
     Refused:
     1. The model's opset is below 23, which brought RMSNormalization.
     2. A result in the middle is read by others too, or is a graph output.

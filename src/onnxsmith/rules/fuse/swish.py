@@ -15,6 +15,8 @@ class Swish(Rule):
     """x * Sigmoid(x) is Swish(x), also called SiLU, and x * Sigmoid(a·x) is the one with alpha = a, also called
     QuickGelu for a = 1.702 (P. Ramachandran and others, 2017).
 
+    Promised to rounding for all numbers, infinities and NaN: where a·x overflows, the Sigmoid is 0 or 1 already.
+
     Refused:
     1. The model's opset is below 24, which brought Swish.
     2. A result in the middle is read by others too, or is a graph output.
