@@ -37,7 +37,7 @@ def test_any_size() -> None:
         <int64[3] c = {2, 2, 2}, int64[1] one = {2}, int64[2] k = {2, 2}> {
         n = Shape<start = 0, end = 1>(x)\n s = Shape<start = 2>(x)\n t = Concat<axis = 0>(n, c, s)\n a = Reshape(x, t)
         b = Transpose<perm = [0, 3, 4, 1, 5, 2]>(a)\n m = Mul(s, k)\n u = Concat<axis = 0>(n, one, m)
-        y = Reshape(b, u) }"""
+        y = Reshape<allowzero = 1>(b, u) }"""
     result = assert_rewritten(RULE, "DepthToSpace", text)
     assert result.graph.node(0).attributes["mode"].as_string() == "DCR"
 

@@ -151,6 +151,14 @@ def exact_quotient(a: Element, b: Element) -> Element | None:
     return None if found is None else polynomials.text(found)
 
 
+def is_empty_with(a: Element, b: Element) -> bool:
+    """Whether a is 0 wherever b is; b is not below 0."""
+    try:
+        return _is_empty_with(_poly(a, _LEAST.get()), _poly(b, _LEAST.get()))
+    except UnreadableError:
+        return a == b
+
+
 def modulo(a: Element, b: Element) -> Element | None:
     """a - b * floor(a / b); None where b may be below 0 or one of them is no expression."""
     quotient = floor_divide(a, b)
@@ -313,8 +321,8 @@ def _outgrows(a: Poly, b: Poly) -> bool:
 
 def _is_empty_with(a: Poly, b: Poly) -> bool:
     """Whether `a` is 0 wherever `b` is, which is not below 0."""
-    least = _poly_bound(b, low=True)
-    if (least is not None and least > 0) or polynomials.exact_quotient(a, b) is not None:
+    least, common = _poly_bound(b, low=True), math.gcd(*(factor for _, factor in b))
+    if (least is not None and least > 0) or polynomials.exact_quotient(polynomials.scale(a, common), b) is not None:
         return True
     smallest, largest = polynomials.arguments(b, "Min"), polynomials.arguments(b, "Max")
     return (bool(smallest) and all(_is_empty_with(a, one) for one in smallest)) or any(

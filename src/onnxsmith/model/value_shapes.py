@@ -60,7 +60,8 @@ def _reshaped(data: Elements | None, target: Elements, copies: bool) -> Elements
         elif element == 0:
             result.append(own if copies else 0)
         else:
-            sure = _is_said(element, own, data, target[:index] + target[index + 1 :], copies)
+            beyond = data is not None and index >= len(data)  # where 0 has nothing to copy, and fails
+            sure = _is_said(element, own, data, target[:index] + target[index + 1 :], copies and not beyond)
             result.append(element if sure else None)
     unknown = [index for index, element in enumerate(result) if element is None]
     if len(unknown) == 1 and data is not None:
@@ -79,10 +80,10 @@ def _is_said(element: Element, own: Element | None, data: Elements | None, other
         return True
     if not copies:
         return element in (data or ())
-    if own is not None and (element == own or (_is_size(element) and symbols.exact_quotient(own, element) is not None)):
+    if own is not None and (element == own or (_is_size(element) and symbols.is_empty_with(own, element))):
         return True  # both are 0 together
     everything = None if data is None else symbols.product(data)
-    fails = everything is not None and symbols.exact_quotient(everything, element) is not None
+    fails = everything is not None and symbols.is_empty_with(everything, element)
     return fails and _is_size(element) and all(one is not None and symbols.at_least(one, 1) for one in others)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -19,7 +20,8 @@ _LONGEST = 6
 class TransposeOnes(Rule):
     """Reshape, Squeeze, Unsqueeze and Flatten that add, remove or move dimensions of 1 only leave the order of the
     others to the Transposes beside them. Such a row of both is one Transpose where it ends with as many axes as it
-    began with, one Reshape where the axes that are not 1 keep their order, and nothing where both are so.
+    began with, one Reshape where the axes that are not 1 keep their order, and nothing where both are so. Where a
+    dimension may be empty and no Reshape can say the rest, a Squeeze or an Unsqueeze does.
 
     Refused:
     1. A result in the middle is read by others too, or is a graph output.
@@ -69,14 +71,30 @@ class TransposeOnes(Rule):
         found = match.found["as"]
         if found == ():
             return source
+        if isinstance(found, _Ones):
+            return found.write(tape, source, match.node)
         if isinstance(found, tuple):
             return tape.op("Transpose", [source], {"perm": list(found)})
         return tape.op("Reshape", [source, _views.integers(tape, found, match.node.outputs[0])])
 
 
-def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] | None:
+@dataclass(frozen=True)
+class _Ones:
+    """A Squeeze or an Unsqueeze of these axes."""
+
+    op_type: str
+    axes: tuple[int, ...]
+
+    def write(self, tape: ir.tape.Tape, source: ir.Value, node: ir.Node) -> ir.Value:
+        """Writes it, as the opset at the node has it."""
+        if facts.opset(node) < 13:
+            return tape.op(self.op_type, [source], {"axes": list(self.axes)})
+        return tape.op(self.op_type, [source, _views.integers(tape, self.axes, node.outputs[0])])
+
+
+def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] | _Ones | None:
     """What the row does in all, from the first node to the last: the permutation of a Transpose (empty where nothing
-    is to be done), or the target of a Reshape."""
+    is to be done), the target of a Reshape, or axes that come or go."""
     first, last = known_dims(source), known_dims(row[-1].outputs[0])
     if first is None or last is None:
         return None
@@ -91,7 +109,28 @@ def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] 
     if len(order) == len(first):
         perm = tuple(next(ones) if axis is None else axis for axis in order)
         return () if axes == sorted(axes) and facts.same(first, last) else perm
-    return _views.target(first, last) if axes == sorted(axes) else None
+    if axes != sorted(axes):
+        return None
+    return _views.target(first, last) or _ones(first_order(first), order)
+
+
+def _ones(before: Order, after: Order) -> _Ones | None:
+    """The Squeeze or Unsqueeze that does the same; None where it takes both."""
+    gone, new = _missing(before, after), _missing(after, before)
+    return _Ones("Squeeze", gone) if gone is not None else None if new is None else _Ones("Unsqueeze", new)
+
+
+def _missing(long: Order, short: Order) -> tuple[int, ...] | None:
+    """The axes of 1 without which the longer order is the shorter one; None where that is not so."""
+    missing, place = [], 0
+    for index, axis in enumerate(long):
+        if place < len(short) and short[place] == axis:
+            place += 1
+        elif axis is None:
+            missing.append(index)
+        else:
+            return None
+    return tuple(missing) if place == len(short) else None
 
 
 def _goes_on(node: ir.Node, source: ir.Value, row: Sequence[ir.Node]) -> bool:
