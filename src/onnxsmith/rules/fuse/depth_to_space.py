@@ -21,7 +21,8 @@ _FORMS: dict[tuple[int, ...], tuple[str, str]] = {
 class DepthToSpace(Rule):
     """Reshape, Transpose, Reshape that move blocks of channels into rows and columns are DepthToSpace, with the blocks
     first among the channels (mode DCR) or last (CRD, torch's pixel_shuffle); those that move rows and columns of blocks
-    into the first channels are SpaceToDepth. Rows and columns may be dynamic.
+    into the first channels are SpaceToDepth. Rows and columns may be dynamic, where they cannot be empty (a Conv before
+    says so) or the last Reshape has `allowzero`: without, its 0 copies another dimension.
 
     Refused:
     1. A result in the middle is read by others too, or is a graph output.
@@ -42,7 +43,7 @@ class DepthToSpace(Rule):
             b = Transpose <perm = [0, 1, 4, 2, 5, 3]> (a)
             m = Mul(s, k)
             u = Concat <axis = 0> (n, c, m)
-            y = Reshape(b, u)
+            y = Reshape <allowzero = 1> (b, u)
         }
 
     After:

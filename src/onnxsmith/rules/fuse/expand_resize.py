@@ -35,7 +35,7 @@ class ExpandResize(Rule):
             b = Expand(a, twice)
             s = Shape(x)
             t = Mul(s, k)
-            y = Reshape(b, t)
+            y = Reshape <allowzero = 1> (b, t)
         }
 
     After:
