@@ -119,8 +119,8 @@ class Probe:
 
 
 def _inexact(value: Any, moved: Any) -> Any:
-    """What moved, but for numbers of few digits: whole ones, halves and the like are meant as they are, and a model that
-    rounds or compares them has one right answer."""
+    """What moved, but for numbers of few digits: whole ones, halves and the like are meant as they are, and a model
+    that rounds or compares them has one right answer."""
     if moved is value:
         return value
     parts = widen(value) * 256
