@@ -129,7 +129,8 @@ def _report(
         if error.problem.id in LACKS and not last:
             sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
             error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # the fix, in place of the usual one
-        kept = _kept(read) if error.problem.id.startswith("runtime/") else ()
+        told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # not to wait again
+        kept = _kept(read) if told else ()
         if not kept:
             raise error from error.__cause__
         said = f"{a.label} and {b.label}: not compared"
