@@ -12,6 +12,7 @@ from judging.peers import PEERS
 Record = Mapping[str, Any]
 SEEN = 0.995
 TURNED_AWAY = 0.01
+NOT_JUDGED = 0.02
 LEAST_FAULTS, LEAST_MODELS, LEAST_PAIRS, LEAST_VALID = 100, 40, 500, 300
 
 
@@ -59,6 +60,8 @@ def faults(records: Sequence[Record], whole: bool) -> Outcome:
     )
     missed = [] if visible and seen >= SEEN * len(visible) else [f"faults: {share(seen, len(visible))}, not {SEEN:.1%}"]
     missed += [f"faults: {sum(map(_equal, visible))} called equal"] if any(map(_equal, visible)) else []
+    lines += _broken(records)
+    missed += _not_judged(records)
     missed += _too_few(whole, ("faults", len(visible), LEAST_FAULTS), ("models with a fault", models, LEAST_MODELS))
     return Outcome("\n".join(lines), tuple(missed))
 
@@ -115,6 +118,8 @@ def equivalent(records: Sequence[Record], whole: bool) -> Outcome:
     wrong = [one for one in settled if one["verdict"] == "different"]
     lines += [f"different: {one['case']} ({one['ratio']:.3g}): {one['said']}" for one in wrong]
     missed = [f"equivalent: {len(wrong)} called different"] if wrong or not settled else []
+    lines += _broken(records)
+    missed += _not_judged(records)
     return Outcome("\n".join(lines), (*missed, *_too_few(whole, ("equivalent pairs", len(settled), LEAST_PAIRS))))
 
 
@@ -145,11 +150,24 @@ def valid(records: Sequence[Record], whole: bool) -> Outcome:
         if _odd(one)
     ]
     missed = [] if ran and len(away) <= TURNED_AWAY * len(ran) else [f"valid: turned away {share(len(away), len(ran))}"]
+    lines += _broken(records)
+    missed += _not_judged(records)
     return Outcome("\n".join(lines), (*missed, *_too_few(whole, ("valid models", len(ran), LEAST_VALID))))
 
 
 def _odd(record: Record) -> bool:
     return record["compare"] != "done" or record["simplify"] != "done"
+
+
+def _broken(records: Sequence[Record]) -> list[str]:
+    """What gave no answer at all, a line each: a crash, or more than the time limit."""
+    return [f"not judged: {one['case']}: {one.get('why', '')}" for one in records if one.get("status") == "broken"]
+
+
+def _not_judged(records: Sequence[Record]) -> list[str]:
+    """A suite that leaves out more than a few cases has not been run."""
+    broken = len(_broken(records))
+    return [f"not judged: {share(broken, len(records))}"] if broken > NOT_JUDGED * len(records) else []
 
 
 def _too_few(whole: bool, *figures: tuple[str, int, int]) -> list[str]:

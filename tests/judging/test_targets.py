@@ -75,6 +75,18 @@ def test_an_equivalent_pair_called_different_misses_the_target() -> None:
     assert tables.equivalent([*[pair("done")] * 500, pair("different")], whole=True).missed
 
 
+def test_cases_that_broke_off_are_named_and_not_passed_over() -> None:
+    broken = {"case": "m/float32/wiring/axis", "status": "broken", "why": "over 120 s"}
+    for suite, record in (
+        (tables.faults, fault("different")),
+        (tables.equivalent, pair("done")),
+        (tables.valid, valid("done", "done")),
+    ):
+        assert not suite([record] * 60, whole=False).missed
+        assert suite([*[record] * 20, broken], whole=False).missed
+        assert "over 120 s" in suite([record, broken], whole=False).text
+
+
 def test_valid_models_turned_away() -> None:
     fine = [valid("done", "done")] * 99
     assert not tables.valid([*fine, valid("failed", "done")], whole=False).missed
