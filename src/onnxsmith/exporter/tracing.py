@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import Dim, ExportedProgram
 
 from onnxsmith.exporter.calls import InPlaceOf
+from onnxsmith.exporter.constants import known_constants
 from onnxsmith.exporter.flat import Flat
 from onnxsmith.exporter.freezing import Watch, watching
 from onnxsmith.exporter.memo import memoised
@@ -83,6 +84,7 @@ def tracing(
         notes = stack.enter_context(rewriting(program.module)) if rewrites else ()
         stack.enter_context(torch.no_grad())  # a branch on gradients goes as it does when the module is called
         stack.enter_context(without_kernels())
+        stack.enter_context(known_constants(program.module))
         watch = stack.enter_context(watching([port.name for port in ports]))
         yield Tracing(
             watch=watch,
