@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -476,3 +477,13 @@ def test_a_branch_on_a_size_that_changes_nothing_is_no_difference() -> None:
     sizes = result.report.part(Verification).sizes
     assert sizes is not None
     assert max(sizes["batch"]) >= 64
+
+
+def test_a_graph_that_cannot_be_folded_is_taken_as_it_was_translated() -> None:
+    """The optimiser of onnxscript stops at a split into parts whose sizes it does not know."""
+
+    class Chunks(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([part * 2 for part in x.chunk(math.ceil(x.shape[0] / 128), 0)], 0)
+
+    exported(Chunks(), (torch.randn(4, 8),), dynamic={"x": {0: "batch"}}, strategy="torch-export")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -52,10 +53,7 @@ class TorchExport(Strategy):
                 raise _explain_capture(error, program, trace.watch) from error
             numbers = compared_with(exported)
             try:
-                translated = torch.onnx.export(
-                    exported, opset_version=_emitted(opset), verbose=False, optimize=program.folds
-                )
-                assert translated is not None
+                translated = _translated(exported, opset, folds=program.folds)
                 trace.uses.attach(translated.model, _emitted(opset))
             except Exception as error:
                 raise _explain_translation(error, exported) from error
@@ -65,6 +63,31 @@ class TorchExport(Strategy):
         restore_names(translated.model, program)
         notes = (*trace.notes, *_mutations(translated.exported_program, program))
         return Captured(translated.model, how, bounds, notes, numbers=numbers)
+
+
+def _translated(exported: ExportedProgram, opset: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:
+    """The program as torch.onnx writes it, folded; as it was translated where the folding itself fails."""
+    try:
+        found = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False, optimize=folds)
+    except Exception as error:
+        if not folds or not _is_folding(error):
+            raise
+        found = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False, optimize=False)
+    assert found is not None
+    return found
+
+
+def _is_folding(error: BaseException) -> bool:
+    """Whether the optimiser of onnxscript raised the error, or the one that it comes from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if any(_OPTIMISER in frame.filename.replace("\\", "/") for frame in traceback.extract_tb(cause.__traceback__)):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+_OPTIMISER = "onnxscript/optimizer/"
 
 
 def _emitted(opset: int | None) -> int | None:
