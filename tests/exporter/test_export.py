@@ -388,11 +388,13 @@ def test_a_reference_that_loses_digits_does_not_fail_a_graph_that_keeps_them() -
     assert wrong.report.verdict is Verdict.DIFFERENT
 
 
-def test_an_operator_without_a_kernel_names_it() -> None:
-    problem = problem_of(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),))
+def test_an_operator_without_a_kernel_is_named_or_another_runtime_judges() -> None:
+    problem = problem_of(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),), runtime="onnxruntime")
     assert problem.id == "runtime/no-kernel"
     assert "Gemm" in problem.what
     assert exported(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),), runtime="reference").ok
+    other = exported(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),))
+    assert "onnxruntime" not in other.report.part(Verification).candidate
 
 
 def test_unused_inputs_are_dropped_when_asked() -> None:
