@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.judging.shape_computations import judge, judged
-from onnxsmith.model import symbols
+from onnxsmith.model import bounds
 
 SAMPLE, WHOLE = 60, 2_000
 
@@ -20,11 +20,11 @@ def test_random_shape_computations(whole: bool) -> None:
 
 def test_a_wrong_simplification_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """With every size taken to be 1 or more, as it once was, some of these graphs come out wrong."""
-    real = symbols._atom_bound
+    real = bounds._bound_of_factor
 
     def optimistic(atom: object, *, low: bool) -> int | None:
         return 1 if low and isinstance(atom, str) else real(atom, low=low)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(symbols, "_atom_bound", optimistic)
+    monkeypatch.setattr(bounds, "_bound_of_factor", optimistic)
     answers = [judge(seed, frozenset(), lambda *_: None) for seed in (1, 10, 23, 33)]
     assert any(answer.startswith("wrong") for answer in answers)

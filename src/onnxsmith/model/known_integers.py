@@ -34,6 +34,8 @@ _RANGES = {
 """The least and the largest that a dtype holds, and how many elements a tensor is taken to have at most when sums and
 products are held to that. What may be out of this range may have wrapped around, and is not followed."""
 _ALL = 2**31 - 1
+_EXACT = 2**53
+"""Up to here onnxruntime, which reduces 64-bit integers in double, gives sums and products as they are."""
 
 
 @cache
@@ -361,7 +363,9 @@ def _reduced(operation: Callable[[Elements], Element | None]) -> Rule:
             return None
         if given and _numbers(node.inputs[1]) not in ([0], [-1]):
             return None
-        return [operation(data)]
+        found = operation(data)
+        exact = found is not None and symbols.fits(found, -_EXACT, _EXACT, 2**31)
+        return [found if exact or operation in (symbols.largest, symbols.smallest) else None]
 
     return rule
 

@@ -15,11 +15,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 
-from onnxsmith.model import expressions, polynomials
-from onnxsmith.model.polynomials import Atom, Monomial, Poly, UnreadableError
+from onnxsmith.model import bounds, expressions, polynomials
+from onnxsmith.model.bounds import LEAST, Least
+from onnxsmith.model.polynomials import Poly, UnreadableError
 
 Element = int | str
 """An integer, or the text of an expression."""
@@ -29,25 +29,21 @@ _MOST_NAMES = 64
 """No sum of more expressions is worked out."""
 
 
-_Least = frozenset[tuple[str, int]]
-_LEAST: ContextVar[_Least] = ContextVar("least", default=frozenset())
-
-
 @contextmanager
 def assuming(least: Mapping[str, int]) -> Iterator[None]:
     """Inside, these names are known to be at least so large."""
-    token = _LEAST.set(frozenset(least.items()))
+    token = LEAST.set(frozenset(least.items()))
     try:
         yield
     finally:
-        _LEAST.reset(token)
+        LEAST.reset(token)
 
 
 def needed(element: Element) -> dict[str, int]:
     """The least that each name has to be for an expression to be above 0, as far as it says: for a product of names,
     and for what grows with its only name."""
     try:
-        poly = _poly(element, _LEAST.get())
+        poly = _poly(element, LEAST.get())
     except UnreadableError:
         return {}
     found = set(polynomials.names(poly))
@@ -68,11 +64,11 @@ def needed(element: Element) -> dict[str, int]:
 
 def canonical(element: Element) -> Element:
     """The one form of an expression: an int where it is one; a text that is no expression stays as it is."""
-    return element if isinstance(element, int) else _canonical(element, _LEAST.get())
+    return element if isinstance(element, int) else _canonical(element, LEAST.get())
 
 
 @lru_cache(maxsize=4096)
-def _canonical(text: str, least: _Least) -> Element:
+def _canonical(text: str, least: Least) -> Element:
     try:
         return polynomials.text(_poly(text, least))
     except UnreadableError:
@@ -82,7 +78,7 @@ def _canonical(text: str, least: _Least) -> Element:
 def is_expression(element: Element) -> bool:
     """Whether it can be computed with: a declared name may hold any character."""
     try:
-        _poly(element, _LEAST.get())
+        _poly(element, LEAST.get())
     except UnreadableError:
         return False
     return True
@@ -145,7 +141,7 @@ def truncate_divide(a: Element, b: Element) -> Element | None:
 def exact_quotient(a: Element, b: Element) -> Element | None:
     """The expression that gives `a` when it is multiplied by `b`; None where there is none."""
     try:
-        found = polynomials.exact_quotient(_poly(a, _LEAST.get()), _poly(b, _LEAST.get()))
+        found = polynomials.exact_quotient(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return None
     return None if found is None else polynomials.text(found)
@@ -154,7 +150,7 @@ def exact_quotient(a: Element, b: Element) -> Element | None:
 def is_empty_with(a: Element, b: Element) -> bool:
     """Whether a is 0 wherever b is; b is not below 0."""
     try:
-        return _is_empty_with(_poly(a, _LEAST.get()), _poly(b, _LEAST.get()))
+        return _is_empty_with(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return a == b
 
@@ -179,7 +175,7 @@ def smallest(elements: Iterable[Element | None]) -> Element | None:
 def at_least(a: Element, b: Element) -> bool:
     """Whether a >= b for all sizes, empty ones too."""
     try:
-        return _dominates(_poly(a, _LEAST.get()), _poly(b, _LEAST.get()))
+        return _dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return False
 
@@ -207,7 +203,7 @@ def broadcast(elements: Iterable[Element | None]) -> Element | None:
     if len(names) < 2:
         return names[0] if names else 1
     try:
-        return polynomials.text(_broadcast([_poly(name, _LEAST.get()) for name in names]))
+        return polynomials.text(_broadcast([_poly(name, LEAST.get()) for name in names]))
     except UnreadableError:
         return None
 
@@ -228,13 +224,13 @@ def fits(element: Element, low: int, high: int, most: int) -> bool:
     a machine's integers hold it."""
     if isinstance(element, int):
         return low <= element <= high
-    return _fits(element, _LEAST.get(), low, high, most)
+    return _fits(element, LEAST.get(), low, high, most)
 
 
 @lru_cache(maxsize=4096)
-def _fits(text: str, least: _Least, low: int, high: int, most: int) -> bool:
+def _fits(text: str, least: Least, low: int, high: int, most: int) -> bool:
     try:
-        first, last = _range(_poly(text, least), most)
+        first, last = bounds.extent(_poly(text, least), most)
     except UnreadableError:
         return True  # a dimension that is called something
     return low <= first and last <= high
@@ -245,20 +241,20 @@ def names(element: Element) -> frozenset[str]:
     if isinstance(element, int):
         return frozenset()
     try:
-        return frozenset(polynomials.names(_poly(element, _LEAST.get())))
+        return frozenset(polynomials.names(_poly(element, LEAST.get())))
     except UnreadableError:
         return frozenset({element})
 
 
 @lru_cache(maxsize=4096)
-def _poly(element: Element, _: _Least) -> Poly:
+def _poly(element: Element, _: Least) -> Poly:
     """The polynomial; what is assumed decides what is left of a Max or Min."""
     return polynomials.constant(element) if isinstance(element, int) else expressions.read(element, _CALLS)
 
 
 def _binary(operation: Callable[[Poly, Poly], Poly], a: Element, b: Element) -> Element | None:
     try:
-        return polynomials.text(operation(_poly(a, _LEAST.get()), _poly(b, _LEAST.get())))
+        return polynomials.text(operation(_poly(a, LEAST.get()), _poly(b, LEAST.get())))
     except UnreadableError:
         return None
 
@@ -279,7 +275,7 @@ def _extreme(name: str, elements: list[Element | None]) -> Element | None:
     if len(known) < len(elements) or not known:
         return None
     try:
-        return polynomials.text(_extreme_poly(name, [_poly(element, _LEAST.get()) for element in known]))
+        return polynomials.text(_extreme_poly(name, [_poly(element, LEAST.get()) for element in known]))
     except UnreadableError:
         return None
 
@@ -315,13 +311,13 @@ def _outgrows(a: Poly, b: Poly) -> bool:
     """Whether `a` is what a broadcast of both gives: a multiple, or never the smaller one and empty where `b` is."""
     if polynomials.exact_quotient(a, b) is not None:
         return True
-    least = _poly_bound(b, low=True)
+    least = bounds.limit(b, low=True)
     return least is not None and least >= 0 and _dominates(a, b) and _is_empty_with(a, b)
 
 
 def _is_empty_with(a: Poly, b: Poly) -> bool:
     """Whether `a` is 0 wherever `b` is, which is not below 0."""
-    least, common = _poly_bound(b, low=True), math.gcd(*(factor for _, factor in b))
+    least, common = bounds.limit(b, low=True), math.gcd(*(factor for _, factor in b))
     if (least is not None and least > 0) or polynomials.exact_quotient(polynomials.scale(a, common), b) is not None:
         return True
     smallest, largest = polynomials.arguments(b, "Min"), polynomials.arguments(b, "Max")
@@ -337,7 +333,7 @@ def _beats(name: str, a: Poly, b: Poly) -> bool:
 
 def _dominates(a: Poly, b: Poly) -> bool:
     """Whether a >= b: by their difference, or because b is the least, or a the largest, of what does."""
-    least = _poly_bound(polynomials.subtract(a, b), low=True)
+    least = bounds.limit(polynomials.subtract(a, b), low=True)
     if least is not None and least >= 0:
         return True
     above = [_dominates(one, b) for one in polynomials.arguments(a, "Max")]
@@ -364,86 +360,9 @@ def _bound(element: Element, *, low: bool) -> int | None:
     if isinstance(element, int):
         return element
     try:
-        return _poly_bound(_poly(element, _LEAST.get()), low=low)
+        return bounds.limit(_poly(element, LEAST.get()), low=low)
     except UnreadableError:
         return None
-
-
-def _poly_bound(poly: Poly, *, low: bool) -> int | None:
-    """The least or the largest that a polynomial can be, as far as its terms tell by themselves."""
-    bound = 0
-    for monomial, factor in poly:
-        part = _monomial_bound(monomial, low=low == (factor > 0))
-        if part is None:
-            return None
-        bound += factor * part
-    return bound
-
-
-def _monomial_bound(monomial: Monomial, *, low: bool) -> int | None:
-    """A product's bound, where every factor is 0 or more; that of one factor by itself."""
-    if len(monomial) == 1:
-        return _atom_bound(monomial[0], low=low)
-    least = [_atom_bound(atom, low=True) for atom in monomial]
-    if any(bound is None or bound < 0 for bound in least):
-        return None
-    bounds = least if low else [_atom_bound(atom, low=False) for atom in monomial]
-    return None if None in bounds else math.prod(bound for bound in bounds if bound is not None)
-
-
-def _atom_bound(atom: Atom, *, low: bool) -> int | None:
-    if isinstance(atom, str):
-        given = max((least for name, least in _LEAST.get() if name == atom), default=0)
-        return given if low else None
-    if atom.name == "//":
-        top, bottom = atom.arguments
-        divisor = polynomials.as_constant(bottom)
-        bound = _poly_bound(top, low=low)
-        if divisor is not None:
-            return None if bound is None else bound // divisor
-        return 0 if low and bound is not None and bound >= 0 else None
-    bounds = [_poly_bound(argument, low=low) for argument in atom.arguments]
-    known = [bound for bound in bounds if bound is not None]
-    if atom.name == "Broadcast":  # one of them, and not 1 where another is not
-        return None if len(known) < len(bounds) else max(known) if min(known) > 0 or not low else min(known)
-    if len(known) == len(bounds) or (known and low == (atom.name == "Max")):
-        return max(known) if atom.name == "Max" else min(known)
-    return None
-
-
-def _range(poly: Poly, most: int) -> tuple[int, int]:
-    """The least and the largest that a polynomial can be."""
-    low = high = 0
-    for monomial, factor in poly:
-        ends = [factor * end for end in _monomial_range(monomial, most)]
-        low, high = low + min(ends), high + max(ends)
-    return low, high
-
-
-def _monomial_range(monomial: Monomial, most: int) -> tuple[int, int]:
-    """Factors that are sizes are together no more than `most`."""
-    ranges = [_atom_range(atom, most) for atom in monomial]
-    sizes = [one for one in ranges if one[0] >= 0 and one[1] <= most]
-    low, high = (math.prod(one[0] for one in sizes), most if len(sizes) > 1 else sizes[0][1]) if sizes else (1, 1)
-    for one in ranges:
-        if one not in sizes:
-            ends = [a * b for a in (low, high) for b in one]
-            low, high = min(ends), max(ends)
-    return low, high
-
-
-def _atom_range(atom: Atom, most: int) -> tuple[int, int]:
-    if isinstance(atom, str):
-        least = max((least for name, least in _LEAST.get() if name == atom), default=0)
-        return least, max(least, most)
-    ranges = [_range(argument, most) for argument in atom.arguments]
-    if atom.name == "//":
-        ends = [end // divisor for end in ranges[0] for divisor in (max(1, ranges[1][0]), max(1, ranges[1][1]))]
-        return min(ends), max(ends)
-    if atom.name == "Broadcast":
-        return min(low for low, _ in ranges), max(high for _, high in ranges)
-    extreme = max if atom.name == "Max" else min
-    return extreme(low for low, _ in ranges), extreme(high for _, high in ranges)
 
 
 def _call(name: str) -> expressions.Call:
