@@ -43,8 +43,10 @@ def main() -> None:
         app()
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.stderr.write(f"the report could not be written: {error}\n")
+        known = limits.problem_of(error)
+        sys.stderr.write(f"the report could not be written: {known or error}\n")
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(2)
 
 

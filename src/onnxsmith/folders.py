@@ -74,9 +74,18 @@ def _owned(prefix: str, parent: Path) -> Iterator[Path]:
         lock = _locked(folder)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
-            os.close(lock)
+            os.close(lock)  # first, because removing takes an open file, of which there may be no other
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes the folder, as far as that can be done; where few files may be open, with one at a time."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208 — names that are no text come back as they are
+            (folder / name).unlink()
+        folder.rmdir()
 
 
 def _locked(folder: Path) -> int | None:

@@ -130,7 +130,8 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        with _disk(self._path):  # what was not on the disk yet is written, or refused, when the file is closed
+            self._stack.close()
 
     def add(self, name: str, value: Value, path: tuple[str, ...] = ()) -> None:
         """Adds a value. Each name once."""
