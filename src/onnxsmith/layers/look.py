@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +13,9 @@ from onnxsmith.layers.alignment import Pair
 from onnxsmith.metrics.base import measures, widen
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Array, Value
+
+
+_ULP = 2.0**-23
 
 
 @dataclass
@@ -35,6 +39,16 @@ class Look:
     verdict: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def severity(self) -> float:
+        """How many times over what is allowed the pair errs by itself. What is rounded rightly is allowed nothing, and
+        counts as allowed an ulp of float32; integers that differ are beyond any rounding."""
+        if self.own is None or not self.own.reason:
+            return 0.0
+        if not self.own.worst_rel or "float" not in self.dtype:
+            return math.inf
+        return self.own.worst_rel / max(self.rounding.tolerance, _ULP)
+
 
 @dataclass
 class Found:
@@ -46,6 +60,10 @@ class Found:
     """Pairs that differ by themselves and whose difference is undone before any output."""
     rounded: list[Look] = field(default_factory=list)
     """Pairs of which float64 says that the reference lost the digits, or neither side is worse."""
+    slight: list[Look] = field(default_factory=list)
+    """Pairs that err by little more than is allowed, which no output shows."""
+    left: tuple[float, float] | None = None
+    """How far the output that differs most is off, and how far with the reference's value at the first culprit."""
     inside: Inside | None = None
     """Where the bodies of the first culprit part, if it has some."""
     runs: int = 0

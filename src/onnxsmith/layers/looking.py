@@ -103,7 +103,7 @@ def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request
 
 
 def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, request: Request) -> Layers:
-    culprits = {look.pair.candidate for look in result.culprits}
+    culprits = tuple(look.pair.candidate for look in result.culprits)
     pairs = [look.pair for look in result.looks if not look.mismatch]
     by_name = {look.pair.candidate: look for look in result.looks}
     layers = tuple(_layer(reference, candidate, look, by_name) for look in result.looks if not look.mismatch)
@@ -112,13 +112,14 @@ def _part(reference: Tap, candidate: Tap, found: Alignment, result: Found, reque
         candidate=candidate.label,
         input=request.label,
         layers=layers,
-        culprits=tuple(layer.name for layer in layers if layer.name in culprits),
+        culprits=culprits,
         share=found.share,
         paired=aligning.counted(Alignment(tuple(pairs), (), (), 0.0)),
         only_reference=found.left_reference,
         only_candidate=found.left_candidate,
         runs=result.runs,
         not_finite=_not_finite(candidate, result, request),
+        left=result.left,
         inside=result.inside,
         growing=growing(layers),
         notes=(*reference.notes, *candidate.notes, *_notes(result)),
@@ -140,6 +141,9 @@ def _notes(result: Found) -> list[str]:
             f"{len(result.otherwise)} tensors are computed otherwise here and come out right further on: {names}"
             f"{', …' if len(result.otherwise) > 5 else ''}"
         )
+    if result.slight:
+        names = ", ".join(f"{one.pair.candidate} ({one.severity:.1f} times)" for one in result.slight[:5])
+        notes.append(f"{len(result.slight)} tensors err by little more than is allowed, and no output shows it: {names}")
     if result.rounded:
         names = ", ".join(look.pair.candidate for look in result.rounded[:5])
         notes.append(f"by float64 the reference is no closer to the exact values than this side: {names}")

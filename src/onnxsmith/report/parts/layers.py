@@ -21,8 +21,8 @@ class Layer:
     Differences are the largest, relative to the tensor's scale: `inherited` with everything computed from the inputs,
     `own` with the operation given what the reference has, of which rounding explains `allowed`. `growth` is
     `inherited` over the largest of the tensors that the operation reads. `verdict` is `equal`, `inherited`, `own
-    error`, `rounding` (float64 says that this side is right), `computed otherwise` (undone further on) or `own error,
-    not followed`. `differs` says whether it is further off in the plain run than rounding explains.
+    error`, `own error, slight` (little more than is allowed, and no output shows it), `rounding` (float64 says that this
+    side is right), `computed otherwise` (undone further on) or `own error, not followed`. `differs` says whether it is further off in the plain run than rounding explains.
     """
 
     name: str
@@ -86,7 +86,9 @@ class Inside:
 
 @dataclass(frozen=True)
 class Layers(Part):
-    """`layers` are in the candidate's order; `culprits` are names of those that err by themselves, the first first.
+    """`layers` are in the candidate's order; `culprits` are names of those that err by themselves: in order, those that
+    matter little for the outputs last. `left` is how far the output that differs most is off, in root mean square over
+    its scale, and how far with the reference's value in the place of the first culprit.
 
     `share` is the part of the tensors that were paired, of the side that has fewer; `paired` counts pairs by what
     says so; `only_reference` and `only_candidate` have no counterpart. `exposed` says when looking at the tensors
@@ -106,6 +108,7 @@ class Layers(Part):
     only_candidate: tuple[str, ...]
     runs: int = 0
     not_finite: NotFinite | None = None
+    left: tuple[float, float] | None = None
     inside: Inside | None = None
     exposed: str = ""
     growing: tuple[str, ...] = ()
@@ -147,6 +150,8 @@ class Layers(Part):
                 f"its scale on the reference's own inputs, where rounding explains {first.allowed:.2g}",
                 Tone.BAD,
             )
+            if self.left is not None:
+                yield Text(self._left(*self.left), Tone.BAD)
             if self.inside:
                 found = self.inside
                 yield Text(
@@ -157,7 +162,7 @@ class Layers(Part):
             if first.place():
                 yield Text(f"it comes from {first.place()}", Tone.BAD)
             if len(self.culprits) > 1:
-                yield Text(f"after it, each by itself: {', '.join(self.culprits[1:])}", Tone.BAD)
+                yield Text(f"others, each by itself: {', '.join(self.culprits[1:])}", Tone.BAD)
         else:
             yield Text("no operation errs by itself by more than rounding explains", Tone.GOOD)
         if self.not_finite:
@@ -172,6 +177,11 @@ class Layers(Part):
             yield Text(f"the error grows most at: {said}")
         if self.exposed:
             yield Text(self.exposed, Tone.WARN)
+
+    def _left(self, present: float, absent: float) -> str:
+        if not present:
+            return "the outputs do not show it"
+        return f"with the reference's value there the outputs are {absent:.2g} of their scale off, else {present:.2g}"
 
     def _table(self) -> Table:
         rows = tuple(
@@ -197,7 +207,7 @@ def _grown(layer: Layer) -> str:
     return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
 
 
-_ORDER = ("own error", "own error, not followed", "rounding", "computed otherwise", "inherited", "equal")
+_ORDER = ("own error", "own error, not followed", "own error, slight", "rounding", "computed otherwise", "inherited", "equal")
 
 
 def _rank(layer: Layer) -> tuple[int, float]:
