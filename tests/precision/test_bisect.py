@@ -266,3 +266,62 @@ def test_planted_overflows_are_found_in_chains(steps: list[str]) -> None:
     )
     names = kept(onnxsmith.bisect(model(text), tolerance=1e-2, runtime="reference"))
     assert names == planted
+
+
+FUSED = """
+<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1]>
+g (float[n,8] x) => (float[n,8] y) <float[8] b = {1,2,3,4,5,6,7,8}> {
+    h = Mul(x, b)
+    f = com.microsoft.QuickGelu(h)
+    k = Add(f, b)
+    y = Tanh(k)
+}
+"""
+
+
+def test_operators_of_the_runtime_are_narrow_and_so_is_what_follows_them() -> None:
+    result = onnxsmith.bisect(from_text(FUSED), tolerance=0.5, runtime="onnxruntime")
+    found = result.report.part(Precision)
+    assert (found.narrow, found.weights_narrow, found.fixed) == (4, 1, {})
+    assert "4 of 4 nodes became float16; 1 of 1 weight became float16" in result.report.headline
+
+
+def test_the_headline_says_what_cannot_be_narrow() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["": 17]>
+    g (float[n,8] x) => (float[n,8] y)
+    <float s = {0.1}, int8 z = {0}, float[8] b = {1,2,3,4,5,6,7,8}> {
+        q = QuantizeLinear(x, s, z)
+        d = DequantizeLinear(q, s, z)
+        k = Add(d, b)
+        y = Tanh(k)
+    }
+    """
+    report = onnxsmith.bisect(from_text(text), tolerance=0.5, runtime="onnxruntime").report
+    assert "2 of 4 nodes became float16" in report.headline
+    assert "2 cannot be float16 (QuantizeLinear, DequantizeLinear)" in report.headline
+    assert "1 of 2 weights became float16, 32 B of 36 B" in report.headline
+    assert "the operator has no float16 before opset 19" in report.part(Precision).fixed
+
+
+def test_where_nothing_was_gained_it_fails_and_writes_nothing(tmp_path: Path) -> None:
+    """All that is left in float32 of a model in float16 is a Cast."""
+    text = """
+    <ir_version: 10, opset_import: ["": 17]>
+    g (float[n,8] x) => (float16[n,8] y) { h = Cast<to = 10>(x) y = Tanh(h) }
+    """
+    result = onnxsmith.bisect(from_text(text), tmp_path / "keep.txt", tolerance=0.5, runtime="onnxruntime")
+    assert not result.ok
+    assert result.report.verdict is Verdict.FAILED
+    assert [one.id for one in result.report.problems] == ["bisect/nothing-narrow"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_of_an_old_file_which_are_inputs_too_become_narrow() -> None:
+    text = """
+    <ir_version: 3, opset_import: ["": 9]>
+    g (float[n,8] x, float[8] b) => (float[n,8] y) <float[8] b = {1,2,3,4,5,6,7,8}> { h = Add(x, b) y = Tanh(h) }
+    """
+    report = onnxsmith.bisect(from_text(text), tolerance=0.5, runtime="onnxruntime").report
+    assert report.verdict is Verdict.DONE
+    assert report.part(Precision).weights_narrow == 1

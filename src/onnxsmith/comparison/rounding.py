@@ -181,10 +181,11 @@ def roundings(
     for node in model.graph:
         before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
         is_exact = bool(cuts) and node.op_type in _EXACT and all(one.terms == 0 for one in before)
+        is_exact = is_exact and not _widens(node, cuts)
         result = _INPUT if is_exact else _through(node, before, model)
         if scales is not None:
             result = replace(result, noise=_noise(node, before, scales))
-        if cuts and any(_is_dequantised(value) for value in _reads(node)):
+        if cuts and _may_quantise_inside(node):
             result = replace(result, unit=max(result.unit, _QUANTUM), rounded=result.rounded + _QUANTUM**2)
         levels = 1 if node.op_type in _QUANTISING else 0
         for output in node.outputs:
@@ -194,6 +195,14 @@ def roundings(
     if names is not None:
         return found
     return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}
+
+
+def _widens(node: ir.Node, cuts: Collection[str]) -> bool:
+    """Whether it casts floats that have been rounded to fewer digits, and that the other computation need not have."""
+    read = node.inputs[0] if node.op_type == "Cast" else None
+    if read is None or read.name in cuts or read.dtype is None or node.outputs[0].dtype is None:
+        return False
+    return _UNIT.get(read.dtype, 0.0) > _UNIT.get(node.outputs[0].dtype, 1.0)
 
 
 def _reads(node: ir.Node) -> list[ir.Value]:
@@ -266,11 +275,15 @@ def _is_constant(value: ir.Value) -> bool:
     return maker.op_type == "Constant" or (maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None)
 
 
-def _is_dequantised(value: ir.Value) -> bool:
-    """Whether it is a weight of few steps: its reader may quantise what it is multiplied with as well, as ONNX
-    Runtime's MatMulNBits does (attribute `accuracy_level`)."""
-    maker = value.producer()
-    return maker is not None and maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None
+def _may_quantise_inside(node: ir.Node) -> bool:
+    """Whether it multiplies floats with a weight of few steps: then it may quantise the floats as well, as ONNX
+    Runtime's MatMulNBits does (attribute `accuracy_level`), which the pair of nodes is fused into."""
+    makers = [value.producer() for value in _reads(node)]
+    few = [maker is not None and maker.op_type == "DequantizeLinear" for maker in makers]
+    weights = [
+        maker is not None and few[place] and _constant(maker, 0) is not None for place, maker in enumerate(makers)
+    ]
+    return node.op_type in ("MatMul", "Gemm") and any(weights) and not all(few[:2])
 
 
 def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
@@ -282,7 +295,7 @@ def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
         return 0.0
     step = _constant(node, 1)
     if node.op_type == "DequantizeLinear":  # of what is computed, its QuantizeLinear counts
-        weight = _constant(node, 0)
+        weight = _stored_weight(node)
         return _noise_of_weight(node, weight, step) if weight is not None else 0.0
     scale = scales.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
     if step is None or not scale:
@@ -290,6 +303,15 @@ def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
         return _noise_of_bits(round(8 * dtype.itemsize) if dtype is not None else 8)
     widest = float(np.max(np.abs(step)))
     return widest / scale / math.sqrt(12)
+
+
+def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
+    """The integers that are dequantised where they are a weight, or rows that were taken out of one first."""
+    weight, maker = _constant(node, 0), node.inputs[0].producer() if node.inputs[0] is not None else None
+    while weight is None and maker is not None and maker.op_type in MOVING and not maker.domain:
+        weight, value = _constant(maker, 0), _input(maker, 0)
+        maker = value.producer() if value is not None else None
+    return weight
 
 
 def _noise_of_bits(bits: int) -> float:

@@ -79,6 +79,8 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
 
 def _is_handed_on(trial: Trial, look: Look, known: Mapping[str, Look]) -> bool:
     """Whether a difference is no larger than one operation may add to that of what it reads, all of it rounding."""
+    if look.rounding.noise:  # what quantisers err by has a size and no direction, which is asked of the operation alone
+        return False
     before = [known[name] for name in trial.boundary([look.pair.candidate], trial.cuts) if name in known]
     if not before or look.inherited.reason or any(one.inherited.reason or one.mismatch for one in before):
         return False

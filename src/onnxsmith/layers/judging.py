@@ -16,42 +16,33 @@ from collections.abc import Callable, Collection, Sequence
 
 from onnxsmith.layers.look import Found, Look, held
 from onnxsmith.layers.noise import FINE, stands_out
-from onnxsmith.layers.swapping import Effect, effect_of, left_without, most_severe
+from onnxsmith.layers.swapping import Effect, effect_of, left_without
 from onnxsmith.layers.trial import Trial
 
 _STEPS_ON = 6
 """How many pairs further an error is followed with everything else as in the reference."""
 _MOST_DECIDED = 8
-"""Suspects for which the reference is computed in float64, and for which their effect on the outputs is."""
+"""Suspects that are followed, and for which the reference is computed in float64."""
 _SLIGHT = 4.0
 """An error of fewer times what is allowed is slight."""
+_HUGE = 1000.0
+"""An error of so many times what is allowed, of one operation that both sides compute by the same operator, is named
+though no output moves: what comes behind may hide it on this input and show it on others."""
+_MOST_EFFECTS = 24
+"""Suspects whose effect on the outputs is computed, in two runs each."""
 _MATTERS = 0.1
 """What has less than this part of the largest effect on the outputs is not named first."""
 
-Effects = dict[int, Effect]
-"""By the identity of a look."""
+Effects = dict[str, Effect]
+"""By the candidate's name of a tensor."""
 
 
 def judge(trial: Trial, found: Found) -> None:
     """Says of each look what it is. Named first is the first in order of those that matter for the outputs; of those
     whose effect is not known, what comes after the first is judged without it, for behind it nothing agrees any
     more."""
-    suspects = [look for look in found.looks if look.own is not None and look.own.reason]
-    strong = [look for look in suspects if trial.tolerance is not None or look.severity >= _SLIGHT]
-    differ = any(look.inherited.reason for look in found.looks if look.pair.how == "port")
-    asked = most_severe(strong or (suspects if differ else []), _MOST_DECIDED)
-    effects: Effects = {id(look): effect_of(trial, look) for look in asked}
-    for look in suspects:
-        effect = effects.get(id(look), Effect())
-        if effect.harms:
-            _decide(trial, look, found)
-        elif effect.helps:
-            look.verdict = "computed otherwise"
-            found.otherwise.append(look)
-        elif look not in strong:
-            look.verdict = "own error, slight"
-            found.slight.append(look)
-    _follow(trial, [look for look in suspects if not look.verdict], found)
+    effects = _weigh(trial, found)
+    _follow(trial, [look for look in found.looks if _is_suspect(look) and not look.verdict], found)
     found.culprits.sort(key=_importance(trial, found.culprits, effects))
     if found.culprits:
         left = left_without(trial, found.culprits[0])
@@ -59,6 +50,61 @@ def judge(trial: Trial, found: Found) -> None:
     for look in found.looks:
         if not look.verdict:
             look.verdict = "inherited" if look.inherited.reason else "equal"
+
+
+def _is_suspect(look: Look) -> bool:
+    return look.own is not None and bool(look.own.reason)
+
+
+def _weigh(trial: Trial, found: Found) -> Effects:
+    """Decides on suspects by what they do to the outputs, in order. What follows a tensor that has no counterpart after
+    all was given something else: its own error is measured again, without that."""
+    differ = any(look.inherited.reason for look in found.looks if look.pair.how == "port")
+    strong = any(_is_strong(trial, look) for look in found.looks)
+    effects: Effects = {}
+    for look in found.looks:
+        if not _is_suspect(look):
+            continue
+        effect: Effect | None = Effect()
+        if (_is_strong(trial, look) or (differ and not strong)) and len(effects) < _MOST_EFFECTS:
+            effect = effect_of(trial, look, {one.pair.candidate for one in found.otherwise})
+            effects[look.pair.candidate] = effect or Effect()
+        # what quantisers err by goes on to the outputs, too: whether it is more than that is asked by following it
+        harms = effect is not None and effect.harms and not look.rounding.noise
+        if harms or (effect is not None and _is_hidden(trial, look, effect)):
+            _decide(trial, look, found)
+        elif effect is not None and effect.helps:
+            look.verdict = "computed otherwise"
+            found.otherwise.append(look)
+            _measure_again(trial, look, found)
+        elif not _is_strong(trial, look):
+            look.verdict = "own error, slight"
+            found.slight.append(look)
+    return effects
+
+
+def _is_strong(trial: Trial, look: Look) -> bool:
+    return look.severity >= (1.0 if trial.tolerance is not None else _SLIGHT)
+
+
+def _is_hidden(trial: Trial, look: Look, effect: Effect) -> bool:
+    return look.severity >= _HUGE and not effect.helps and trial.is_same_operation(look.pair)
+
+
+def _measure_again(trial: Trial, gone: Look, found: Found) -> None:
+    """What the pairs right after one that is none err by themselves."""
+    otherwise = {look.pair.candidate for look in found.otherwise}
+    cuts = trial.cuts - otherwise
+    after = set(_after(trial, [gone.pair.candidate])) - otherwise
+    behind = [look for look in found.looks if look.pair.candidate in after and not look.mismatch]
+    names = [look.pair.candidate for look in behind]
+    if not names or not trial.sides[1].can_force:
+        return
+    ours, theirs = trial.behind(names, cuts)
+    roundings = trial.roundings(names, cuts)
+    for look, name in zip(behind, names, strict=True):
+        look.rounding = roundings[name]
+        look.own = held(ours[name], theirs[name], look.rounding)
 
 
 def _decide(trial: Trial, look: Look, found: Found) -> None:
@@ -73,11 +119,11 @@ def _decide(trial: Trial, look: Look, found: Found) -> None:
 
 def _importance(trial: Trial, culprits: Sequence[Look], effects: Effects) -> Callable[[Look], tuple[bool, bool, int]]:
     """Those that move the outputs about as far as any does come first, in order; slight ones last."""
-    sizes = {id(look): effects[id(look)].size for look in culprits if id(look) in effects}
+    sizes = {name: effect.size for name, effect in effects.items() if name in {one.pair.candidate for one in culprits}}
     most = max(sizes.values(), default=0.0)
 
     def key(look: Look) -> tuple[bool, bool, int]:
-        small = sizes.get(id(look), 0.0) < _MATTERS * most
+        small = sizes.get(look.pair.candidate, 0.0) < _MATTERS * most
         return look.severity < _SLIGHT, small, trial.order[look.pair.candidate]
 
     return key
@@ -99,7 +145,7 @@ def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
     """The suspects whose error goes on to an output; the others are computed otherwise and right in the end."""
     if not suspects:
         return []
-    wrong = trial.cuts - _right_after(trial, {look.pair.candidate for look in suspects})
+    wrong = trial.cuts - _right_after(trial, {look.pair.candidate for look in (*suspects, *found.otherwise)})
     kept = []
     for look in suspects:
         if _reaches_output(trial, look.pair.candidate, wrong):

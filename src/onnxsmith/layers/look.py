@@ -10,12 +10,14 @@ import numpy as np
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.noise import beyond_noise
 from onnxsmith.metrics.base import measures, widen
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Array, Value
 
-
 _ULP = 2.0**-23
+_BEYOND_NOISE = 5.0
+"""How severe an error is that no element shows, and all of them together do."""
 
 
 @dataclass
@@ -47,7 +49,8 @@ class Look:
             return 0.0
         if not self.own.worst_rel or "float" not in self.dtype:
             return math.inf
-        return self.own.worst_rel / max(self.rounding.tolerance, _ULP)
+        times = self.own.worst_rel / max(self.rounding.tolerance, _ULP)
+        return times if times > 1 else _BEYOND_NOISE
 
 
 @dataclass
@@ -107,7 +110,8 @@ def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
             return Difference(compared=ours.size)
         if ours.dtype != theirs.dtype:
             reference, candidate = widen(ours), widen(theirs)
-    return difference(reference, candidate, *rounding.bounds)
+    found = difference(reference, candidate, *rounding.bounds)
+    return found if found.reason else replace(found, reason=beyond_noise(reference, candidate, rounding))
 
 
 def _levels(reference: Array, candidate: Array) -> float:

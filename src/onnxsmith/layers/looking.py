@@ -143,7 +143,9 @@ def _notes(result: Found) -> list[str]:
         )
     if result.slight:
         names = ", ".join(f"{one.pair.candidate} ({one.severity:.1f} times)" for one in result.slight[:5])
-        notes.append(f"{len(result.slight)} tensors err by little more than is allowed, and no output shows it: {names}")
+        notes.append(
+            f"{len(result.slight)} tensors err by little more than is allowed, and no output shows it: {names}"
+        )
     if result.rounded:
         names = ", ".join(look.pair.candidate for look in result.rounded[:5])
         notes.append(f"by float64 the reference is no closer to the exact values than this side: {names}")

@@ -1,4 +1,4 @@
-"""Tells an error from the rounding of a coarse dtype behind which it hides.
+"""Tells an error from the rounding of a coarse dtype, or of a quantiser, behind which it hides.
 
 Behind a Cast to float16 two right computations may differ by a whole step of float16 in a few elements, where the
 value lay near the edge of two; an error far below that step moves many. So what came out is held to what comes out
@@ -8,6 +8,7 @@ when the tensor that is suspected has the error that rounding explains, and no o
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Value
 
+_SPREAD = 3.0
+"""What quantisers err by may be so many times the root mean square that follows from their steps."""
 FINE = 2.0**-24
 """Unit roundoff of float32: what is rounded no coarser needs no such look."""
 
@@ -44,3 +47,31 @@ def stands_out(reference: Value, computed: Value, noisy: Value, rounding: Roundi
         return False
     fine = counted(rounding.terms, rounding.depth, min(rounding.unit, FINE)).tolerance * rms(truth)
     return rms(found - truth) > max(FACTOR * rms(usual - truth), fine)
+
+
+def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
+    """Why what quantisers err by does not explain a difference that is within their largest error everywhere, or "".
+
+    It is as often above as below, so that it adds up to little: of all elements together it has the root mean square
+    that follows from the steps, and hardly any part of the values themselves, as another scale has."""
+    if not rounding.noise or rounding.given is not None:
+        return ""
+    if not isinstance(reference, np.ndarray) or not isinstance(computed, np.ndarray) or not is_float(reference):
+        return ""
+    truth, apart = widen(reference).ravel(), widen(computed).ravel() - widen(reference).ravel()
+    scale = rms(truth) if truth.size >= _MANY and np.isfinite(truth).all() and np.isfinite(apart).all() else 0.0
+    if not scale:
+        return ""
+    usual = rounding.noise + replace(rounding, noise=0.0).tolerance
+    spread, factor = rms(apart) / scale, float(truth @ apart) / float(truth @ truth)
+    if spread > _SPREAD * usual:
+        return (
+            f"its elements are {spread:.2g} of its scale off in root mean square, where quantisers explain {usual:.2g}"
+        )
+    if abs(factor) > usual:
+        return f"it is {1 + factor:.4g} times the reference, where quantisers explain {usual:.2g} more or less"
+    return ""
+
+
+_MANY = 32
+"""With fewer elements chance may add up."""

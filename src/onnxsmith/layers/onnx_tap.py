@@ -18,7 +18,7 @@ from onnxsmith.layers.inside import Inner
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.model import captures, provenance, shapes, walk
-from onnxsmith.model.cutting import cut
+from onnxsmith.model.cutting import Cut, cut
 from onnxsmith.model.doubling import doubled
 from onnxsmith.model.exposing import Exposing
 from onnxsmith.model.inlining import inlined
@@ -84,19 +84,38 @@ class OnnxTap(Tap):
         return self.forced(feeds, {}, names)
 
     def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
-        session, inputs = self._session(frozenset(given), tuple(names))
+        session, inputs = self._session(given, tuple(names))
         own = {port.name for port in session.signature.inputs}
         handed = {name: value for name, value in feeds.items() if name in own}
         handed |= {inputs[name]: self._like(name, value) for name, value in given.items() if name in inputs}
         return session.run(handed)
 
-    def _session(self, cuts: frozenset[str], names: tuple[str, ...]) -> tuple[Session, dict[str, str]]:
-        if self._prepared is None or self._prepared[0] != (cuts, names):
+    def _session(self, given: Mapping[str, Value], names: tuple[str, ...]) -> tuple[Session, dict[str, str]]:
+        key = (
+            frozenset(
+                (name, np.shape(value) if isinstance(value, np.ndarray) else None) for name, value in given.items()
+            ),
+            names,
+        )
+        if self._prepared is None or self._prepared[0] != key:
             self._prepared = None
-            made = cut(self.model, cuts, names)
+            made = self._cut(given, names)
             session = self._preparer.prepare(made.model, self._options)
-            self._prepared = ((cuts, names), session, made.inputs)
+            self._prepared = key, session, made.inputs
         return self._prepared[1], self._prepared[2]
+
+    def _cut(self, given: Mapping[str, Value], names: Sequence[str]) -> Cut:
+        """The graph cut at what is given, with inputs of the sizes that it has. What is known of these tensors may be
+        less, behind an operator of a runtime's own, or wrong, where a fault made other sizes of it."""
+        made = cut(self.model, given.keys(), names)
+        ports = {value.name: value for value in made.model.graph.inputs}
+        for name, port in made.inputs.items():
+            value = given[name]
+            if isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
+                if ports[port].type is None:
+                    ports[port].type = ir.TensorType(ir.DataType.from_numpy(value.dtype))
+                ports[port].shape = ir.Shape(value.shape)
+        return made
 
     def _like(self, name: str, value: Value) -> Value:
         """A value of the other side in this side's dtype: half of it may be float16 here and float32 there."""
@@ -111,7 +130,7 @@ class OnnxTap(Tap):
         return {value.name or "": value.dtype.numpy() for value in made if value.dtype is not None}
 
     def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
-        made = cut(self.model, given.keys(), [name])
+        made = self._cut(given, [name])
         handed: dict[str, Value] = {made.inputs[key]: value for key, value in given.items() if key in made.inputs}
         own = {value.name for value in made.model.graph.inputs}
         handed |= {key: value for key, value in feeds.items() if key in own}
@@ -122,7 +141,7 @@ class OnnxTap(Tap):
             return None
 
     def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
-        made = cut(self.model, given.keys(), [name])
+        made = self._cut(given, [name])
         if not any(captures.subgraphs(node) for node in made.model.graph):
             return ()
         own = {value.name for value in made.model.graph.inputs}

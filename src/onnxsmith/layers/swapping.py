@@ -20,38 +20,48 @@ from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Value
 
+_MOST = 0.6
+"""An error is what is wrong behind it, or nothing is, where this part of what it does to an output is found in the
+output's difference, or less than the rest of 1."""
+_DOUBT = 0.25
+"""That part is known where other differences, taken as random, move it by no more."""
 _HALF = 0.5
-"""An error that explains most of what is wrong behind it leaves less than this part of it when it is taken out."""
+"""Of values that are no floats: an error explains their differences where fewer than this part stay without it."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Of the output that the error moves most, in root mean square over its scale: how far the error moves it
-    (`size`), how far it is from the reference with the error (`present`) and without it (`absent`)."""
+    """Of the output that the error moves most: how far the error moves it (`size`), how far it is from the reference
+    with the error (`present`) and without it (`absent`), in root mean square over its scale. `part` is how much of what
+    the error does is found in the difference with it: 1 where it is at fault, 0 where something behind makes up for it.
+    `doubt` is how far other differences may have moved `part`."""
 
     size: float = 0.0
     present: float = 0.0
     absent: float = 0.0
+    part: float = 0.5
+    doubt: float = 0.0
 
     @property
     def harms(self) -> bool:
-        """Whether most of what is wrong behind the error goes with it."""
-        return self.size > 0 and self.absent <= _HALF * self.present
+        """Whether the outputs are wrong by this error."""
+        return self.size > 0 and self.doubt <= _DOUBT and self.part >= _MOST
 
     @property
     def helps(self) -> bool:
         """Whether the outputs are further off without it: something behind makes up for it."""
-        return self.size > 0 and self.present <= _HALF * self.absent
+        return self.size > 0 and self.doubt <= _DOUBT and self.part <= 1 - _MOST
 
 
-def effect_of(trial: Trial, look: Look) -> Effect:
-    """The effect of what a pair errs by itself; none where it reaches no output."""
+def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | None:
+    """The effect of what a pair errs by itself; None where it reaches no output. `otherwise` are pairs that are none:
+    the candidate computes them."""
     made = trial.made_with(look.pair.candidate)
     behind = trial.behind_all(made)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
     if not outputs:
-        return Effect()
-    elsewhere = trial.cuts - behind - made
+        return None
+    elsewhere = trial.cuts - behind - made - frozenset(otherwise)
     reference, present = trial.behind(outputs, elsewhere)
     computed = [name for name in outputs if name not in made]
     absent = {name: reference[name] for name in outputs}
@@ -78,7 +88,19 @@ def left_without(trial: Trial, look: Look) -> Effect:
 
 
 def _effect(reference: Value, present: Value, absent: Value) -> Effect:
-    return Effect(_far(absent, present, reference), _far(reference, present), _far(reference, absent))
+    sizes = _far(absent, present, reference), _far(reference, present), _far(reference, absent)
+    if sizes[0] == 0:
+        return Effect(*sizes)
+    arrays = [one for one in (reference, present, absent) if isinstance(one, np.ndarray) and is_float(one)]
+    if len(arrays) < 3 or not np.isfinite(sizes).all():
+        harmful, undone = sizes[2] <= _HALF * sizes[1], sizes[1] <= _HALF * sizes[2]
+        return Effect(*sizes, part=1.0 if harmful else 0.0 if undone else 0.5)
+    truth, with_it, without = (widen(one).ravel() for one in arrays)
+    known = np.isfinite(truth) & np.isfinite(with_it) & np.isfinite(without)
+    move, wrong = (with_it - without)[known], (with_it - truth)[known]
+    size = float(move @ move)
+    other = min(sizes[1], sizes[2]) / (sizes[0] * np.sqrt(max(move.size, 1)))
+    return Effect(*sizes, part=float(move @ wrong) / size if size else 0.5, doubt=float(other))
 
 
 def _far(a: Value, b: Value, scale_of: Value = None) -> float:
@@ -103,9 +125,3 @@ def _far(a: Value, b: Value, scale_of: Value = None) -> float:
     size = rms(scale[np.isfinite(scale)])
     apart = rms((wide - other)[finite & ~same]) * float(np.sqrt(np.mean(finite & ~same)))
     return apart / size if size else (np.inf if apart else 0.0)
-
-
-def most_severe(looks: Collection[Look], count: int) -> list[Look]:
-    """Those that err most over what is allowed to them, in the order in which they are computed."""
-    ranked = sorted(looks, key=lambda look: -look.severity)[:count]
-    return [look for look in looks if look in ranked]

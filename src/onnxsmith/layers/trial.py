@@ -19,6 +19,8 @@ from onnxsmith.metrics.max_rel import rms
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Feeds, Value
 
+_SURE = ("name", "origin", "port")
+"""Pairs that are called the same on both sides."""
 _COARSE = 2.0**-8
 """Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
 
@@ -104,6 +106,14 @@ class Trial:
         handed |= {name: shaken(handed[name], roundings[name], name) for name in shaking}
         return ours, self.candidate(handed, names)
 
+    def is_same_operation(self, pair: Pair) -> bool:
+        """Whether both sides compute the pair from pairs by one operation, or by the same ones in the same order."""
+        if pair.how not in _SURE:
+            return False
+        theirs = self.sides[1].outline.segment(pair.candidate, self.cuts)[0]
+        ours = self.sides[0].outline.segment(pair.reference, {self.partner(name) for name in self.cuts})[0]
+        return [step.op for step in ours] == [step.op for step in theirs]
+
     def made_with(self, name: str) -> frozenset[str]:
         """The paired tensors that one step makes, this one among them."""
         step = self.sides[1].outline.step_of(name)
@@ -132,13 +142,17 @@ class Trial:
             both = [known[key] for known, key in ((ours, self.partner(name)), (theirs, name)) if key in known]
             found[name] = max(both, key=lambda one: one.tolerance) if both else self._guess(name, cuts)
             if found[name].tolerance == 0 and self._is_converted(name, cuts):
-                found[name] = replace(found[name], terms=1, depth=1, unit=_COARSE)
+                coarse = counted(1, 1, _COARSE)
+                found[name] = replace(coarse, noise=found[name].noise, levels=found[name].levels)
         return found
 
     def _is_converted(self, name: str, cuts: Collection[str]) -> bool:
-        """Whether something that the steps before a tensor are given has been rounded for them."""
+        """Whether something that the steps before a tensor are given has been rounded for them, or their weights
+        have, as where the tensor itself has another width."""
         if not self.converted:
             return False
+        if name in self.converted:
+            return True
         return not self.converted.isdisjoint(self.sides[1].outline.segment(name, frozenset(cuts))[1])
 
     def _guess(self, name: str, cuts: Collection[str]) -> Rounding:

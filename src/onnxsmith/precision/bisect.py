@@ -22,15 +22,17 @@ from onnxsmith.model.inlining import inlined
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import signature
-from onnxsmith.precision import kernels, ranking, why
+from onnxsmith.precision import dtypes, kernels, ranking, why
+from onnxsmith.precision.dtypes import Operators
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.request import Request, refuse, units_of
 from onnxsmith.precision.search import minimal
 from onnxsmith.precision.trials import Trials
 from onnxsmith.precision.units import NARROW
+from onnxsmith.precision.weights import float32_weights, own_weights, replaceable
 from onnxsmith.precision.writing import Delivery, checked
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report
+from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.precision import Precision
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
@@ -85,14 +87,16 @@ def bisect(
     target = None if output is None else checked(Path(output))
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
-            loaded = load(source)
+            loaded = own_weights(load(source))
             refuse_loss([target, model], [source, loaded, inputs])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
         search = _Search(loaded, request, stack)
         search.run()
         mixed = search.trials.variant(search.kept, rounded=False)
-        agrees = all(one.equal for one in search.verified)
-        part, shown = search.part(), Written({}, "the variant differs from the model")
+        part = search.part(mixed)
+        agrees = all(one.equal for one in search.verified) and not part.is_in_vain
+        why = "nothing became narrow" if part.is_in_vain else "the variant differs from the model"
+        shown = Written({}, why)
         if agrees:
             with stage("save"):
                 shown, nbytes = Delivery(target, model, source).write(search.kept, to, mixed, loaded)
@@ -105,14 +109,27 @@ def _report(
     where: str, part: Precision, verified: tuple[Verification, ...], rest: tuple[Part, ...], doubts: Sequence[Problem]
 ) -> Report:
     last = next((one for one in verified if not one.equal), verified[0])
-    kept = f"{len(part.kept)} of {part.candidates} nodes stay in float32, the others are {part.to}"
+    in_vain = (_in_vain(where, part),) if part.is_in_vain else ()
     return Report(
         "bisect",
-        verdict(last),
+        Verdict.FAILED if in_vain else verdict(last),
         (part, *verified, *rest),
-        problems=(*doubts, *problems(last)),
-        headline=f"{where}: {kept}; {ending(last)}",
+        problems=(*doubts, *in_vain, *problems(last)),
+        headline=f"{where}: {part.summary()}; {ending(last)}",
     )
+
+
+def _in_vain(where: str, part: Precision) -> Problem:
+    fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in part.fixed.items()]
+    kept = [f"{len(part.kept)} have to stay in float32 for the tolerance"] if part.kept else []
+    return problem(
+        "bisect/nothing-narrow",
+        f"nothing that takes memory or time could be made {part.to}",
+        where=f"{where}: {part.narrow} of {part.nodes} nodes, {part.weights_narrow} of {part.weights} weights",
+        why="; ".join([*kept, *fixed])[:400],
+        fix="give a wider --tolerance, or --any-runtime where the runtime lacks kernels; "
+        "`onnxsmith explain bisect/nothing-narrow` lists more",
+    ).problem
 
 
 class _Search:
@@ -125,8 +142,10 @@ class _Search:
         self.runtime: Runtime = runtimes.get(self.name)
         plain, trouble = inlined(loaded)
         self.model, shape_trouble = shapes.inferred(plain)
-        self.notes = [text for text in (trouble, shape_trouble) if text]
-        self.units = units_of(self.model, self._to, request)
+        self.notes = [text for text in (trouble, shape_trouble, replaceable(self.model)) if text]
+        operators = Operators(self.model, self.runtime)
+        dtypes.fill(self.model, operators)
+        self.units = units_of(self.model, self._to, request, operators)
         self.unsupported: frozenset[str] = frozenset()
         self.kept: tuple[str, ...] = ()
         self.own: dict[str, float] = {}
@@ -252,8 +271,8 @@ class _Search:
         whole, _ = shapes.inferred(narrowed(self.model, self.units.units, self._to))
         return roundings(whole)
 
-    def part(self) -> Precision:
-        """What was found."""
+    def part(self, mixed: ir.Model) -> Precision:
+        """What was found, and what came of it in the mixed model."""
         seen = self.trials.seen
         own = [name for name in self.kept if name not in self.trials.always]
         tried = {name: seen.get(frozenset(self.kept) - {name}) for name in own}
@@ -264,12 +283,21 @@ class _Search:
             kept = why.explained(
                 self.model, [by_name[name] for name in self.kept], self._to, self.runtime, self.trials.runs, reasons
             )
+        before = float32_weights(self.model)
+        narrow = before - float32_weights(mixed)
         tolerances = sorted((rounding.tolerance, str(rounding)) for rounding in self.trials.roundings.values())
         return Precision(
             to=self._request.to,
             nodes=walk.count_nodes(self.model),
             candidates=len(self.units.units),
             kept=kept,
+            narrow=len(self.units.units) - len(self.kept),
+            computing=sum(one.op not in kernels.MOVING and one.name not in self.kept for one in self.units.units),
+            other=self.units.other,
+            weights=before.count,
+            weights_narrow=narrow.count,
+            weights_bytes=before.nbytes,
+            weights_bytes_narrow=narrow.nbytes,
             fixed={reason: dict(operators) for reason, operators in self.units.fixed.items()},
             tolerance=tolerances[-1][1] if tolerances else "",
             before=self.before,

@@ -9,7 +9,7 @@ from onnxsmith.precision.units import Unit
 from onnxsmith.problem import OnnxsmithError, problem
 
 _FATAL = {"runtime/died", "runtime/timeout", "runtime/not-installed", "runtime/unknown"}
-_MOVING = {
+MOVING = {
     "Cast", "CastLike", "Concat", "ConstantOfShape", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
     "Identity", "OneHot", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Tile", "Transpose",
     "Unsqueeze", "Where",
@@ -32,7 +32,7 @@ def without(trials: Trials, runtime: str) -> dict[str, str]:
     for unit in trials.units.units:
         by_op.setdefault(unit.op, []).append(unit)
     refused = {op: said for op, units in by_op.items() if (said := _refusal(trials, units))}
-    computing = set(by_op) - _MOVING
+    computing = set(by_op) - MOVING
     taken = [unit for op, units in by_op.items() if op not in refused for unit in units]
     left = _refusal(trials, taken) if refused and taken else whole
     if left or (computing and computing <= set(refused)):

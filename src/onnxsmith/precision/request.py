@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from onnxsmith.model import opset as opsets
+from onnxsmith.precision.dtypes import Operators
 from onnxsmith.precision.units import NARROW, Units, find
 from onnxsmith.problem import problem
 
@@ -51,7 +52,7 @@ _OLDEST = {"float16": 6, "bfloat16": 13}
 """The opsets in which Cast took a number for a dtype, and in which operators took bfloat16."""
 
 
-def units_of(model: ir.Model, to: ir.DataType, request: Request) -> Units:
+def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Operators) -> Units:
     """What can be narrow of the model.
 
     Raises:
@@ -64,7 +65,7 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request) -> Units:
             fix=f"bring it further first: onnxsmith simplify MODEL -o newer.onnx --opset 18; "
             f"{request.to} needs {_OLDEST[request.to]}",
         )
-    units = find(model, to)
+    units = find(model, to, operators)
     if not units.units:
         fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in units.fixed.items()]
         raise problem(

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, schema, walk
+from onnxsmith.model import captures, walk
 from onnxsmith.model.schema import Parameter, Schema
+from onnxsmith.precision.dtypes import NAMING, Operators
 
 NARROW = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}
 """The dtypes that there are, by name."""
-_NAMING = ("to", "dtype", "output_dtype", "output_datatype")
-"""Attributes that say of an output which dtype it has."""
 VALUE = "value"
 """The attribute of ConstantOfShape that does so, by a tensor."""
 
@@ -34,10 +33,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class Units:
-    """The nodes that can be narrow, and why others that touch float32 cannot: reason → operator → how many."""
+    """The nodes that can be narrow, and why others that touch float32 cannot: reason → operator → how many. `other`
+    counts the nodes that touch none: they hold integers, or floats of another width."""
 
     units: tuple[Unit, ...]
     fixed: Mapping[str, Mapping[str, int]]
+    other: int = 0
 
     @property
     def by_name(self) -> dict[str, Unit]:
@@ -45,20 +46,26 @@ class Units:
         return {unit.name: unit for unit in self.units}
 
 
-def find(model: ir.Model, to: ir.DataType) -> Units:
-    """The nodes of `model`, whose dtypes have been inferred, that can compute in `to` what they compute in float32."""
+def find(model: ir.Model, to: ir.DataType, operators: Operators | None = None) -> Units:
+    """The nodes of `model`, whose dtypes have been inferred, that can compute in `to` what they compute in float32.
+    `operators` has the schemas of a runtime's own operators, too."""
+    operators = operators or Operators(model)
     found: list[Unit] = []
+    other = 0
     fixed: dict[str, Counter[str]] = {}
     names = labels(model)
     for index, node in enumerate(walk.nodes(model.graph)):
-        if (node.op_type == "Constant" and not node.domain) or not _touches_float(node):
+        if node.op_type == "Constant" and not node.domain:
             continue
-        unit = _unit(node, index, names[index], model.opset_imports.get(node.domain, 1), to)
+        if not _touches_float(node) and not _is_unknown(node):
+            other += 1
+            continue
+        unit = _unit(node, index, names[index], operators, to)
         if isinstance(unit, Unit):
             found.append(unit)
         else:
             fixed.setdefault(unit, Counter())[walk.op_name(node)] += 1
-    return Units(tuple(found), fixed)
+    return Units(tuple(found), fixed, other)
 
 
 def labels(model: ir.Model) -> Sequence[str]:
@@ -98,24 +105,41 @@ def _touches_float(node: ir.Node) -> bool:
     return any(_is_float(value) for value in (*node.inputs, *node.outputs))
 
 
-def _unit(node: ir.Node, index: int, name: str, version: int, to: ir.DataType) -> Unit | str:
+def _is_unknown(node: ir.Node) -> bool:
+    """Whether it may touch floats for all that is known: no value of it has a dtype that rules it out."""
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None and value.name]
+    return any(value.type is None for value in node.outputs if value.name) and any(v.dtype is None for v in values)
+
+
+def _unit(node: ir.Node, index: int, name: str, operators: Operators, to: ir.DataType) -> Unit | str:
     if any(True for _ in captures.subgraphs(node)):
         return "what goes into a body and comes out of it stays float32; its nodes are judged one by one"
     if any(v is not None and v.type is not None and not isinstance(v.type, ir.TensorType) for v in _values(node)):
         return "sequences and optional values stay as they are"
     if node.op_type in walk.RANDOM and not node.domain:
         return "it draws random numbers, others in another dtype"
-    known = schema.find(node.op_type, node.domain, version)
+    known = operators.of(node)
     if known is None:
-        return "the installed onnx has no schema of it"
+        return "neither onnx nor the runtime has a schema of it"
     if _is_open(node, known, to):
         return "the dtype of one of its values is not known"
     free = _variables(node, known, to)
     inputs = tuple(i for i, v in enumerate(node.inputs) if _is_float(v) and _type(known.input(i)) in free)
     outputs, attribute = _outputs(node, known, free, to)
     if not inputs and not outputs:
-        return f"the operator has no {to.name.lower()} by its schema"
+        later = _later(node, operators, to)
+        return f"the operator has no {to.name.lower()} {f'before opset {later}' if later else 'by its schema'}"
     return Unit(index, name, walk.op_name(node), inputs, outputs, attribute)
+
+
+def _later(node: ir.Node, operators: Operators, to: ir.DataType) -> int:
+    """The first newer opset in which the operator has the dtype for what is float32 here; 0 for none."""
+    for newer in operators.newer(node):
+        if any(
+            _is_float(v) and _type(newer.input(i)) in _variables(node, newer, to) for i, v in enumerate(node.inputs)
+        ):
+            return newer.since
+    return 0
 
 
 def _values(node: ir.Node) -> tuple[ir.Value | None, ...]:
@@ -165,4 +189,4 @@ def _attribute(node: ir.Node, known: Schema) -> str:
     if node.op_type == "ConstantOfShape":
         return VALUE
     possible = (*known.required, *known.defaults)
-    return next((name for name in _NAMING if name in possible), "")
+    return next((name for name in NAMING if name in possible), "")

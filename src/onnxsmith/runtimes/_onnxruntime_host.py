@@ -43,6 +43,8 @@ class Host(Hosting[Any]):
     def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
         if request["do"] == "limits":
             return _limits(request["ir"], request["opset"]), {}
+        if request["do"] == "schemas":
+            return {"schemas": _schemas(request["domains"])}, {}
         return super().more(request, values)
 
     def prepare(self, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -110,6 +112,28 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
     known = [provider for provider in ort.get_available_providers() if provider in PROVIDERS.values()]
     starts = {provider: provider in _loads(_tiny(7, 8), provider) for provider in known}
     return {"ir": next(irs, 0), "opset": next(opsets, 0), "starts": starts}
+
+
+def _schemas(domains: list[str]) -> list[dict[str, Any]]:
+    """The operators of these domains, every version: formal inputs and outputs as name, whether it is variadic, type
+    variable and types; attributes with whether they are required."""
+    from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
+
+    def formal(items: Any) -> list[Any]:
+        return [(one.name, one.option.name == "Variadic", one.typeStr, sorted(one.types)) for one in items]
+
+    return [
+        {
+            "domain": one.domain,
+            "name": one.name,
+            "since": one.since_version,
+            "inputs": formal(one.inputs),
+            "outputs": formal(one.outputs),
+            "attributes": {name: bool(attribute.required) for name, attribute in one.attributes.items()},
+        }
+        for one in get_all_operator_schema()
+        if one.domain in domains
+    ]
 
 
 def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:

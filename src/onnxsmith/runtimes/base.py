@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,6 +172,12 @@ class Runtime(ABC):
 
         return newest().opset
 
+    def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
+        """The runtime's own operators in these domains, one for each version, as plain data: `domain`, `name`, `since`,
+        `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes` with whether each is required.
+        """
+        return []
+
     @abstractmethod
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         """A session for the model.
@@ -253,6 +259,9 @@ class _Chosen(Runtime):
 
     def newest_opset(self) -> int:
         return self._runtime.newest_opset()
+
+    def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
+        return self._runtime.schemas(domains)
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return self._runtime.prepare(source, self._both(options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
@@ -36,6 +37,10 @@ class OnnxRuntime(Runtime):
     def newest_opset(self) -> int:
         known = newest()
         return int(limits(ir_version=known.ir, opset=known.opset)["opset"])
+
+    def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = _ask({"do": "schemas", "domains": sorted(domains)})["schemas"]
+        return found
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return self._isolated().alone(source, options or Options())

@@ -21,8 +21,9 @@ class Layer:
     Differences are the largest, relative to the tensor's scale: `inherited` with everything computed from the inputs,
     `own` with the operation given what the reference has, of which rounding explains `allowed`. `growth` is
     `inherited` over the largest of the tensors that the operation reads. `verdict` is `equal`, `inherited`, `own
-    error`, `own error, slight` (little more than is allowed, and no output shows it), `rounding` (float64 says that this
-    side is right), `computed otherwise` (undone further on) or `own error, not followed`. `differs` says whether it is further off in the plain run than rounding explains.
+    error`, `own error, slight` (little more than is allowed, and no output shows it), `rounding` (float64 says that
+    this side is right), `computed otherwise` (undone further on) or `own error, not followed`. `differs` says whether
+    it is further off in the plain run than rounding explains.
     """
 
     name: str
@@ -207,7 +208,9 @@ def _grown(layer: Layer) -> str:
     return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
 
 
-_ORDER = ("own error", "own error, not followed", "own error, slight", "rounding", "computed otherwise", "inherited", "equal")
+_ORDER = (
+    "own error", "own error, not followed", "own error, slight", "rounding", "computed otherwise", "inherited", "equal",
+)  # fmt: skip
 
 
 def _rank(layer: Layer) -> tuple[int, float]:

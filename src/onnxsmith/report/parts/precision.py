@@ -25,11 +25,17 @@ class KeptNode:
     without: str
 
 
+_FEW = 64
+"""Bytes of weights whose dtype matters to nobody: a factor, an epsilon."""
+
+
 @dataclass(frozen=True)
 class Precision(Part):
-    """`nodes` of the model, `candidates` that could be narrow, `kept` that must not. `fixed` says why others stay in
-    float32 in any case: reason → operator → how many. `checked` kept nodes are known to be needed: without any one of
-    them the rest is out of tolerance. `before` is the worst difference with nothing kept, `after` with the list."""
+    """`nodes` of the model, `candidates` that could be narrow, `kept` that must not, `narrow` that became it, of which
+    `computing` do more than move or convert. `fixed` says why others stay in float32 in any case: reason → operator →
+    how many; `other` nodes had no float32. `weights` were float32, of which `weights_narrow` became narrow, with their
+    bytes as they were in float32. `checked` kept nodes are known to be needed: without any one of them the rest is out
+    of tolerance. `before` is the worst difference with nothing kept, `after` with the list."""
 
     title = "Precision"
 
@@ -48,13 +54,51 @@ class Precision(Part):
     seconds: float = 0.0
     bytes_before: int | None = None
     bytes_after: int | None = None
+    narrow: int = 0
+    computing: int = 0
+    other: int = 0
+    weights: int = 0
+    weights_narrow: int = 0
+    weights_bytes: int = 0
+    weights_bytes_narrow: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether nothing was gained: no node that computes is narrow, or none of the weights that there are."""
+        return self.computing == 0 or (self.weights_bytes > _FEW and self.weights_narrow == 0)
+
+    def summary(self) -> str:
+        """How much became narrow, and how much did not, in one line."""
+        kept = sum(one.why != NO_KERNEL for one in self.kept)
+        rest = [
+            f"{kept} stay in float32 for the tolerance" if kept else "",
+            f"{len(self.kept) - kept} have no kernel" if len(self.kept) > kept else "",
+            f"{self._fixed()} cannot be {self.to} ({self._operators()})" if self.fixed else "",
+            f"{self.other} had no float32" if self.other else "",
+        ]
+        nodes = ", ".join(text for text in (f"{self.narrow} of {self.nodes} nodes became {self.to}", *rest) if text)
+        if not self.weights:
+            return f"{nodes}; no weights in float32"
+        return f"{nodes}; {self.weights_narrow} of {amount(self.weights, 'weight')} became {self.to}, {self._memory()}"
+
+    def _memory(self) -> str:
+        return f"{size(self.weights_bytes_narrow)} of {size(self.weights_bytes)}"
+
+    def _fixed(self) -> int:
+        return sum(sum(operators.values()) for operators in self.fixed.values())
+
+    def _operators(self) -> str:
+        names = list(dict.fromkeys(op for operators in self.fixed.values() for op in operators))
+        return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
             (
                 ("nodes", f"{self.nodes:,}, {self.candidates:,} of them can be {self.to}"),
+                (f"{self.to} now", f"{self.narrow:,}"),
                 ("kept in float32", f"{len(self.kept):,}"),
+                ("weights", f"{self.weights_narrow:,} of {self.weights:,} became {self.to}: {self._memory()}"),
                 (f"all in {self.to}", self.before),
                 ("with the list", self.after),
                 ("allowed", self.tolerance),

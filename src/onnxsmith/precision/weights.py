@@ -1,0 +1,50 @@
+"""How many weights of a model are float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.model import walk
+from onnxsmith.model.copying import cloned
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Float32 tensors that a model holds, in initializers and Constants, and their bytes."""
+
+    count: int
+    nbytes: int
+
+    def __sub__(self, other: Weights) -> Weights:
+        return Weights(self.count - other.count, self.nbytes - other.nbytes)
+
+
+def float32_weights(model: ir.Model) -> Weights:
+    """What `model` holds in float32; a tensor that two Constants hold counts twice."""
+    sizes = [tensor.nbytes for tensor in walk.tensors(model) if tensor.dtype == ir.DataType.FLOAT]
+    return Weights(len(sizes), sum(sizes))
+
+
+def own_weights(model: ir.Model) -> ir.Model:
+    """The model with no weights among its inputs where its IR version has them stand there: a copy; else itself."""
+    if walk.has_own_initializers(model):
+        return model
+    made = cloned(model)
+    made.ir_version = _OWN
+    kept = [value for value in made.graph.inputs if value.name not in made.graph.initializers]
+    made.graph.inputs.clear()
+    made.graph.inputs.extend(kept)
+    return made
+
+
+_OWN = 4
+"""The IR version since which an initializer that is an input is one that a caller may replace."""
+
+
+def replaceable(model: ir.Model) -> str:
+    """What has to be said of weights that are inputs as well."""
+    held = [value for value in model.graph.inputs if value.name in model.graph.initializers]
+    few = sum(value.dtype == ir.DataType.FLOAT for value in held)
+    return f"{few} weights are graph inputs as well, which a caller may replace: they stay in float32" if few else ""
