@@ -10,6 +10,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.model.text import from_text
+from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.layers import Layers
 
 FLOAT = """
@@ -73,7 +74,7 @@ def looked(plain: ir.Model, few: ir.Model, feeds: dict[str, np.ndarray], **optio
 def test_rounding_to_steps_is_not_called_an_error() -> None:
     plain, few, feeds = pair()
     result = onnxsmith.compare(plain, few, inputs=feeds, generate=False, per_layer=True)
-    assert result.ok, result.report
+    assert result.report.verdict is not Verdict.DIFFERENT, result.report  # a change of 1% is less than such rounding
     assert result.report.part(Layers).culprits == ()
     assert "of quantisers" in result.report.to_json()
 

@@ -149,7 +149,7 @@ def _report(
         else:
             parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
             found = (*found, *_blamed(layers))
-            ended = Verdict.DIFFERENT if found else ended
+            ended = Verdict.DIFFERENT if layers.culprits else ended
     said = _headline(a, b, part, parts)
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
 

@@ -56,9 +56,7 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
     """Looks at the pairs of one chunk; those of the chunks before it are `known`, and its own come to them."""
     names = [pair.candidate for pair in chunk]
     ours, plain = trial.reference(names), trial.candidate({}, names)
-    trial.converted.update(
-        name for name in names if getattr(ours[name], "dtype", None) != getattr(plain[name], "dtype", None)
-    )
+    trial.note_dtypes(ours, plain)
     trial.measure(names)
     own, inherited = trial.roundings(names, trial.cuts), trial.roundings(names, frozenset())
     looks = [

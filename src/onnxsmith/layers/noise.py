@@ -58,8 +58,10 @@ def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
         return ""
     if not isinstance(reference, np.ndarray) or not isinstance(computed, np.ndarray) or not is_float(reference):
         return ""
-    truth, apart = widen(reference).ravel(), widen(computed).ravel() - widen(reference).ravel()
-    scale = rms(truth) if truth.size >= _MANY and np.isfinite(truth).all() and np.isfinite(apart).all() else 0.0
+    truth, found = widen(reference).ravel(), widen(computed).ravel()
+    if truth.size < _MANY or not (np.isfinite(truth).all() and np.isfinite(found).all()):
+        return ""
+    apart, scale = found - truth, rms(truth)
     if not scale:
         return ""
     usual = rounding.noise + replace(rounding, noise=0.0).tolerance

@@ -97,7 +97,8 @@ def _effect(reference: Value, present: Value, absent: Value) -> Effect:
         return Effect(*sizes, part=1.0 if harmful else 0.0 if undone else 0.5)
     truth, with_it, without = (widen(one).ravel() for one in arrays)
     known = np.isfinite(truth) & np.isfinite(with_it) & np.isfinite(without)
-    move, wrong = (with_it - without)[known], (with_it - truth)[known]
+    truth, with_it, without = truth[known], with_it[known], without[known]
+    move, wrong = with_it - without, with_it - truth
     size = float(move @ move)
     other = min(sizes[1], sizes[2]) / (sizes[0] * np.sqrt(max(move.size, 1)))
     return Effect(*sizes, part=float(move @ wrong) / size if size else 0.5, doubt=float(other))
@@ -123,5 +124,6 @@ def _far(a: Value, b: Value, scale_of: Value = None) -> float:
         return np.inf
     scale = widen(scale_of).ravel() if isinstance(scale_of, np.ndarray) and is_float(scale_of) else wide
     size = rms(scale[np.isfinite(scale)])
-    apart = rms((wide - other)[finite & ~same]) * float(np.sqrt(np.mean(finite & ~same)))
+    differ = finite & ~same
+    apart = rms(wide[differ] - other[differ]) * float(np.sqrt(np.mean(differ)))
     return apart / size if size else (np.inf if apart else 0.0)

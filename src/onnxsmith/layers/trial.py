@@ -48,7 +48,19 @@ class Trial:
         self.runs = 0
         self.converted: set[str] = set()
         """Tensors whose floats have another width than the reference's."""
+        self.narrowed: set[str] = set()
+        """Those of them that have fewer bytes."""
         self._kept: Values | None = {} if keep else None
+
+    def note_dtypes(self, ours: Values, theirs: Values) -> None:
+        """Takes in whose floats have which width."""
+        for name, value in theirs.items():
+            other = ours[name]
+            if not isinstance(value, np.ndarray) or not isinstance(other, np.ndarray) or value.dtype == other.dtype:
+                continue
+            self.converted.add(name)
+            if value.dtype.itemsize < other.dtype.itemsize:
+                self.narrowed.add(name)
 
     def partner(self, name: str) -> str:
         """What the reference calls it."""
@@ -148,10 +160,10 @@ class Trial:
 
     def _is_converted(self, name: str, cuts: Collection[str]) -> bool:
         """Whether something that the steps before a tensor are given has been rounded for them, or their weights
-        have, as where the tensor itself has another width."""
+        have, as where the tensor itself has fewer digits than the reference's."""
         if not self.converted:
             return False
-        if name in self.converted:
+        if name in self.narrowed:
             return True
         return not self.converted.isdisjoint(self.sides[1].outline.segment(name, frozenset(cuts))[1])
 
