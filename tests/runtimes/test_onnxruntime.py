@@ -16,6 +16,7 @@ import pytest
 import onnxsmith
 from onnxsmith.model.text import from_text
 from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes.base import Options, Session, get
 from onnxsmith.runtimes.onnxruntime import available_providers
 from tests.conftest import Refused
@@ -126,6 +127,7 @@ def test_a_model_in_memory_leaves_no_file_behind(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with prepared(from_text(ABS)) as session:
         session.run({"x": np.zeros(1, np.float32)})
+    _idle.end_all()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,6 +137,7 @@ def test_a_model_that_is_refused_leaves_nothing_behind(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with refused("runtime/unknown-operator"):
         prepared(from_text(ABS.replace("Abs(x)", "Nonsense(x)")))
+    _idle.end_all()
     assert list(tmp_path.iterdir()) == []
 
 

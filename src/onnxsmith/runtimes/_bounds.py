@@ -160,6 +160,14 @@ def _next(limit: int) -> int:
     return max(8, 2 * math.ceil(limit / 2**30))
 
 
+def resident(process: int) -> int | None:
+    """Bytes of memory that a process holds, None where nobody says."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None
+
+
 def processor_seconds(process: int) -> float | None:
     """Processor time that a process has used, None where nobody says: a machine that is busy with others is no reason
     to take a call for endless."""

@@ -127,6 +127,16 @@ class Child:
             fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime",
         )
 
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
     def close(self) -> None:
         """Ends the child. It is killed: it keeps nothing, and libraries take a tenth of a second to say good-bye."""
         self._process.kill()

@@ -15,7 +15,7 @@ from onnxsmith.model import walk
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.runtimes import _bounds, _feeds
+from onnxsmith.runtimes import _bounds, _feeds, _idle
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
@@ -148,7 +148,7 @@ class Isolated(Preparer):
             self.ask({"do": "about"}, time_limit=_START_LIMIT)
 
     def _started(self) -> Child:
-        return Child(self._module, "main", what=self.what)
+        return _idle.started(self._module, self.what)
 
     def ask(
         self, request: dict[str, Any], feeds: Feeds | None = None, *, time_limit: float | None = None
@@ -175,10 +175,10 @@ class Isolated(Preparer):
     def close(self) -> None:
         while self._kept:
             self._kept[0].end()
-        self._drop()
-        if self._spare is not None:
-            self._spare.close()
-            self._spare = None
+        for child in (self._child, self._spare):
+            if child is not None:
+                _idle.let_go(child, self._module, [*self._resident, *self._released])
+        self._child = self._spare = None
 
 
 def _weight(model: Path | ir.Model) -> int:

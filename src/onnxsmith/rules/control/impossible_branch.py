@@ -29,24 +29,23 @@ class ImpossibleBranch(Rule):
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
-        g (float[2,3,T] x) => (float[2,1] y)
-        <int64[1] one = {1}, int64[1] last = {-1}, int64[1] end = {2}, float[3,1] w = {1, 2, 3}> {
+        g (float[2,3,T] x) => (float[3,2] y) <int64[1] one = {1}, int64[1] last = {-1}, int64[1] end = {2}> {
             s = Shape(x)
             d = Gather(s, end)
             c = Equal(d, one)
             a = If (c) <then_branch = t () => (float[2,n] p) { p = Squeeze(x, last) },
                         else_branch = e () => (float[2,3,m] q) { q = Identity(x) }>
             r = Relu(a)
-            y = Gemm(r, w)
+            y = Transpose <perm = [1, 0]> (r)
         }
 
     After:
         <ir_version: 8, opset_import: ["": 17]>
-        g (float[2,3,T] x) => (float[2,1] y) <bool[1] c = {1}, int64[1] last = {-1}, float[3,1] w = {1, 2, 3}> {
+        g (float[2,3,T] x) => (float[3,2] y) <bool[1] c = {1}, int64[1] last = {-1}> {
             a = If (c) <then_branch = t () => (float[2,n] p) { p = Squeeze(x, last) },
                         else_branch = e () => (float[2,3,m] q) { q = Identity(x) }>
             r = Relu(a)
-            y = Gemm(r, w)
+            y = Transpose <perm = [1, 0]> (r)
         }
     """
 

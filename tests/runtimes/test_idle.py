@@ -1,0 +1,88 @@
+"""A child that waits for the next model: taken again, never with what it held, not when it was started otherwise."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from onnxsmith.model.text import from_text
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes import _idle
+from onnxsmith.runtimes.base import get
+
+NEG = '<ir_version: 10, opset_import: ["": 20]>\ng (float[n] x) => (float[n] y) { y = Neg(x) }'
+X = {"x": np.ones(3, np.float32)}
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits() -> Iterator[None]:
+    _idle.end_all()
+    yield
+    _idle.end_all()
+
+
+def waiting() -> list[int]:
+    return [one.child.pid for one in _idle._waiting.values()]
+
+
+def used(text: str = NEG, runtime: str = "reference") -> float:
+    with get(runtime).prepare(from_text(text)) as session:
+        return float(session.run(X)["y"][0])
+
+
+@pytest.mark.parametrize("runtime", ["reference", "onnxruntime"])
+def test_the_next_model_gets_the_same_process(runtime: str) -> None:
+    assert used(runtime=runtime) == -1
+    (first,) = waiting()
+    assert used(NEG.replace("Neg", "Abs"), runtime) == 1
+    assert waiting() == [first]
+
+
+def test_two_at_once_have_their_own() -> None:
+    with get("reference").prepare(from_text(NEG)) as a, get("reference").prepare(from_text(NEG)) as b:
+        a.run(X)
+        b.run(X)
+        assert waiting() == []
+    assert len(waiting()) == 1
+
+
+def test_one_that_was_killed_is_not_taken() -> None:
+    used()
+    (first,) = waiting()
+    os.kill(first, signal.SIGKILL)
+    time.sleep(0.2)
+    assert used() == -1
+    assert waiting() != [first]
+
+
+def test_another_environment_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    used()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    used()
+    assert len(set(waiting())) == 2
+
+
+def test_one_that_grew_large_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_idle, "_LARGEST", 1)
+    used()
+    assert waiting() == []
+
+
+def test_it_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_idle, "_PATIENCE", 0.05)
+    used()
+    until = time.monotonic() + 10
+    while waiting() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert waiting() == []
+
+
+def test_a_model_that_is_refused_does_no_harm_to_the_next() -> None:
+    with pytest.raises(OnnxsmithError):
+        used(NEG.replace("Neg(x)", "Nonsense(x)"))
+    assert used() == -1
