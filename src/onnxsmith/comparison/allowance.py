@@ -13,10 +13,13 @@ from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.noise import SPREAD, WORST, Movement, Noise
 from onnxsmith.comparison.rounding import FACTOR, Rounding
 from onnxsmith.comparison.tensors import Difference, difference, is_float
+from onnxsmith.metrics.base import widen
 
 _SINGLE = 2.0**-24
 _LITTLE = 3.0
 """How many times smaller than the largest difference the root mean square of one operation's rounding is."""
+_MANY = 32
+"""Elements of which a root mean square says something: that of fewer is as large as the largest of them may be."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,14 @@ class Allowance:
 
     def _fine(self, value: Any, cap: Allowed, name: str) -> Allowed:
         """What a single operation may err: no output is held to less."""
-        unit = _unit(value)
-        worst = min(2 * unit + 2 * FACTOR * min(unit, _SINGLE), cap.worst) * max(self._scale.get(name, 1.0), 1.0)
-        return Allowed(min(worst, cap.worst), worst / _LITTLE, cap.floor)
+        worst = self.finest(value, name)
+        spread = worst / _LITTLE if _count(value) >= _MANY else np.inf
+        return Allowed(min(worst, cap.worst), spread, cap.floor)
+
+    def finest(self, value: Any, name: str) -> float:
+        """What one operation may err by, relative to scale."""
+        unit, cap = _unit(value), self.counted(name).worst
+        return min(2 * unit + 2 * FACTOR * min(unit, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
 
     def _measured(self, movement: Movement | None, fine: Allowed, cap: Allowed, name: str) -> Allowed:
         if movement is None:
@@ -106,6 +114,19 @@ def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:
     if found.unequal and found.unequal <= allowed.changed:
         return Difference("", found.worst_abs, found.worst_rel, found.scale, found.compared, unequal=found.unequal)
     return found
+
+
+def _count(value: Any) -> float:
+    """How many elements make up the scale of an output: few where some are far larger than the rest."""
+    if isinstance(value, list):
+        return min((_count(item) for item in value), default=0.0)
+    array = np.asarray(value)
+    if not is_float(array) or not array.size:
+        return 0.0
+    squares = np.abs(widen(array).ravel()) ** 2
+    squares = squares[np.isfinite(squares)]
+    peak = float(squares.max()) if squares.size else 0.0
+    return float((squares / peak).sum() ** 2 / ((squares / peak) ** 2).sum()) if peak else 0.0
 
 
 def _unit(value: Any) -> float:

@@ -49,6 +49,16 @@ class Arbiter:
             f"{found.worst_rel:.1e} of its scale, the reference itself {own.worst_rel:.1e}"
         )
 
+    def lost(self, run: Run, name: str) -> str:
+        """Why the reference is no measure for this output: how far it is from the same in float64; empty where it is
+        near, or nobody knows."""
+        exact = self._exact(run)
+        reference = run.outputs[name]
+        if exact is None or name not in exact or isinstance(reference, list) or not is_float(np.asarray(reference)):
+            return ""
+        own = difference(np.asarray(exact[name]), widen(np.asarray(reference)), _WORST)
+        return f"the reference itself is not what it gives in float64: {own.reason}" if own.reason else ""
+
     def _exact(self, run: Run) -> Outputs | None:
         if id(run) not in self._known:
             try:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from onnxsmith.comparison.allowance import Allowance, Allowed
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Run
@@ -23,7 +25,8 @@ _TINY = 1e-12
 
 
 class Checks:
-    """Collects differences by output. `drawn` says which outputs the reference draws at random, and is asked when one
+    """Collects differences by output. `drawn` says which outputs the reference draws at random, and `unsteady` which it
+    answers differently each time on this input alone; they are asked when one
     differs: to know it the reference is run again."""
 
     def __init__(
@@ -32,6 +35,7 @@ class Checks:
         roundings: Mapping[str, Rounding],
         *,
         drawn: Callable[[Run], Set[str]],
+        unsteady: Callable[[Run], Set[str]] = lambda _: frozenset(),
         arbiter: Arbiter | None = None,
         allowance: Allowance | None = None,
     ) -> None:
@@ -39,6 +43,8 @@ class Checks:
         self._roundings = roundings
         self._allowance = allowance or Allowance(roundings)
         self._drawn = drawn
+        self._unsteady = unsteady
+        self._beyond = ""
         self._known: Set[str] = frozenset()
         self._arbiter = arbiter
         self._settled: dict[str, str] = {}
@@ -79,6 +85,10 @@ class Checks:
                 self._where[port.name] = run.feed.label
                 self._bound[port.name] = self._allowed.get((id(run), port.name))
 
+    def give_up(self, run: Run, why: Problem) -> None:
+        """Takes in a run that the candidate did not end within its limits, which decides nothing."""
+        self._beyond = f"on {run.feed.label}: {why.what}"
+
     def refuse(self, name: str, reason: str, where: str) -> None:
         """Takes in what is wrong with an output beyond its values."""
         if not self._worst[name].reason:
@@ -96,14 +106,22 @@ class Checks:
         self._known = self._drawn(run)
         if name in self._known:
             return layout_difference(run.outputs[name], value)
+        if found.reason and not self._worst[name].reason and name in self._unsteady(run):
+            self._ill.setdefault(name, []).append(f"{run.feed.label}: the reference answers it differently each time")
+            return Difference()
         if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
             self._judged[name] += bool(found.compared)
             return found
         if allowed.ill:
             self._ill.setdefault(name, []).append(f"{run.feed.label}: {allowed.ill}")
             return Difference()
+        settled = self._settles(run, name, value, allowed)
+        lost = "" if settled or self._arbiter is None or not found.worst_abs else self._arbiter.lost(run, name)
+        if lost:
+            self._ill.setdefault(name, []).append(f"{run.feed.label}: {lost}")
+            return Difference()
         self._judged[name] += 1
-        return replace(found, reason="") if self._settles(run, name, value, allowed) else found
+        return replace(found, reason="") if settled else found
 
     def _settles(self, run: Run, name: str, value: Any, allowed: Allowed) -> bool:
         """Whether float64 says that the candidate is right."""
@@ -130,6 +148,20 @@ class Checks:
                 return True
         return False
 
+    def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
+        """How far apart the two are, in units of what one operation may err by; infinite where whole numbers differ or
+        none of the floats do."""
+        found = 0.0
+        for port in self._ports:
+            if port.name in self._known or port.name not in usual or port.name not in faulty:
+                continue
+            apart = difference(usual[port.name], faulty[port.name], 0.0)
+            if apart.unequal or not np.isfinite(apart.worst_rel):
+                return np.inf
+            if apart.worst_rel:
+                found = max(found, apart.worst_rel / self._allowance.finest(usual[port.name], port.name))
+        return found or np.inf
+
     def judge_movement(self, runs: Sequence[Run]) -> None:
         """Notes outputs that were the same for two inputs of the same sizes: agreeing on them shows little."""
         pairs = [(a, b) for a, b in itertools.pairwise(runs) if a.feed.sizes == b.feed.sizes and a.feed.values]
@@ -149,7 +181,8 @@ class Checks:
     @property
     def undecided(self) -> tuple[str, ...]:
         """Outputs that no input could decide, and why."""
-        return tuple(
+        beyond = (self._beyond,) if self._beyond else ()
+        return beyond + tuple(
             f"no input decides output {name!r}: on {found[0]}"
             for name, found in self._ill.items()
             if not self._judged[name] and not self._worst[name].reason

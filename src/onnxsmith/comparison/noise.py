@@ -42,7 +42,8 @@ class Movement:
 
 class Noise:
     """Measures it, as often as it has to be known. Where the probe runs the very model that is the reference
-    (`is_reference`), at another optimisation level for one, what the two differ by counts as well. `other` is a probe
+    (`is_reference`), at another optimisation level for one, what the two differ by counts as well; where the reference
+    is no graph, whole numbers move too, because nobody says which of two equal elements it takes. `other` is a probe
     of the candidate, for a candidate that may round more than the reference does and is right all the same."""
 
     def __init__(self, probe: Probe, *, is_reference: bool = True, other: Probe | None = None) -> None:
@@ -80,7 +81,7 @@ class Noise:
         if usual is None:
             return known
         for seed in range(sum(pair[0] is usual for pair in known), count):
-            moved = self._probe.moved(run.feed, seed)
+            moved = self._probe.moved(run.feed, seed, whole=run.feed.at_edges and not self._is_reference)
             if moved is None:
                 break
             known.append((usual, moved))

@@ -10,7 +10,8 @@ influence on these inputs, and there is nothing in it to be right about.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -21,49 +22,112 @@ from onnxsmith.runtimes.base import Outputs
 
 SMALL, LARGE, WHOLE = 0.01, 0.05, 1.0
 """Shares of its size by which a weight is changed."""
-_NOT_PLANTED = -1.0
+_NOT_PLANTED, _SLIGHT = -1.0, -2.0
 _MOST = 24
 """Weights that are tried, evenly chosen from the first to the last: each takes a run of the model."""
 _INPUTS = 2
-"""Inputs on which a fault is looked for before it counts as not seen."""
-
-Sees = Callable[[Run, Outputs, Outputs], bool]
-"""Whether the check that was made of a run tells the second answer from the first."""
+"""Inputs on which a fault is looked for at first; where it is not seen, then on the others."""
 
 
-def measured(probe: Probe, runs: Sequence[Run], sees: Sees, *, seed: int = 0) -> Power | None:
+class Check(Protocol):
+    """What was checked of each run."""
+
+    def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
+        """Whether the check tells the second answer from the first."""
+
+    def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
+        """How far apart the two are, in units of what one operation may err by."""
+
+
+def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) -> Power | None:
     """How many faults the check sees. None where the model does not run with other weights, or holds no floats."""
-    usable = [run for run in _telling(runs) if probe.plain(run.feed) is not None][:_INPUTS]
+    usable = [run for run in _telling(runs) if probe.plain(run.feed) is not None]
     if not usable:
         return None
-    weights = probe.weights
-    names = [weight.name for weight in weights] or sorted(usable[0].feed.values)
-    by_name = {weight.name: weight for weight in weights}
-    chosen = names if len(names) <= _MOST else [names[i * (len(names) - 1) // (_MOST - 1)] for i in range(_MOST)]
-    verdicts: dict[str, float | None] = {}
+    weights = {weight.name: weight for weight in probe.weights}
+    inputs = sorted(usable[0].feed.values)
 
-    def answer(run: Run, share: float, name: str) -> Outputs | None:
-        if name in by_name:
-            return probe.faulty(run.feed, by_name[name], share, seed)
+    def in_weight(run: Run, share: float, name: str) -> Outputs | None:
+        return probe.faulty(run.feed, weights[name], share, seed)
+
+    def in_input(run: Run, share: float, name: str) -> Outputs | None:
         return probe.faulty_input(run.feed, name, share, seed)
 
-    for name in chosen:
-        found = _least_seen(probe, usable, sees, partial(answer, name=name))
-        if found != _NOT_PLANTED:
-            verdicts[name] = found
-        if sum(one in (LARGE, WHOLE) for one in verdicts.values()) > FEW * len(chosen):
-            break  # what is known already is too much
-    if not verdicts:
-        return None
-    return Power(
-        kind="weights" if weights else "inputs",
-        of=len(names),
-        tried=len(verdicts),
-        seen=sum(one == SMALL for one in verdicts.values()),
-        only_large=tuple(name for name, one in verdicts.items() if one == LARGE),
-        blind=tuple(name for name, one in verdicts.items() if one == WHOLE),
-        inert=tuple(name for name, one in verdicts.items() if one is None),
-    )
+    of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input)
+    if not weights:
+        return of_inputs.power()
+    found = _Planting("weights", list(weights), usable, probe, check, in_weight).power()
+    if found is None or found.moving:
+        return found
+    other = of_inputs.power()  # tables that these inputs do not reach
+    return replace(other, idle=found.tried) if other is not None and other.moving and not other.shortcoming() else found
+
+
+@dataclass(frozen=True)
+class _Planting:
+    """Faults in the weights or inputs of these `names`, looked for on the same few runs."""
+
+    kind: str
+    names: Sequence[str]
+    runs: Sequence[Run]
+    probe: Probe
+    check: Check
+    answer: Callable[[Run, float, str], Outputs | None]
+
+    def power(self) -> Power | None:
+        """What is seen of them; None where none can be planted."""
+        few = len(self.names) <= _MOST
+        chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (_MOST - 1)] for i in range(_MOST)]
+        verdicts: dict[str, float | None] = {}
+        for name in chosen:
+            found = self._least_seen(name)
+            if found != _NOT_PLANTED:
+                verdicts[name] = found
+            if sum(one in (LARGE, WHOLE) for one in verdicts.values()) > FEW * len(chosen):
+                break  # what is known already is too much
+        if not verdicts:
+            return None
+
+        def of(share: float | None) -> tuple[str, ...]:
+            return tuple(name for name, one in verdicts.items() if one == share)
+
+        return Power(
+            kind=self.kind,
+            of=len(self.names),
+            tried=len(verdicts),
+            seen=len(of(SMALL)),
+            only_large=of(LARGE),
+            blind=of(WHOLE),
+            inert=of(None),
+            slight=of(_SLIGHT),
+        )
+
+    def _least_seen(self, name: str) -> float | None:
+        """The smallest share at which the fault is seen on one of the inputs; None where it is at none, `_NOT_PLANTED`
+        where the weight cannot be changed, `_SLIGHT` where a smaller one comes to less than one operation's rounding.
+        """
+        effects: dict[float, float] = {}
+
+        def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS]) -> bool:
+            for run in runs:
+                usual, faulty = self.probe.plain(run.feed), self.answer(run, share, name)
+                if usual is None or faulty is None:
+                    continue
+                effects[share] = max(effects.get(share, 0.0), self.check.effect(run, usual, faulty))
+                if self.check.sees(run, usual, faulty):
+                    return True
+            return False
+
+        if seen(SMALL):
+            return SMALL
+        if not effects:
+            return _NOT_PLANTED
+        if not seen(WHOLE):
+            return None
+        found, smaller = (LARGE, SMALL) if seen(LARGE) else (WHOLE, LARGE)
+        if effects[found] * smaller / found <= 1:
+            return _SLIGHT
+        return SMALL if seen(SMALL, self.runs[_INPUTS:]) else found
 
 
 def _telling(runs: Sequence[Run]) -> list[Run]:
@@ -75,30 +139,3 @@ def _telling(runs: Sequence[Run]) -> list[Run]:
 
 def _elements(run: Run) -> int:
     return sum(value.size for value in run.feed.values.values() if isinstance(value, np.ndarray))
-
-
-def _least_seen(
-    probe: Probe, runs: Sequence[Run], sees: Sees, answer: Callable[[Run, float], Outputs | None]
-) -> float | None:
-    """The smallest share at which the fault is seen on one of the inputs; None where it is at none, `_NOT_PLANTED`
-    where the weight cannot be changed."""
-    planted = False
-
-    def seen(share: float) -> bool:
-        nonlocal planted
-        for run in runs:
-            usual, faulty = probe.plain(run.feed), answer(run, share)
-            if usual is None or faulty is None:
-                continue
-            planted = True
-            if sees(run, usual, faulty):
-                return True
-        return False
-
-    if seen(SMALL):
-        return SMALL
-    if not planted:
-        return _NOT_PLANTED
-    if not seen(WHOLE):
-        return None
-    return LARGE if seen(LARGE) else WHOLE

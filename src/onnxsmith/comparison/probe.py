@@ -16,6 +16,7 @@ import onnx_ir as ir
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.metrics.base import widen
+from onnxsmith.metrics.max_rel import rms
 from onnxsmith.model.load import load
 from onnxsmith.model.weights import Weight, adjustable
 from onnxsmith.problem import OnnxsmithError
@@ -67,13 +68,15 @@ class Probe:
             self._plain[id(feed)] = self._run(feed.values, {})
         return self._plain[id(feed)]
 
-    def moved(self, feed: Feed, seed: int) -> Outputs | None:
+    def moved(self, feed: Feed, seed: int, *, whole: bool = False) -> Outputs | None:
         """What it answers with float inputs moved by about an ulp, and weights by what rounding in the sums that read
-        them comes to: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums."""
+        them comes to: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole
+        numbers stay, unless `whole` is asked for; then small ones move by an ulp of the tensor's size."""
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
-        values = {name: _inexact(value, _nudged(value, 1.0, (seed, name))) for name, value in feed.values.items()}
+        nudged = {name: _nudged(value, 1.0, (seed, name), by_size=whole) for name, value in feed.values.items()}
+        values = nudged if whole else {name: _inexact(value, nudged[name]) for name, value in feed.values.items()}
         return self._run(values, moved)
 
     def faulty(self, feed: Feed, weight: Weight, share: float, seed: int) -> Outputs | None:
@@ -127,8 +130,9 @@ def _inexact(value: Any, moved: Any) -> Any:
     return np.where(np.rint(parts) == parts, value, moved)
 
 
-def _nudged(value: Any, ulps: float, key: tuple[int, str]) -> Any:
-    """Floats moved by some `ulps` at random; anything else as it is."""
+def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = False) -> Any:
+    """Floats moved by some `ulps` at random, of themselves, or of the tensor's root mean square where they are smaller
+    and `by_size` is asked for; zeros, and anything else, as it is."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
         return value
     rng = np.random.default_rng([key[0], zlib.crc32(key[1].encode())])
@@ -136,16 +140,20 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str]) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):
         wide = value.astype(np.float64)
         drawn = rng.uniform(-1.5, 1.5, value.shape)  # rounded to an ulp or none, each as often
-        moved = (wide + wide * unit * drawn).astype(value.dtype)
+        least = rms(wide[np.isfinite(wide)]) if by_size and np.isfinite(wide).any() else 0.0
+        size = np.where(wide == 0, 0, np.maximum(np.abs(wide), least))
+        moved = (wide + size * unit * drawn).astype(value.dtype)
         return np.where(np.isfinite(moved), moved, value)
 
 
 def planted(value: Array, share: float, levels: bool, seed: int) -> Array | None:
-    """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite."""
+    """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite. A table of whole
+    numbers, or of two values as masks are, gets others of its values in some places: a hundredth of one means nothing.
+    """
     rng = np.random.default_rng([seed, value.size])
     wide = widen(value)
     finite = wide[np.isfinite(wide)]
-    size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    size = rms(finite) if finite.size else 0.0
     if not size or value.dtype.kind == "c":
         return None
     if levels:
@@ -155,9 +163,25 @@ def planted(value: Array, share: float, levels: bool, seed: int) -> Array | None
         wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
         limits = np.iinfo(value.dtype)
         return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
+    if _is_table(finite):
+        places = rng.random(value.shape) < min(share, 1.0)
+        places.reshape(-1)[int(rng.integers(value.size))] = True
+        made = np.where(places, rng.permutation(wide.ravel()).reshape(wide.shape), wide)
+        first, last = finite.min(), finite.max()
+        made = np.where(places & (made == wide), np.where(wide == last, first, last), made).astype(value.dtype)
+        return None if np.array_equal(made, value, equal_nan=True) else np.asarray(made)
     with np.errstate(over="ignore", invalid="ignore"):
         change = (
             rng.standard_normal(value.shape) * size if share >= 1 else wide * share * rng.choice((-1, 1), value.shape)
         )
         made = (wide + np.where(np.isfinite(wide), change, 0)).astype(value.dtype)
     return None if np.array_equal(made, value) else np.asarray(made)
+
+
+def _is_table(finite: Array) -> bool:
+    """Whether these are positions, levels or marks: whole numbers that differ, or two values of which one is 0."""
+    if finite.size < 2 or finite.min() == finite.max():
+        return False
+    if np.array_equal(finite, np.rint(finite)):
+        return True
+    return bool(np.isin(finite, (0.0, finite.min(), finite.max())).all()) and 0.0 in (finite.min(), finite.max())

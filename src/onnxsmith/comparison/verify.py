@@ -23,10 +23,12 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.runtimes.base import Outputs, Session
 
+_BEYOND = {"runtime/timeout", "runtime/memory"}
+"""What a machine has too little of decides nothing of the candidate."""
 _DRAWS = 20
 """Runs after which an output that never changed is not drawn: a coin may fall on one side a few times in a row."""
 
@@ -83,6 +85,7 @@ def verify(
         reference.session.signature,
         roundings,
         drawn=explorer.repeated,
+        unsteady=explorer.unsteady,
         arbiter=evidence.arbiter,
         allowance=Allowance(roundings, evidence.noise, evidence.coarser),
     )
@@ -92,9 +95,20 @@ def verify(
             continue
         if on_run is not None:
             on_run(run)
-        outputs, refusal = answer(candidate.session, run.feed)
+        try:
+            outputs, refusal = answer(candidate.session, run.feed)
+        except OnnxsmithError as error:
+            if error.problem.id not in _BEYOND or not run.generated:
+                raise
+            checks.give_up(run, error.problem)
+            run.left_out = True
+            break  # each wait is a long one
+        if refusal is not None and refusal.id in _BEYOND:
+            checks.give_up(run, refusal)
+            run.left_out = True
+            continue
         checks.add(run, outputs, refusal)
-    runs = [run for run in runs if not run.left_out]
+    runs = [run for run in runs[: index + 1] if not run.left_out]
     for name in sorted(explorer.drawn):
         if runs and not _varies(candidate.session, runs[0], name):
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
@@ -105,7 +119,7 @@ def verify(
     agrees = not mismatch and all(output.equal for output in results)
     power = None
     if agrees and evidence.faults is not None and any(output.compared and not output.drawn for output in results):
-        power = measured(evidence.faults, runs, checks.sees, seed=plan.seed)
+        power = measured(evidence.faults, runs, checks, seed=plan.seed)
     unsure = list(checks.undecided)
     asked = any(one.given is not None for one in roundings.values())
     if power is not None and not asked and not (checks.exact and power.kind == "inputs"):

@@ -38,11 +38,12 @@ _FOLLOWED = 4.0
 
 @dataclass(frozen=True)
 class Feed:
-    """Inputs for one run and how they came about."""
+    """Inputs for one run and how they came about; `at_edges` are numbers at which a model may decide either way."""
 
     label: str
     sizes: Sizes
     values: Values = field(repr=False)
+    at_edges: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,8 @@ class Generator:
             made = [self._made(port, shape, draw, manner, choice, known) for _ in range(many)]
             values[port.name] = made if port.kind == "sequence" else made[0]
         parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
-        return Feed(", ".join([*parts, f"seed {seed}", str(manner)]), dict(sizes), values)
+        label = ", ".join([*parts, f"seed {seed}", str(manner)])
+        return Feed(label, dict(sizes), values, at_edges=manner.spread == EDGES)
 
     def _made(
         self,

@@ -163,7 +163,8 @@ class Memory:
 
 
 def in_double(program: TorchProgram) -> TorchProgram:
-    """The program with everything that is float32, float16 or bfloat16 in float64: module, constants and inputs.
+    """The program with everything that is float32, float16 or bfloat16 in float64: module, constants and inputs, and
+    what torch makes of integers.
 
     Raises:
         OnnxsmithError: `runtime/failed` when the module cannot be copied.
@@ -174,6 +175,9 @@ def in_double(program: TorchProgram) -> TorchProgram:
         module = copy.deepcopy(program.module).double()
     except Exception as error:
         raise problem("runtime/failed", "the torch module cannot be copied", why=str(error)[:300]) from error
+    usual = torch.get_default_dtype()
+    module.register_forward_pre_hook(lambda *_: torch.set_default_dtype(torch.float64))
+    module.register_forward_hook(lambda *_: torch.set_default_dtype(usual), always_call=True)
 
     def rebuild(leaves: Sequence[Any]) -> Any:
         return program.rebuild(

@@ -83,7 +83,7 @@ def _sweep(angles: Callable[[torch.Tensor], Sequence[torch.Tensor]], matrix: tor
         if angles is _two_sided:
             made = made.index_select(-2, order)
         worst = torch.maximum(torch.where(place == 0, 0, worst), found)
-        is_last = place == made.shape[-1] - 2
+        is_last = place >= made.shape[-1] - 2
         place = torch.where(is_last, 0, place + 1)
         return sweep + is_last.to(torch.int64), place, worst, made, vectors.index_select(-1, order)
 

@@ -34,7 +34,8 @@ class OutputCheck:
 class Power:
     """What the check would have noticed. `kind` is what faults were planted in, `weights` or `inputs`: in `tried` of
     `of` of them, one at a time. In `seen` a change of 1% was seen, in `only_large` one of 5%, in `blind` only one as
-    large as itself, in `inert` none."""
+    large as itself, in `inert` none; a change of 1% in those that are `slight` moves no output by more than the
+    rounding of one operation. Where faults were planted in inputs, `idle` weights have no influence on any output."""
 
     kind: str
     of: int
@@ -43,6 +44,8 @@ class Power:
     only_large: tuple[str, ...] = ()
     blind: tuple[str, ...] = ()
     inert: tuple[str, ...] = ()
+    slight: tuple[str, ...] = ()
+    idle: int = 0
 
     def __str__(self) -> str:
         one = self.kind.removesuffix("s")
@@ -50,15 +53,27 @@ class Power:
             f"{self.tried} {self.kind}" if self.tried == self.of else f"{self.tried} of {self.of} {self.kind} tried"
         )
         said = f"a change of 1% would have been seen in {self.seen} of {all_of}"
-        groups = ((self.only_large, "one of 5% in"), (self.blind, "none of 5% in"), (self.inert, "no change moves"))
+        groups = (
+            (self.only_large, "one of 5% in"),
+            (self.blind, "none of 5% in"),
+            (self.inert, "no change moves an output in"),
+            (self.slight, "it moves no output by more than rounding in"),
+        )
         rest = [f"{text} {len(names)} ({_first(names)})" for names, text in groups if names]
+        if self.idle:
+            rest.append(f"none of {self.idle} weights moves an output")
         if self.seen == self.tried:
-            return f"a change of 1% in any {one} of the {all_of} would have been seen"
+            said = f"a change of 1% in any {one} of the {all_of} would have been seen"
         return "; ".join([said, *rest])
+
+    @property
+    def moving(self) -> int:
+        """How many of those that were tried move an output by more than rounding."""
+        return self.tried - len(self.inert) - len(self.slight)
 
     def shortcoming(self) -> str:
         """Why the check proves too little; empty where it does not."""
-        moving = self.tried - len(self.inert)
+        moving = self.moving
         if not moving and self.kind == "inputs":
             return ""  # the outputs follow from shapes, or from the dtype alone
         if not moving:
