@@ -18,6 +18,10 @@ from onnxsmith.metrics.base import widen
 _SINGLE = 2.0**-24
 _LITTLE = 3.0
 """How many times smaller than the largest difference the root mean square of one operation's rounding is."""
+_BOTH = 2.0
+"""Two sides round."""
+_ROUNDING = 8.0
+"""Operations' roundings that a movement may come to and still be rounding: a quantiser's steps are far larger."""
 _MANY = 32
 """Elements of which a root mean square says something: that of fewer is as large as the largest of them may be."""
 
@@ -88,6 +92,13 @@ class Allowance:
         """What one operation may err by, relative to scale."""
         unit, cap = _unit(value), self.counted(name).worst
         return min(2 * unit + 2 * FACTOR * min(unit, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
+
+    def usual(self, value: Any, name: str, allowed: Allowed | None) -> float:
+        """How far two right computations are apart, relative to scale: by one operation's rounding at least, and as
+        far as was seen here, but for what a quantiser makes of it."""
+        finest = self.finest(value, name)
+        seen = _BOTH * allowed.worst / WORST if allowed is not None and allowed.measured else 0.0
+        return min(max(finest, seen), _ROUNDING * finest)
 
     def _measured(self, movement: Movement | None, fine: Allowed, cap: Allowed, name: str) -> Allowed:
         if movement is None:

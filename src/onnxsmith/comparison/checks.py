@@ -149,8 +149,8 @@ class Checks:
         return False
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """How far apart the two are, in units of what one operation may err by; infinite where whole numbers differ or
-        none of the floats do."""
+        """How far apart the two are, in units of what two right computations may be apart by; infinite where whole
+        numbers differ or none of the floats do."""
         found = 0.0
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
@@ -159,7 +159,8 @@ class Checks:
             if apart.unequal or not np.isfinite(apart.worst_rel):
                 return np.inf
             if apart.worst_rel:
-                found = max(found, apart.worst_rel / self._allowance.finest(usual[port.name], port.name))
+                allowed = self._allowed.get((id(run), port.name))
+                found = max(found, apart.worst_rel / self._allowance.usual(usual[port.name], port.name, allowed))
         return found or np.inf
 
     def judge_movement(self, runs: Sequence[Run]) -> None:

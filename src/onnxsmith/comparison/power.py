@@ -36,7 +36,7 @@ class Check(Protocol):
         """Whether the check tells the second answer from the first."""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """How far apart the two are, in units of what one operation may err by."""
+        """How far apart the two are, in units of what two right computations may be apart by."""
 
 
 def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) -> Power | None:
@@ -104,7 +104,7 @@ class _Planting:
 
     def _least_seen(self, name: str) -> float | None:
         """The smallest share at which the fault is seen on one of the inputs; None where it is at none, `_NOT_PLANTED`
-        where the weight cannot be changed, `_SLIGHT` where a smaller one comes to less than one operation's rounding.
+        where the weight cannot be changed, `_SLIGHT` where a smaller one comes to no more than rounding.
         """
         effects: dict[float, float] = {}
 

@@ -34,8 +34,8 @@ class OutputCheck:
 class Power:
     """What the check would have noticed. `kind` is what faults were planted in, `weights` or `inputs`: in `tried` of
     `of` of them, one at a time. In `seen` a change of 1% was seen, in `only_large` one of 5%, in `blind` only one as
-    large as itself, in `inert` none; a change of 1% in those that are `slight` moves no output by more than the
-    rounding of one operation. Where faults were planted in inputs, `idle` weights have no influence on any output."""
+    large as itself, in `inert` none; a change of 1% in those that are `slight` moves no output by more than
+    rounding does. Where faults were planted in inputs, `idle` weights have no influence on any output."""
 
     kind: str
     of: int
@@ -78,6 +78,8 @@ class Power:
             return ""  # the outputs follow from shapes, or from the dtype alone
         if not moving:
             return f"no change in any of {self.tried} {self.kind} would have been seen, not even of 100%"
+        if len(self.slight) > moving:
+            return f"a change of 1% in {len(self.slight)} of {self.tried} {self.kind} is no more than rounding"
         if len(self.blind) > FEW * moving:
             return f"a change of 5% in {len(self.blind)} of {moving} {self.kind} would not have been seen"
         unseen = len(self.blind) + len(self.only_large)
