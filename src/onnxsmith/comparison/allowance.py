@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.noise import SPREAD, WORST, Movement, Noise
 from onnxsmith.comparison.rounding import FACTOR, Rounding
-from onnxsmith.comparison.tensors import Difference, difference, is_float
+from onnxsmith.comparison.tensors import Difference, difference, is_float, unit
 from onnxsmith.metrics.base import widen
 
 _SINGLE = 2.0**-24
@@ -90,8 +89,8 @@ class Allowance:
 
     def finest(self, value: Any, name: str) -> float:
         """What one operation may err by, relative to scale."""
-        unit, cap = _unit(value), self.counted(name).worst
-        return min(2 * unit + 2 * FACTOR * min(unit, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
+        u, cap = unit(value), self.counted(name).worst
+        return min(2 * u + 2 * FACTOR * min(u, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
 
     def usual(self, value: Any, name: str, allowed: Allowed | None) -> float:
         """How far two right computations are apart, relative to scale: by one operation's rounding at least, and as
@@ -138,15 +137,3 @@ def _count(value: Any) -> float:
     squares = squares[np.isfinite(squares)]
     peak = float(squares.max()) if squares.size else 0.0
     return float((squares / peak).sum() ** 2 / ((squares / peak) ** 2).sum()) if peak else 0.0
-
-
-def _unit(value: Any) -> float:
-    """Unit roundoff of the dtype that an output is stored in."""
-    if isinstance(value, list):
-        return max((_unit(item) for item in value), default=0.0)
-    array = np.asarray(value)
-    if not is_float(array):
-        return 0.0
-    if array.dtype.kind == "c":
-        return 2.0**-24 if array.dtype.itemsize == 8 else 2.0**-53
-    return float(ml_dtypes.finfo(array.dtype).eps) / 2  # type: ignore[no-untyped-call]

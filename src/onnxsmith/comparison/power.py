@@ -9,7 +9,7 @@ influence on these inputs, and there is nothing in it to be right about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,11 +17,14 @@ import numpy as np
 
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.tensors import unit
 from onnxsmith.report.parts.verification import FEW, Power
 from onnxsmith.runtimes.base import Outputs
 
 SMALL, LARGE, WHOLE = 0.01, 0.05, 1.0
 """Shares of its size by which a weight is changed."""
+_STEPS = 8
+"""Roundings of the dtype of what is changed that a change comes to at least."""
 _NOT_PLANTED, _SLIGHT = -1.0, -2.0
 _MOST = 24
 """Weights that are tried, evenly chosen from the first to the last: each takes a run of the model."""
@@ -53,10 +56,15 @@ def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) 
     def in_input(run: Run, share: float, name: str) -> Outputs | None:
         return probe.faulty_input(run.feed, name, share, seed)
 
-    of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input)
+    units = {name: unit(value) for name, value in usable[0].feed.values.items()}
+    of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input, units)
     if not weights:
         return of_inputs.power()
-    found = _Planting("weights", list(weights), usable, probe, check, in_weight).power()
+    units = {
+        name: 0.0 if weight.is_levels else unit(np.empty(0, weight.tensor.dtype.numpy()))
+        for name, weight in weights.items()
+    }
+    found = _Planting("weights", list(weights), usable, probe, check, in_weight, units).power()
     if found is None or found.moving:
         return found
     other = of_inputs.power()  # tables that these inputs do not reach
@@ -73,6 +81,8 @@ class _Planting:
     probe: Probe
     check: Check
     answer: Callable[[Run, float, str], Outputs | None]
+    units: Mapping[str, float]
+    """Unit roundoffs of what is changed: a hundredth is no more than a rounding or two of bfloat16."""
 
     def power(self) -> Power | None:
         """What is seen of them; None where none can be planted."""
@@ -88,6 +98,8 @@ class _Planting:
         if not verdicts:
             return None
 
+        coarsest = max(self.units.get(name, 0.0) for name in verdicts)
+
         def of(share: float | None) -> tuple[str, ...]:
             return tuple(name for name, one in verdicts.items() if one == share)
 
@@ -100,6 +112,8 @@ class _Planting:
             blind=of(WHOLE),
             inert=of(None),
             slight=of(_SLIGHT),
+            small=max(SMALL, _STEPS * coarsest),
+            large=max(LARGE, _STEPS * coarsest),
         )
 
     def _least_seen(self, name: str) -> float | None:
@@ -107,10 +121,11 @@ class _Planting:
         where the weight cannot be changed, `_SLIGHT` where a smaller one comes to no more than rounding.
         """
         effects: dict[float, float] = {}
+        least = _STEPS * self.units.get(name, 0.0)
 
         def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS]) -> bool:
             for run in runs:
-                usual, faulty = self.probe.plain(run.feed), self.answer(run, share, name)
+                usual, faulty = self.probe.plain(run.feed), self.answer(run, max(share, least), name)
                 if usual is None or faulty is None:
                     continue
                 effects[share] = max(effects.get(share, 0.0), self.check.effect(run, usual, faulty))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -73,6 +74,18 @@ def is_float(array: Array) -> bool:
     if array.dtype.kind in "fc":
         return True
     return array.dtype.kind == "V" and "float" in array.dtype.name
+
+
+def unit(value: Any) -> float:
+    """Unit roundoff of the dtype that a value is stored in; 0 for what is not float."""
+    if isinstance(value, list):
+        return max((unit(item) for item in value), default=0.0)
+    array = np.asarray(value)
+    if not is_float(array):
+        return 0.0
+    if array.dtype.kind == "c":
+        return 2.0**-24 if array.dtype.itemsize == 8 else 2.0**-53
+    return float(ml_dtypes.finfo(array.dtype).eps) / 2  # type: ignore[no-untyped-call]
 
 
 def _kind(array: Array) -> str:

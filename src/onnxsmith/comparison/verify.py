@@ -120,6 +120,9 @@ def verify(
     power = None
     if agrees and evidence.faults is not None and any(output.compared and not output.drawn for output in results):
         power = measured(evidence.faults, runs, checks, seed=plan.seed)
+    unmeasured: tuple[str, ...] = ()
+    if agrees and evidence.faults is not None and power is None and not checks.exact:
+        unmeasured = ("what the check would have noticed is not known: its runtime takes no weights as inputs",)
     unsure = list(checks.undecided)
     asked = any(one.given is not None for one in roundings.values())
     if power is not None and not asked and not (checks.exact and power.kind == "inputs"):
@@ -133,7 +136,7 @@ def verify(
         sizes=tried(runs),
         refused=explorer.refused,
         outputs=results,
-        notes=(*mismatch, *checks.notes, *explorer.notes),
+        notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
         untried=(*explorer.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
         power=power,
         unsure=tuple(unsure) if agrees else (),

@@ -33,9 +33,9 @@ class OutputCheck:
 @dataclass(frozen=True)
 class Power:
     """What the check would have noticed. `kind` is what faults were planted in, `weights` or `inputs`: in `tried` of
-    `of` of them, one at a time. In `seen` a change of 1% was seen, in `only_large` one of 5%, in `blind` only one as
-    large as itself, in `inert` none; a change of 1% in those that are `slight` moves no output by more than
-    rounding does. Where faults were planted in inputs, `idle` weights have no influence on any output."""
+    `of` of them, one at a time. In `seen` a change by the share `small` was seen, in `only_large` one by `large`, in
+    `blind` only one as large as itself, in `inert` none; a `small` change of those that are `slight` moves no output by
+    more than rounding does. Where faults were planted in inputs, `idle` weights have no influence on any output."""
 
     kind: str
     of: int
@@ -46,16 +46,18 @@ class Power:
     inert: tuple[str, ...] = ()
     slight: tuple[str, ...] = ()
     idle: int = 0
+    small: float = 0.01
+    large: float = 0.05
 
     def __str__(self) -> str:
         one = self.kind.removesuffix("s")
         all_of = (
             f"{self.tried} {self.kind}" if self.tried == self.of else f"{self.tried} of {self.of} {self.kind} tried"
         )
-        said = f"a change of 1% would have been seen in {self.seen} of {all_of}"
+        said = f"a change of {self.small:.0%} would have been seen in {self.seen} of {all_of}"
         groups = (
-            (self.only_large, "one of 5% in"),
-            (self.blind, "none of 5% in"),
+            (self.only_large, f"one of {self.large:.0%} in"),
+            (self.blind, f"none of {self.large:.0%} in"),
             (self.inert, "no change moves an output in"),
             (self.slight, "it moves no output by more than rounding in"),
         )
@@ -63,7 +65,7 @@ class Power:
         if self.idle:
             rest.append(f"none of {self.idle} weights moves an output")
         if self.seen == self.tried:
-            said = f"a change of 1% in any {one} of the {all_of} would have been seen"
+            said = f"a change of {self.small:.0%} in any {one} of the {all_of} would have been seen"
         return "; ".join([said, *rest])
 
     @property
@@ -79,12 +81,13 @@ class Power:
         if not moving:
             return f"no change in any of {self.tried} {self.kind} would have been seen, not even of 100%"
         if len(self.slight) > moving:
-            return f"a change of 1% in {len(self.slight)} of {self.tried} {self.kind} is no more than rounding"
+            few = f"{len(self.slight)} of {self.tried} {self.kind}"
+            return f"a change of {self.small:.0%} in {few} is no more than rounding"
         if len(self.blind) > FEW * moving:
-            return f"a change of 5% in {len(self.blind)} of {moving} {self.kind} would not have been seen"
+            return f"a change of {self.large:.0%} in {len(self.blind)} of {moving} {self.kind} would not have been seen"
         unseen = len(self.blind) + len(self.only_large)
         if unseen > FEW * moving:
-            return f"a change of 1% in {unseen} of {moving} {self.kind} would not have been seen"
+            return f"a change of {self.small:.0%} in {unseen} of {moving} {self.kind} would not have been seen"
         return ""
 
 
