@@ -163,10 +163,15 @@ def test_an_input_that_became_a_constant_is_named() -> None:
 
 
 class Slots:
+    """It is called like a function: nobody knows whether what it holds are its inputs."""
+
     __slots__ = ("keys", "rest")
 
     def __init__(self, keys: torch.Tensor) -> None:
         self.keys = keys
+
+    def __call__(self) -> torch.Tensor:
+        return self.keys
 
 
 class Attends(nn.Module):

@@ -244,8 +244,10 @@ class Generator:
         example = self.examples.get(port.name)
         if spread == EDGES:
             drawn = edges.floats(shape, rng, self.thresholds)
-            one_signed = example is not None and example.size > 0 and not example.min() < 0 < example.max()
-            return np.abs(drawn) if one_signed else drawn
+            if example is None or not example.size or example.min() < 0 < example.max():
+                return drawn
+            sign = -1 if example.min() < 0 else 1  # all of one sign: a size, a share, a distance has its range
+            return np.asarray(np.clip(sign * np.abs(drawn), example.min(), example.max()))
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
             found = _following(example, shape, rng)
             if found is not None:
