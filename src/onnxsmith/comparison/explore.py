@@ -47,9 +47,11 @@ class Explorer:
         """What a reader of the comparison has to know, so far."""
         crashed = self._tries.crashed
         crashes = f"{len(crashed)} inputs that crash the reference were left out, the first: "
+        late = self._tries.late
+        endless = [f"{len(late)} inputs were left out on which the reference does not end: {late[0]}"] if late else []
         large = self._tries.too_large
         skipped = [f"{large} inputs of more than {MOST_ELEMENTS:,} elements were not tried"] if large else []
-        return [*self._notes, *(crashes + text for text in crashed[:1]), *skipped]
+        return [*self._notes, *(crashes + text for text in crashed[:1]), *endless, *skipped]
 
     def runs(self) -> Iterator[Run]:
         """The inputs that the reference takes, and what it answers."""

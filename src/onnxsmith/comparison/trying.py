@@ -19,6 +19,8 @@ from onnxsmith.runtimes.base import Outputs, Session
 _FATAL = {"runtime/died", "runtime/timeout"}
 _MOST_CRASHES = 12
 """Inputs that may crash the reference before it is given up: a size too small for a window can divide by zero."""
+_MOST_LATE = 2
+"""Inputs on which it may go on for ever, once it has answered another."""
 MOST_ELEMENTS = 1 << 24
 """Elements of one input whose sizes are chosen here: 64 megabytes of float32, twice that while it is drawn."""
 
@@ -80,6 +82,7 @@ class Tries:
         self.outcomes: list[tuple[dict[str, int], bool]] = []
         """Sizes that were tried, and whether the reference took them."""
         self.crashed: list[str] = []
+        self.late: list[str] = []
         self.too_large = 0
         """Inputs that were not made because they would be too large."""
 
@@ -97,15 +100,22 @@ class Tries:
         try:
             outputs, refusal = answer(self.session, feed)
         except OnnxsmithError as error:
-            if error.problem.id != "runtime/died" or len(self.crashed) == _MOST_CRASHES:
+            is_late = error.problem.id == "runtime/timeout"
+            if not self._may_go_on(is_late=is_late):
                 raise
-            self.crashed.append(f"{error.problem.what} on input {feed.label}")
+            (self.late if is_late else self.crashed).append(f"{error.problem.what} on input {feed.label}")
             outputs, refusal = None, error.problem
         if outputs is None:
             self._refuse(sizes, refusal)
             return None
         self.outcomes.append((dict(sizes), True))
         return Run(feed, outputs)
+
+    def _may_go_on(self, *, is_late: bool) -> bool:
+        """Whether an input that the reference does not survive is one among others, and not the last to be tried."""
+        if is_late:
+            return len(self.late) < _MOST_LATE and any(taken for _, taken in self.outcomes)
+        return len(self.crashed) < _MOST_CRASHES
 
     def _refuse(self, sizes: Mapping[str, int], refusal: Problem | None) -> None:
         self.refused += 1

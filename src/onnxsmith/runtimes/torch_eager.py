@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ import numpy as np
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes._patience import TooLongError, within
 from onnxsmith.runtimes.base import Array, Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
 
 if TYPE_CHECKING:
@@ -84,11 +86,17 @@ class TorchEager(Runtime):
         return _Session(source)
 
 
+_LEAST_TIME, _TIMES = 5.0, 100.0
+"""Seconds that a run may take, and how many times as long as the first, which took inputs that are meant: a module may
+loop for ever on a size that nobody meant."""
+
+
 class _Session(Session):
     provider = "torch eager, cpu"
 
     def __init__(self, program: TorchProgram) -> None:
         self._program = program
+        self._limit = 0.0
         self.signature = program.signature
 
     def run(self, feeds: Feeds) -> Outputs:
@@ -96,10 +104,19 @@ class _Session(Session):
 
         _feeds.check(feeds, self.signature, one_size=True)
         memory = Memory(self._program.module)
+        begun = time.monotonic()
         try:
             args, kwargs = self._program.arguments(feeds)
-            with torch.no_grad(), self._program.around():
+            with within(self._limit), torch.no_grad(), self._program.around():
                 result = self._program.module(*args, **kwargs)
+            self._limit = self._limit or max(_LEAST_TIME, _TIMES * (time.monotonic() - begun))
+        except TooLongError as error:
+            raise problem(
+                "runtime/timeout",
+                f"the torch module took longer than {self._limit:g} s and was stopped",
+                where=", ".join(f"{name} {_shape(value)}" for name, value in feeds.items()),
+                fix="look for a loop in it that does not end on such inputs",
+            ) from error
         except Exception as error:
             raise problem(
                 "runtime/failed",
