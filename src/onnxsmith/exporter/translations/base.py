@@ -39,6 +39,9 @@ class Translation(ABC):
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
     """Functions of torch (`torch.cov`, `torch.Tensor.cov`) whose call tracing does not get through: they are written
     so before it, with the arguments of the call."""
+    kernel_error: ClassVar[float] = 0.0
+    """How far PyTorch's own kernel is from the function, relative to the scale of the result, where that is more than
+    rounding: measured beside mpmath. The translation cannot be nearer to the kernel than that."""
 
     @abstractmethod
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
