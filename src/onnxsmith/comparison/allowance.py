@@ -133,7 +133,8 @@ def _count(value: Any) -> float:
     array = np.asarray(value)
     if not is_float(array) or not array.size:
         return 0.0
-    squares = np.abs(widen(array).ravel()) ** 2
-    squares = squares[np.isfinite(squares)]
-    peak = float(squares.max()) if squares.size else 0.0
-    return float((squares / peak).sum() ** 2 / ((squares / peak) ** 2).sum()) if peak else 0.0
+    sizes = np.abs(widen(array).ravel())
+    sizes = sizes[np.isfinite(sizes)]
+    peak = float(sizes.max()) if sizes.size else 0.0
+    shares = (sizes / peak) ** 2 if peak else sizes
+    return float(shares.sum() ** 2 / (shares**2).sum()) if peak else 0.0

@@ -114,7 +114,8 @@ class Tries:
     def _may_go_on(self, *, is_late: bool) -> bool:
         """Whether an input that the reference does not survive is one among others, and not the last to be tried."""
         if is_late:
-            return len(self.late) < _MOST_LATE and any(taken for _, taken in self.outcomes)
+            has_answered = bool(self.plan.given) or any(taken for _, taken in self.outcomes)
+            return len(self.late) < _MOST_LATE and has_answered
         return len(self.crashed) < _MOST_CRASHES
 
     def _refuse(self, sizes: Mapping[str, int], refusal: Problem | None) -> None:

@@ -32,6 +32,8 @@ SCALES = {"large": 8.0, "small": 1e-3}
 """Normal values times so much: large ones reach where activations saturate, small ones where an epsilon counts."""
 EDGES = "edges"
 """The spread of `feeds/edges.py`: where a model rounds, compares, or hardly anything comes in."""
+_BOUNDLESS = 2**24
+"""No table has so many rows: a range as wide says nothing of what is meant."""
 _FOLLOWED = 4.0
 """What follows an example is made at most so much larger."""
 
@@ -223,9 +225,10 @@ class Generator:
             return _pick(draw.rng, np.array(limits.choices), shape)
         low, high = limits.within(known)
         example = self.examples.get(port.name)
-        if manner.spread == EDGES and not limits.certain and example is None:
+        certain = limits.certain and high - low < _BOUNDLESS
+        if manner.spread == EDGES and not certain and example is None:
             return edges.integers(shape, draw.rng, np.dtype(ir.DataType[port.dtype.upper()].numpy()))
-        if example is not None and example.size and not limits.certain:
+        if example is not None and example.size and not certain:
             low, high = int(example.min()), int(example.max())
         width, signed = ir.DataType[port.dtype.upper()].bitwidth, ir.DataType[port.dtype.upper()].is_signed()
         low = max(low, -(2 ** (width - 1)) if signed else 0)
