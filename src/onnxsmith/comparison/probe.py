@@ -132,7 +132,7 @@ def _inexact(value: Any, moved: Any) -> Any:
 
 def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = False) -> Any:
     """Floats moved by some `ulps` at random, of themselves, or of the tensor's root mean square where they are smaller
-    and `by_size` is asked for; zeros, and anything else, as it is."""
+    and `by_size` is asked for; anything else as it is."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
         return value
     rng = np.random.default_rng([key[0], zlib.crc32(key[1].encode())])
@@ -141,7 +141,7 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = Fa
         wide = value.astype(np.float64)
         drawn = rng.uniform(-1.5, 1.5, value.shape)  # rounded to an ulp or none, each as often
         least = rms(wide[np.isfinite(wide)]) if by_size and np.isfinite(wide).any() else 0.0
-        size = np.where(wide == 0, 0, np.maximum(np.abs(wide), least))
+        size = np.maximum(np.abs(wide), least)
         moved = (wide + size * unit * drawn).astype(value.dtype)
         return np.where(np.isfinite(moved), moved, value)
 

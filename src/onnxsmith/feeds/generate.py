@@ -247,10 +247,11 @@ class Generator:
         example = self.examples.get(port.name)
         if spread == EDGES:
             drawn = edges.floats(shape, rng, self.thresholds)
-            if example is None or not example.size or example.min() < 0 < example.max():
+            held = example[np.isfinite(example)] if example is not None else np.zeros(0)
+            if not held.size or held.min() < 0 < held.max():
                 return drawn
-            sign = -1 if example.min() < 0 else 1  # all of one sign: a size, a share, a distance has its range
-            return np.asarray(np.clip(sign * np.abs(drawn), example.min(), example.max()))
+            sign = -1 if held.min() < 0 else 1  # all of one sign: a size, a share, a distance has its range
+            return np.asarray(np.clip(sign * np.abs(drawn), held.min(), held.max()))
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
             found = _following(example, shape, rng)
             if found is not None:
