@@ -15,7 +15,7 @@ from onnxsmith.model.text import from_text
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.cuts import computing, prune, without
 from onnxsmith.reduction.tensors import Known, kinds
-from onnxsmith.runtimes.reference import Reference
+from tests.reduction.evaluated import evaluated
 from tests.reduction.planted import Chain
 
 UNARY = ("Tanh", "Sin", "Neg", "Abs", "Exp")
@@ -43,7 +43,7 @@ def everything(model: ir.Model, feeds: dict[str, Any]) -> dict[str, Any]:
     while copy.graph.outputs:
         copy.graph.outputs.pop()
     copy.graph.outputs.extend(value for node in copy.graph for value in node.outputs)
-    return dict(Reference().prepare(copy).run(feeds))
+    return dict(evaluated(copy, feeds))
 
 
 def known_of(model: ir.Model, feeds: dict[str, Any]) -> Known:
@@ -66,7 +66,7 @@ def test_every_cut_gives_the_values_that_were_there(model: ir.Model, data: st.Da
     assert case.model.graph.outputs
     assert set(case.feeds) == {value.name for value in case.model.graph.inputs}
     assert case.nodes <= len(places) - len(doomed)
-    for name, value in Reference().prepare(case.model).run(case.feeds).items():
+    for name, value in evaluated(case.model, case.feeds).items():
         np.testing.assert_array_equal(value, known.values[name])
 
 
@@ -78,7 +78,7 @@ def test_a_bypass_keeps_the_model_valid(model: ir.Model, data: st.DataObject) ->
     case = without(Case(model, FEEDS), doomed, known, bypass=True, live=False)
     if case is not None:
         check.check(case.model)
-        Reference().prepare(case.model).run(case.feeds)
+        evaluated(case.model, case.feeds)
         assert case.nodes <= len(places) - len(doomed)
 
 
@@ -95,7 +95,7 @@ def test_captured_values_are_cut_too() -> None:
     case = without(Case(model, feeds), [0], known_of(model, feeds), bypass=False, live=False)
     assert case is not None
     assert [value.name for value in case.model.graph.inputs] == ["c", "a"]
-    out = Reference().prepare(case.model).run(case.feeds)["y"]
+    out = evaluated(case.model, case.feeds)["y"]
     np.testing.assert_array_equal(out, -np.tanh(feeds["x"]))
 
 
