@@ -50,11 +50,11 @@ def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) 
     weights = {weight.name: weight for weight in probe.weights}
     inputs = sorted(usable[0].feed.values)
 
-    def in_weight(run: Run, share: float, name: str) -> Outputs | None:
-        return probe.faulty(run.feed, weights[name], share, seed)
+    def in_weight(run: Run, share: float, name: str, added: bool) -> Outputs | None:
+        return probe.faulty(run.feed, weights[name], share, seed, added=added)
 
-    def in_input(run: Run, share: float, name: str) -> Outputs | None:
-        return probe.faulty_input(run.feed, name, share, seed)
+    def in_input(run: Run, share: float, name: str, added: bool) -> Outputs | None:
+        return probe.faulty_input(run.feed, name, share, seed, added=added)
 
     units = {name: unit(value) for name, value in usable[0].feed.values.items()}
     of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input, units)
@@ -80,7 +80,7 @@ class _Planting:
     runs: Sequence[Run]
     probe: Probe
     check: Check
-    answer: Callable[[Run, float, str], Outputs | None]
+    answer: Callable[[Run, float, str, bool], Outputs | None]
     units: Mapping[str, float]
     """Unit roundoffs of what is changed: a hundredth is no more than a rounding or two of bfloat16."""
 
@@ -123,9 +123,9 @@ class _Planting:
         effects: dict[float, float] = {}
         least = _STEPS * self.units.get(name, 0.0)
 
-        def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS]) -> bool:
+        def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS], *, added: bool = False) -> bool:
             for run in runs:
-                usual, faulty = self.probe.plain(run.feed), self.answer(run, max(share, least), name)
+                usual, faulty = self.probe.plain(run.feed), self.answer(run, max(share, least), name, added)
                 if usual is None or faulty is None:
                     continue
                 effects[share] = max(effects.get(share, 0.0), self.check.effect(run, usual, faulty))
@@ -142,7 +142,10 @@ class _Planting:
         found, smaller = (LARGE, SMALL) if seen(LARGE) else (WHOLE, LARGE)
         if effects[found] * smaller / found <= 1:
             return _SLIGHT
-        return SMALL if seen(SMALL, self.runs[_INPUTS:]) else found
+        if seen(SMALL, self.runs[_INPUTS:]):
+            return SMALL
+        of_zeros = np.isinf(effects[SMALL])  # what is read of the table are zeros: a share of them is nothing
+        return SMALL if of_zeros and seen(SMALL, added=True) else found
 
 
 def _telling(runs: Sequence[Run]) -> list[Run]:

@@ -79,16 +79,17 @@ class Probe:
         values = nudged if whole else {name: _inexact(value, nudged[name]) for name, value in feed.values.items()}
         return self._run(values, moved)
 
-    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int) -> Outputs | None:
+    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, added: bool = False) -> Outputs | None:
         """What it answers with each element of one weight changed by `share` of itself, up or down at random; a share
-        of 1 changes it by as much as its root mean square."""
-        changed = planted(self._values(weight), share, weight.is_levels, seed)
+        of 1 changes it by as much as its root mean square. What is `added` is a share of that, to zeros as well."""
+        changed = planted(self._values(weight), share, weight.is_levels, seed, added=added)
         return self._run(feed.values, {weight.name: changed}) if changed is not None else None
 
-    def faulty_input(self, feed: Feed, name: str, share: float, seed: int) -> Outputs | None:
+    def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, added: bool = False) -> Outputs | None:
         """The same with one of the inputs in a weight's place."""
         value = feed.values[name]
-        changed = planted(value, share, False, seed) if isinstance(value, np.ndarray) and is_float(value) else None
+        is_floats = isinstance(value, np.ndarray) and is_float(value)
+        changed = planted(value, share, False, seed, added=added) if is_floats else None
         return self._run({**feed.values, name: changed}, {}) if changed is not None else None
 
     def _run(self, values: Mapping[str, Any], weights: Mapping[str, Array]) -> Outputs | None:
@@ -146,7 +147,7 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = Fa
         return np.where(np.isfinite(moved), moved, value)
 
 
-def planted(value: Array, share: float, levels: bool, seed: int) -> Array | None:
+def planted(value: Array, share: float, levels: bool, seed: int, *, added: bool = False) -> Array | None:
     """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite. A table of whole
     numbers, or of two values as masks are, gets others of its values in some places: a hundredth of one means nothing.
     """
@@ -171,9 +172,8 @@ def planted(value: Array, share: float, levels: bool, seed: int) -> Array | None
         made = np.where(places & (made == wide), np.where(wide == last, first, last), made).astype(value.dtype)
         return None if np.array_equal(made, value, equal_nan=True) else np.asarray(made)
     with np.errstate(over="ignore", invalid="ignore"):
-        change = (
-            rng.standard_normal(value.shape) * size if share >= 1 else wide * share * rng.choice((-1, 1), value.shape)
-        )
+        by_size = rng.standard_normal(value.shape) * min(share, 1.0) * size
+        change = by_size if share >= 1 or added else wide * share * rng.choice((-1, 1), value.shape)
         made = (wide + np.where(np.isfinite(wide), change, 0)).astype(value.dtype)
     return None if np.array_equal(made, value) else np.asarray(made)
 
