@@ -67,6 +67,13 @@ def lost_nan(chain: Chain, x: str) -> str:
     return chain.add("Add", x, chain.add("ReduceMax", root))
 
 
+def wrapped(chain: Chain, x: str) -> str:
+    """OpenVINO computes 64-bit integers in 32."""
+    whole = chain.add("Cast", chain.add("Mul", x, chain.constant(0.0)), to=INT64)
+    large = chain.add("Sub", whole, chain.constant(-(2**40), np.int64))
+    return chain.add("Add", x, chain.add("Mul", chain.add("Cast", large, to=FLOAT), chain.constant(2.0**-40)))
+
+
 def crash(chain: Chain, x: str) -> str:
     """The smallest 64-bit integer over -1, where x86 traps."""
     whole = chain.add("Cast", chain.add("Mul", x, chain.constant(0.0)), to=INT64)
