@@ -9,6 +9,7 @@ from onnxsmith.comparison import untried
 from onnxsmith.comparison.resizing import Resizer
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.searching import Search
+from onnxsmith.comparison.tabular import at_trees
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
 from onnxsmith.feeds.generate import EDGES, Feed
@@ -86,6 +87,7 @@ class Explorer:
         yield base
         yield from self._other_values(base)
         yield from self._other_choices(base)
+        yield from at_trees(self._tries, base, self._search.chosen, self._search.manner)
         yield from resizer.runs()
 
     def repeated(self, run: Run) -> Set[str]:

@@ -81,7 +81,8 @@ class Noise:
         if usual is None:
             return known
         for seed in range(sum(pair[0] is usual for pair in known), count):
-            moved = self._probe.moved(run.feed, seed, whole=run.feed.at_edges and not self._is_reference)
+            whole = run.feed.at_edges and not self._is_reference
+            moved = self._probe.moved(run.feed, seed, whole=whole, inputs=not run.feed.meant)
             if moved is None:
                 break
             known.append((usual, moved))
@@ -92,8 +93,10 @@ class Noise:
     def _of_the_other(self, run: Run) -> list[tuple[Outputs, Outputs]]:
         assert self._other is not None
         usual = self._other.plain(run.feed)
-        moved = [self._other.moved(run.feed, seed) for seed in range(_FIRST)] if usual is not None else []
-        return [(usual, one) for one in moved if usual is not None and one is not None]
+        if usual is None:
+            return []
+        moved = (self._other.moved(run.feed, seed, inputs=not run.feed.meant) for seed in range(_FIRST))
+        return [(usual, one) for one in moved if one is not None]
 
 
 def _is_structure(found: Difference) -> bool:

@@ -68,13 +68,16 @@ class Probe:
             self._plain[id(feed)] = self._run(feed.values, {})
         return self._plain[id(feed)]
 
-    def moved(self, feed: Feed, seed: int, *, whole: bool = False) -> Outputs | None:
+    def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
         """What it answers with float inputs moved by about an ulp, and weights by what rounding in the sums that read
         them comes to: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole
-        numbers stay, unless `whole` is asked for; then small ones move by an ulp of the tensor's size."""
+        numbers stay, unless `whole` is asked for; then small ones move by an ulp of the tensor's size. Without
+        `inputs` the weights alone move."""
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
+        if not inputs:
+            return self._run(feed.values, moved)
         nudged = {name: _nudged(value, 1.0, (seed, name), by_size=whole) for name, value in feed.values.items()}
         values = nudged if whole else {name: _inexact(value, nudged[name]) for name, value in feed.values.items()}
         return self._run(values, moved)

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.feeds import trees
 from onnxsmith.feeds.readers import constant
 from onnxsmith.model import walk
 
 Array = npt.NDArray[Any]
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "ThresholdedRelu", "Hardmax", "Binarizer"}
-_THRESHOLDS_OF_TREES = ("nodes_values", "nodes_splits")
 _MOST = 4096
 _HALVES = np.arange(-9, 10) / 2
 _QUIET = 1e-4
@@ -35,10 +35,8 @@ def thresholds(model: ir.Model) -> tuple[float, ...]:
                 held = constant(value) if value is not None else None
                 if held is not None and held.size <= 8:
                     found |= dict.fromkeys(float(number) for number in held.ravel() if np.isfinite(number))
-        for name in _THRESHOLDS_OF_TREES:
-            attribute = node.attributes.get(name)
-            if attribute is not None and attribute.type == ir.AttributeType.FLOATS:
-                found |= dict.fromkeys(list(attribute.as_floats())[:_MOST])
+        if node.op_type in trees.KINDS:
+            found |= dict.fromkeys(trees.thresholds(node)[:_MOST])
         if len(found) >= _MOST:
             break
     return tuple(found)[:_MOST]

@@ -16,7 +16,9 @@ from onnxsmith.feeds.examples import alike
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
 from onnxsmith.feeds.readers import Owners, owners
+from onnxsmith.feeds.rows import SPLITS, Table
 from onnxsmith.feeds.sizes import Sizes
+from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
 from onnxsmith.model import shapes
 from onnxsmith.model.inlining import inlined
@@ -40,25 +42,31 @@ _FOLLOWED = 4.0
 
 @dataclass(frozen=True)
 class Feed:
-    """Inputs for one run and how they came about; `at_edges` are numbers at which a model may decide either way."""
+    """Inputs for one run and how they came about; `at_edges` are numbers at which a model may decide either way, and
+    `meant` those at which it has one right answer, since nothing rounds them before it decides."""
 
     label: str
     sizes: Sizes
     values: Values = field(repr=False)
     at_edges: bool = False
+    meant: bool = False
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all `fill`."""
+    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all `fill`; and what tree
+    ensembles read as the rows of `feeds/rows.py` of a kind, those of number `part`."""
 
     spread: str = "normal"
     most: int | None = None
     fill: int | None = None
+    rows: str = ""
+    part: int = 0
 
     def __str__(self) -> str:
         said = [] if self.most is None else [f"integers up to {self.most}"]
         said += [] if self.fill is None else [f"integers {self.fill}"]
+        said += [f"{self.rows} of trees" + (f" {self.part + 1}" if self.part else "")] if self.rows else []
         return ", ".join([self.spread, *said])
 
 
@@ -79,6 +87,8 @@ class Generator:
     inner: tuple[Port, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
     thresholds: tuple[float, ...] = ()
+    table: Table = field(default_factory=lambda: Table(()))
+    """What tree ensembles read of the inputs."""
     present: frozenset[str] = frozenset()
     """Optional inputs that get a value."""
 
@@ -103,7 +113,7 @@ class Generator:
         inner = signature(model).inputs
         return cls(
             interface, limited, texts, roles=found, inner=inner, numbers=numbers(model),
-            thresholds=edges.thresholds(model), present=present,
+            thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)),
         )  # fmt: skip
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
@@ -120,6 +130,7 @@ class Generator:
             examples=under(self.examples),
             roles=under(self.roles),
             present=frozenset(names.get(name, name) for name in self.present),
+            table=self.table.renamed(names),
             inner=tuple(replace(port, name=names.get(port.name, port.name)) for port in self.inner),
         )
 
@@ -163,9 +174,11 @@ class Generator:
             choice = chosen.get(port.name)
             made = [self._made(port, shape, draw, manner, choice, known) for _ in range(many)]
             values[port.name] = made if port.kind == "sequence" else made[0]
+        if manner.rows:
+            self.table.put(values, manner.rows, manner.part, seed)
         parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
         label = ", ".join([*parts, f"seed {seed}", str(manner)])
-        return Feed(label, dict(sizes), values, at_edges=manner.spread == EDGES)
+        return Feed(label, dict(sizes), values, at_edges=manner.spread == EDGES, meant=manner.rows == SPLITS)
 
     def _made(
         self,

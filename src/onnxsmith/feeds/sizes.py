@@ -33,13 +33,13 @@ def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
     if not symbols:
         yield dict(known)
         return
-    yield from itertools.islice(_unique(_proposals(symbols, _batch_like(signature), known)), _MOST_BASES)
+    yield from itertools.islice(_unique(_proposals(symbols, batches(signature), known)), _MOST_BASES)
 
 
 def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterator[int]:
     """Other sizes for one symbol, the others staying as in `base`."""
     now = base[symbol]
-    if symbol in _batch_like(signature):
+    if symbol in batches(signature):
         ladder: tuple[int, ...] = _OTHER_BATCHES
     else:
         step = next((step for step in (64, 32, 16, 8, 4, 2) if now % step == 0 and now > step), 1)
@@ -83,7 +83,7 @@ def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
     return list(_unique(iter(found))) if beyond else []
 
 
-def _batch_like(signature: Signature) -> set[str]:
+def batches(signature: Signature) -> set[str]:
     """Symbols that stand first in an input of two or more dimensions, or are called a batch."""
     found: set[str] = set()
     for port in signature.required():
