@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
 import pytest
 
-from onnxsmith.feeds.ranges import Allowed, allowed, strings
+from onnxsmith.feeds.ranges import Allowed, allowed
 from onnxsmith.model import shapes
 from onnxsmith.model.text import from_text
 
@@ -176,15 +175,3 @@ def test_the_limiting_node_is_named(nodes: str, why: str) -> None:
 def test_values_are_followed_around_a_diamond_once() -> None:
     doubling = "\n".join(f"a{n + 1} = Concat<axis = 0>(a{n}, a{n})" for n in range(40))
     assert bounds(of(f"a0 = Identity(x)\n{doubling}\n y = Gather(table, a40)")) == (0, 9)
-
-
-def test_known_strings_are_found() -> None:
-    model = from_text(
-        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]>\ng (string[n] x) => (int64[n] y) {'
-        ' y = ai.onnx.ml.LabelEncoder<keys_strings = ["cat", "dog", "cat"], values_int64s = [0, 1, 2]>(x) }'
-    )
-    assert strings(model.graph.inputs[0]) == ("cat", "dog")
-
-
-def test_other_strings_are_ordinary_ones() -> None:
-    assert "Straße" in strings(ir.Value(name="x"))

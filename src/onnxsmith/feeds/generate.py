@@ -18,6 +18,7 @@ from onnxsmith.feeds.patterns import Role, made
 from onnxsmith.feeds.readers import Owners, owners
 from onnxsmith.feeds.rows import SPLITS, Table
 from onnxsmith.feeds.sizes import Sizes
+from onnxsmith.feeds.texts import Texts, texts
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
 from onnxsmith.model import shapes
@@ -81,7 +82,7 @@ class Generator:
 
     signature: Signature
     allowed: Mapping[str, ranges.Allowed] = field(default_factory=dict)
-    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    texts: Mapping[str, Texts] = field(default_factory=dict)
     examples: Mapping[str, Array] = field(default_factory=dict)
     roles: Mapping[str, Role] = field(default_factory=dict)
     inner: tuple[Port, ...] = ()
@@ -107,12 +108,12 @@ class Generator:
             for v in inputs
             if v.dtype == ir.DataType.BOOL and (both := ranges.branches(v, inside))
         }
-        texts = {v.name or "": ranges.strings(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
+        strings = {v.name or "": texts(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
         found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
         present = frozenset(v.name or "" for v in inputs if any(n.op_type == "OptionalGetElement" for n, _ in v.uses()))
         inner = signature(model).inputs
         return cls(
-            interface, limited, texts, roles=found, inner=inner, numbers=numbers(model),
+            interface, limited, strings, roles=found, inner=inner, numbers=numbers(model),
             thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)),
         )  # fmt: skip
 
@@ -190,7 +191,7 @@ class Generator:
         known: Mapping[str, int],
     ) -> Array:
         if port.dtype == "string":
-            return _pick(draw.rng, np.array(self.texts.get(port.name, ("a", "b")), dtype=object), shape)
+            return self.texts.get(port.name, Texts()).drawn(draw.rng, shape)
         kind = ir.DataType[port.dtype.upper()]
         dtype = np.dtype(kind.numpy())
         if choice is not None:

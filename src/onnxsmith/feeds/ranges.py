@@ -272,24 +272,3 @@ def _size(value: ir.Value | None, axis: int) -> Dim:
 def _int(node: ir.Node, name: str, default: int) -> int:
     attribute = node.attributes.get(name)
     return attribute.as_int() if attribute is not None and not attribute.is_ref() else default
-
-
-def strings(value: ir.Value, inside: Owners | None = None) -> tuple[str, ...]:
-    """Strings that a label encoder or vectoriser downstream knows; numbers where they are read as such; a few ordinary
-    ones when there is neither."""
-    for reader in readers(value, inside):
-        node = reader.node
-        for name in (
-            "keys_strings",
-            "classlist_strings",
-            "cats_strings",
-            "string_vocabulary",
-            "pool_strings",
-        ):
-            attribute = node.attributes.get(name)
-            if attribute is not None and not attribute.is_ref():
-                return tuple(dict.fromkeys(attribute.as_strings()))[:64]
-        if node.op_type == "Cast" and _int(node, "to", 0) != ir.DataType.STRING.value:
-            number = ir.DataType(_int(node, "to", 0))
-            return ("1.5", "-2.25", "3") if number.is_floating_point() else ("1", "2", "3")
-    return ("a", "onnx", "Straße", "42", "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ _FAR = 4096
 """Values that are followed, and elements of a constant that are read."""
 
 Owners = Mapping[ir.Graph, ir.Node]
+Through = Callable[[ir.Node, int], list[ir.Value]]
+"""What a node makes of an operand that keeps something of its values."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ def owners(model: ir.Model) -> Owners:
     return {inner: node for node in walk.all_nodes(model) for inner in captures.subgraphs(node)}
 
 
-def readers(value: ir.Value, inside: Owners | None = None) -> Iterator[Reader]:
-    """Every operator that reads the value or what keeps its values, the nearest first."""
+def readers(value: ir.Value, inside: Owners | None = None, through: Through | None = None) -> Iterator[Reader]:
+    """Every operator that reads the value or what keeps its values, the nearest first. `through` says what else carries
+    them on."""
     seen: set[int] = set()
     queue = deque([(value, 1, 0)])
     while queue and len(seen) < _FAR:
@@ -51,6 +54,7 @@ def readers(value: ir.Value, inside: Owners | None = None) -> Iterator[Reader]:
         for node, index in at.uses():
             yield Reader(node, index, gain, shift)
             queue += [(out, gain * by, shift * by + step) for out, by, step in _onward(node, index)]
+            queue += [(out, gain, shift) for out in (through(node, index) if through is not None else ())]
         queue += [(out, gain, shift) for out in _given_out(at, inside or {})]
 
 
