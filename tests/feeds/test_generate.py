@@ -10,6 +10,7 @@ import pytest
 
 from onnxsmith.feeds.generate import SPREADS, Feed, Generator, shape_of, size_of
 from onnxsmith.feeds.ranges import Allowed
+from onnxsmith.feeds.texts import Texts
 from onnxsmith.model.signature import Dim, Port, Signature
 from onnxsmith.model.text import from_text
 from tests.conftest import Refused
@@ -127,7 +128,7 @@ def test_a_chosen_value_fills_the_input() -> None:
 
 
 def test_texts_are_those_that_the_model_knows() -> None:
-    assert set(one(Port("x", "string", (50,)), texts={"x": ("cat", "dog")}).tolist()) == {"cat", "dog"}
+    assert set(one(Port("x", "string", (50,)), texts={"x": Texts((("cat",), ("dog",)))}).tolist()) == {"cat", "dog"}
 
 
 def test_a_model_limits_its_own_inputs() -> None:
@@ -138,7 +139,7 @@ def test_a_model_limits_its_own_inputs() -> None:
     )
     made = Generator.for_model(model)
     assert made.allowed == {"i": Allowed(0, 2, (), "Gather")}
-    assert "Straße" in made.texts["s"]
+    assert ("Straße",) in made.texts["s"].grams
     assert set(made.feed({"n": 40}).values["i"].tolist()) == {0, 1, 2}
 
 
