@@ -16,6 +16,7 @@ from onnxsmith.model.save import save
 from onnxsmith.model.sharing import LARGE, held, share_weights
 from onnxsmith.model.text import from_text
 from onnxsmith.report.parts.layers import Layers
+from onnxsmith.runtimes import _idle
 from tests.conftest import Refused
 
 SIDE = 2100
@@ -106,6 +107,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_comparison_leaves_no_weights_behind(file: Path, temporary: Path) -> None:
     result = onnxsmith.compare(file, f"{file}@onnxruntime:disable", per_layer=True)
     assert result.ok
+    _idle.end_all()
     assert not list(temporary.iterdir())
 
 
@@ -120,6 +122,7 @@ def test_a_comparison_that_is_refused_leaves_none_either(
     other = candidate.format(file=file) if "{" in candidate else str(tmp_path / candidate)
     with pytest.raises(onnxsmith.OnnxsmithError):
         onnxsmith.compare(file, other, per_layer=True)
+    _idle.end_all()
     assert not list(temporary.iterdir())
 
 

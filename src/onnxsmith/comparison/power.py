@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from onnxsmith.comparison.explore import Run
-from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.probe import ADDED, EACH, TABLE, Probe
 from onnxsmith.comparison.tensors import unit
 from onnxsmith.report.parts.verification import FEW, Power
 from onnxsmith.runtimes.base import Outputs
@@ -50,11 +50,11 @@ def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) 
     weights = {weight.name: weight for weight in probe.weights}
     inputs = sorted(usable[0].feed.values)
 
-    def in_weight(run: Run, share: float, name: str, added: bool) -> Outputs | None:
-        return probe.faulty(run.feed, weights[name], share, seed, added=added)
+    def in_weight(run: Run, share: float, name: str, manner: str) -> Outputs | None:
+        return probe.faulty(run.feed, weights[name], share, seed, manner=manner)
 
-    def in_input(run: Run, share: float, name: str, added: bool) -> Outputs | None:
-        return probe.faulty_input(run.feed, name, share, seed, added=added)
+    def in_input(run: Run, share: float, name: str, manner: str) -> Outputs | None:
+        return probe.faulty_input(run.feed, name, share, seed, manner=manner)
 
     units = {name: unit(value) for name, value in usable[0].feed.values.items()}
     of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input, units)
@@ -80,7 +80,7 @@ class _Planting:
     runs: Sequence[Run]
     probe: Probe
     check: Check
-    answer: Callable[[Run, float, str, bool], Outputs | None]
+    answer: Callable[[Run, float, str, str], Outputs | None]
     units: Mapping[str, float]
     """Unit roundoffs of what is changed: a hundredth is no more than a rounding or two of bfloat16."""
 
@@ -123,17 +123,18 @@ class _Planting:
         effects: dict[float, float] = {}
         least = _STEPS * self.units.get(name, 0.0)
 
-        def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS], *, added: bool = False) -> bool:
+        def seen(share: float, runs: Sequence[Run] = self.runs[:_INPUTS], manner: str = EACH) -> bool:
             for run in runs:
-                usual, faulty = self.probe.plain(run.feed), self.answer(run, max(share, least), name, added)
+                usual, faulty = self.probe.plain(run.feed), self.answer(run, max(share, least), name, manner)
                 if usual is None or faulty is None:
                     continue
-                effects[share] = max(effects.get(share, 0.0), self.check.effect(run, usual, faulty))
+                if manner == EACH:
+                    effects[share] = max(effects.get(share, 0.0), self.check.effect(run, usual, faulty))
                 if self.check.sees(run, usual, faulty):
                     return True
             return False
 
-        if seen(SMALL):
+        if seen(SMALL) or seen(SMALL, manner=TABLE):
             return SMALL
         if not effects:
             return _NOT_PLANTED
@@ -145,7 +146,7 @@ class _Planting:
         if seen(SMALL, self.runs[_INPUTS:]):
             return SMALL
         of_zeros = np.isinf(effects[SMALL])  # what is read of the table are zeros: a share of them is nothing
-        return SMALL if of_zeros and seen(SMALL, added=True) else found
+        return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
 
 
 def _telling(runs: Sequence[Run]) -> list[Run]:

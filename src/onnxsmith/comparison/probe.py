@@ -23,6 +23,8 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs, Session
 
 Array = npt.NDArray[Any]
+EACH, ADDED, TABLE = "each", "added", "table"
+"""Manners of a fault: a share of each element; a share of their size, added; other values of the same table."""
 _MOST_MOVED = 2**26
 """Bytes of weights that are moved at once: those of small tensors, and an even choice of the others."""
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -82,17 +84,18 @@ class Probe:
         values = nudged if whole else {name: _inexact(value, nudged[name]) for name, value in feed.values.items()}
         return self._run(values, moved)
 
-    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, added: bool = False) -> Outputs | None:
+    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
         """What it answers with each element of one weight changed by `share` of itself, up or down at random; a share
-        of 1 changes it by as much as its root mean square. What is `added` is a share of that, to zeros as well."""
-        changed = planted(self._values(weight), share, weight.is_levels, seed, added=added)
+        of 1 changes it by as much as its root mean square. In other manners a share of that is ADDED, to zeros as well,
+        or places of a TABLE get others of its values."""
+        changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
         return self._run(feed.values, {weight.name: changed}) if changed is not None else None
 
-    def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, added: bool = False) -> Outputs | None:
+    def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
         """The same with one of the inputs in a weight's place."""
         value = feed.values[name]
         is_floats = isinstance(value, np.ndarray) and is_float(value)
-        changed = planted(value, share, False, seed, added=added) if is_floats else None
+        changed = planted(value, share, False, seed, manner=manner) if is_floats else None
         return self._run({**feed.values, name: changed}, {}) if changed is not None else None
 
     def _run(self, values: Mapping[str, Any], weights: Mapping[str, Array]) -> Outputs | None:
@@ -150,9 +153,9 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = Fa
         return np.where(np.isfinite(moved), moved, value)
 
 
-def planted(value: Array, share: float, levels: bool, seed: int, *, added: bool = False) -> Array | None:
-    """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite. A table of whole
-    numbers, or of two values as masks are, gets others of its values in some places: a hundredth of one means nothing.
+def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str = EACH) -> Array | None:
+    """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite. Of a table of whole
+    numbers, or of two values as masks are, a hundredth means little: a fault in it is another of its values.
     """
     rng = np.random.default_rng([seed, value.size])
     wide = widen(value)
@@ -167,7 +170,9 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, added: bool 
         wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
         limits = np.iinfo(value.dtype)
         return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
-    if _is_table(finite):
+    if manner == TABLE:
+        if not _is_table(finite):
+            return None
         places = rng.random(value.shape) < min(share, 1.0)
         places.reshape(-1)[int(rng.integers(value.size))] = True
         made = np.where(places, rng.permutation(wide.ravel()).reshape(wide.shape), wide)
@@ -176,7 +181,7 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, added: bool 
         return None if np.array_equal(made, value, equal_nan=True) else np.asarray(made)
     with np.errstate(over="ignore", invalid="ignore"):
         by_size = rng.standard_normal(value.shape) * min(share, 1.0) * size
-        change = by_size if share >= 1 or added else wide * share * rng.choice((-1, 1), value.shape)
+        change = by_size if share >= 1 or manner == ADDED else wide * share * rng.choice((-1, 1), value.shape)
         made = (wide + np.where(np.isfinite(wide), change, 0)).astype(value.dtype)
     return None if np.array_equal(made, value) else np.asarray(made)
 
