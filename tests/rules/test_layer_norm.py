@@ -91,11 +91,12 @@ ENDS = {
 
 @pytest.mark.parametrize("case", ENDS)
 def test_half_precision_that_is_widened(case: str) -> None:
+    """Held by onnxruntime: the evaluator's kernels pass over `stash_type` and compute in half precision."""
     end, more = ENDS[case]
-    assert_rewritten(LAYER, f"LayerNormalization{more}", widened(norm("END"), end))
+    assert_rewritten(LAYER, f"LayerNormalization{more}", widened(norm("END"), end), runtime="onnxruntime")
     if case != "scale and bias":
         text = widened(rms("END").replace("{ q =", "{\n q ="), end)
-        assert_rewritten(RMS, f"RMSNormalization{more}", text, 23)
+        assert_rewritten(RMS, f"RMSNormalization{more}", text, 23, runtime="onnxruntime")
 
 
 def test_a_scale_before_it_is_narrowed() -> None:
