@@ -6,7 +6,7 @@ and the candidate refuses, or answers differently, is a difference. Every symbol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,7 @@ from onnxsmith.comparison.tensors import difference
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.parts.verification import OutputCheck, Verification
+from onnxsmith.report.parts.verification import OutputCheck, Power, Verification
 from onnxsmith.runtimes.base import Outputs, Session
 
 _BEYOND = {"runtime/timeout", "runtime/memory"}
@@ -89,26 +89,7 @@ def verify(
         arbiter=evidence.arbiter,
         allowance=Allowance(roundings, evidence.noise, evidence.coarser),
     )
-    for index, run in enumerate(runs):
-        advance("verify", index, len(runs))
-        if explorer.lets_go(run, candidate.session):
-            continue
-        if on_run is not None:
-            on_run(run)
-        try:
-            outputs, refusal = answer(candidate.session, run.feed)
-        except OnnxsmithError as error:
-            if error.problem.id not in _BEYOND or not run.generated:
-                raise
-            checks.give_up(run, error.problem)
-            run.left_out = True
-            break  # each wait is a long one
-        if refusal is not None and refusal.id in _BEYOND:
-            checks.give_up(run, refusal)
-            run.left_out = True
-            continue
-        checks.add(run, outputs, refusal)
-    runs = [run for run in runs[: index + 1] if not run.left_out]
+    runs = list(_answered(runs, explorer, candidate.session, checks, on_run))
     for name in sorted(explorer.drawn):
         if runs and not _varies(candidate.session, runs[0], name):
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
@@ -117,16 +98,9 @@ def verify(
         on_worst(checks.worst)
     results = checks.results()
     agrees = not mismatch and all(output.equal for output in results)
-    power = None
-    if agrees and evidence.faults is not None and any(output.compared and not output.drawn for output in results):
-        power = measured(evidence.faults, runs, checks, seed=plan.seed)
-    unmeasured: tuple[str, ...] = ()
-    if agrees and evidence.faults is not None and power is None and not checks.exact:
-        unmeasured = ("what the check would have noticed is not known: its runtime takes no weights as inputs",)
-    unsure = list(checks.undecided)
+    power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
     asked = any(one.given is not None for one in roundings.values())
-    if power is not None and not asked and not (checks.exact and power.kind == "inputs"):
-        unsure += [why for why in [power.shortcoming()] if why]
+    unsure = (*checks.undecided, *(() if asked else weak))
     return Verification(
         reference=reference.name,
         candidate=candidate.name,
@@ -139,8 +113,46 @@ def verify(
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
         untried=(*explorer.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
         power=power,
-        unsure=tuple(unsure) if agrees else (),
+        unsure=unsure if agrees else (),
     )
+
+
+def _answered(
+    runs: Sequence[Run], explorer: Explorer, session: Session, checks: Checks, on_run: Callable[[Run], None] | None
+) -> Iterator[Run]:
+    """The runs that count, each with the candidate's answer taken in."""
+    for index, run in enumerate(runs):
+        advance("verify", index, len(runs))
+        if explorer.lets_go(run, session):
+            continue
+        if on_run is not None:
+            on_run(run)
+        try:
+            outputs, refusal = answer(session, run.feed)
+        except OnnxsmithError as error:
+            if error.problem.id not in _BEYOND or not run.generated:
+                raise
+            checks.give_up(run, error.problem)
+            return  # each wait is a long one
+        if refusal is not None and refusal.id in _BEYOND:
+            checks.give_up(run, refusal)
+            continue
+        checks.add(run, outputs, refusal)
+        yield run
+
+
+def _power(
+    faults: Probe | None, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
+) -> tuple[Power | None, tuple[str, ...], tuple[str, ...]]:
+    """What the check would have noticed; a note where that cannot be known; why it is too little, where it is."""
+    if faults is None or not any(output.compared and not output.drawn for output in results):
+        return None, (), ()
+    found = measured(faults, runs, checks, seed=seed)
+    if found is None:
+        said = "what the check would have noticed is not known: its runtime takes no weights as inputs"
+        return None, () if checks.exact else (said,), ()
+    weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()
+    return found, (), (weak,) if weak else ()
 
 
 def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:
