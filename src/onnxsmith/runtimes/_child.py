@@ -45,6 +45,8 @@ class Child:
 
     def __init__(self, module: str, function: str, *, what: str) -> None:
         self.what = what
+        self.began: object = None
+        """What it took from its parent when it started, where somebody has to know."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — closed in close()
         root = str(Path(onnxsmith.__file__).parent.parent)
         boot = _BOOT.format(paths=[root, *(p for p in sys.path if p)], module=module, function=function)

@@ -20,7 +20,8 @@ _LARGEST = 2**29
 """Bytes of memory with which one may wait: libraries keep what large models took."""
 _LIMIT = 5.0
 
-_Kind = tuple[Any, ...]
+_CHANGING = "PYTEST_"
+"""What test runners keep in the environment changes from test to test, and says nothing to a runtime."""
 
 
 @dataclass
@@ -32,38 +33,38 @@ class _Waiting:
 
 
 _lock = threading.Lock()
-_waiting: dict[_Kind, _Waiting] = {}
+_waiting: dict[tuple[str, str], _Waiting] = {}
 
 
 def started(module: str, what: str) -> Child:
     """A child that serves `module`: one that waited, or a new one."""
     with _lock:
-        found = _waiting.pop(_kind(module, what), None)
-    if found is not None and found.process == os.getpid():
+        found = _waiting.pop((module, what), None)
+    if found is not None:
         found.timer.cancel()
-        if found.child.is_alive:
+        if found.process == os.getpid() and found.child.began == _circumstances() and found.child.is_alive:
             return found.child
-        found.child.close()
-    return Child(module, "main", what=what)
+        _close(found)
+    made = Child(module, "main", what=what)
+    made.began = _circumstances()
+    return made
 
 
 def let_go(child: Child, module: str, sessions: list[int]) -> None:
-    """Has the child forget its sessions and wait; ends it where one waits already, or it has grown large."""
-    kind = _kind(module, child.what)
-    with _lock:
-        is_one_too_many = kind in _waiting
+    """Has the child forget its sessions and wait, in the place of one that waits already; ends it where it has grown
+    large."""
     try:
-        if is_one_too_many or (_bounds.resident(child.pid) or 0) > _LARGEST:
+        if (_bounds.resident(child.pid) or 0) > _LARGEST:
             raise OSError
         child.ask({"do": "about", "release": sessions}, time_limit=_LIMIT)
     except (OnnxsmithError, OSError):
         child.close()
         return
-    timer = threading.Timer(_PATIENCE, _end, [kind, child])
+    timer = threading.Timer(_PATIENCE, _end, [module, child])
     timer.daemon = True
     with _lock:
-        before = _waiting.pop(kind, None)
-        _waiting[kind] = _Waiting(child, timer, os.getpid())
+        before = _waiting.pop((module, child.what), None)
+        _waiting[module, child.what] = _Waiting(child, timer, os.getpid())
     timer.start()
     if before is not None:
         _close(before)
@@ -78,12 +79,12 @@ def end_all() -> None:
         _close(one)
 
 
-def _end(kind: _Kind, child: Child) -> None:
+def _end(module: str, child: Child) -> None:
     with _lock:
-        found = _waiting.get(kind)
+        found = _waiting.get((module, child.what))
         if found is None or found.child is not child:
             return
-        del _waiting[kind]
+        del _waiting[module, child.what]
     _close(found)
 
 
@@ -93,9 +94,9 @@ def _close(found: _Waiting) -> None:
         found.child.close()
 
 
-def _kind(module: str, what: str) -> _Kind:
-    """Two children are alike when they were started alike."""
-    return module, what, tuple(sys.path), tuple(sorted(os.environ.items()))
+def _circumstances() -> tuple[Any, ...]:
+    """What a child takes from its parent when it starts."""
+    return tuple(sys.path), tuple(sorted(item for item in os.environ.items() if not item[0].startswith(_CHANGING)))
 
 
 atexit.register(end_all)
