@@ -150,6 +150,28 @@ def test_constant_and_extreme_values(value: float, path: Path) -> None:
     assert rows(dump(path, inputs={**FEEDS, "t": np.array(0)}))["u"].shapes == ()
 
 
+def test_an_input_that_is_refused_gives_way_to_another(tmp_path: Path) -> None:
+    save(
+        from_text(
+            """<ir_version: 10, opset_import: ["": 21]>
+g (float[n] x) => (float y) <int64 second = {1}> {
+    parts = SplitToSequence<keepdims = 0>(x)
+    y = SequenceAt(parts, second)
+}"""
+        ),
+        tmp_path / "m.onnx",
+    )
+    found = dump(tmp_path / "m.onnx")
+    assert found.ok
+    assert any("was refused, this one was taken" in note for note in found.report.notes)
+
+
+def test_dimensions_without_a_name_get_a_size(tmp_path: Path) -> None:
+    model = from_text('<ir_version: 10, opset_import: ["": 21]>\ng (float[?,3] x) => (float[?,3] y) { y = Neg(x) }')
+    save(model, tmp_path / "m.onnx")
+    assert rows(dump(tmp_path / "m.onnx"))["y"].shapes == ((1, 3),)
+
+
 def test_targets_are_refused_before_anything_runs(path: Path, refused: Refused) -> None:
     with refused("bundle/suffix"):
         dump(path, path.with_suffix(".pt"))

@@ -57,7 +57,7 @@ def test_an_unknown_rank_has_no_shape() -> None:
         ("string[n] x", "string", "tensor", "string[n]"),
         ("seq(int64[n]) x", "int64", "sequence", "sequence(int64[n])"),
         ("optional(float[2]) x", "float", "optional", "optional(float[2])"),
-        ("optional(seq(float[2])) x", "float", "optional", "optional(float[2])"),
+        ("optional(seq(float[2])) x", "float", "optional", "optional(sequence(float[2]))"),
         ("sparse_tensor(float[2]) x", "float", "sparse", "sparse(float[2])"),
     ],
 )

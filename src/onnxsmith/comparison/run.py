@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison import rungs
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
-from onnxsmith.comparison.trying import Plan, Tries
+from onnxsmith.comparison.trying import Plan, Run, Tries
 from onnxsmith.feeds import given
 from onnxsmith.feeds.dims import symbols
 from onnxsmith.feeds.files import IMAGES, write_image, write_npz
@@ -64,7 +63,7 @@ def run(
             refuse_loss([output], [source, model, inputs])
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
-            plan = _plan(model, interface, sizes or {}, seed) if random else None
+            plan = planned(model, interface, sizes or {}, seed) if random else None
             given_too = bool(values)
             if plan is not None:
                 values = {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
@@ -90,10 +89,10 @@ def run(
     return Result(report, outputs=outputs)
 
 
-def _plan(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
+def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
     """Generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
-    generator = replace(Generator.for_model(shapes.inferred(model)[0]), signature=interface)
-    start = {**dict.fromkeys(symbols(interface), 1), **sizes}
+    generator = Generator.for_model(shapes.inferred(model)[0]).under(interface)
+    start = {**dict.fromkeys(symbols(generator.signature), 1), **sizes}
     return Plan(generator, known=sizes, start=start, seed=seed)
 
 
@@ -104,11 +103,20 @@ def _found(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[s
     except OnnxsmithError as error:
         if error.problem.id != "runtime/failed":
             raise
-        found = Search(Tries(session, plan)).base()
+        found = instead(session, plan)
         if found is None:
             raise
-        note = f"the first generated input was refused, this one was taken: {found.feed.label}"
-        return found.feed.values, found.outputs, (note,)
+        return found.feed.values, found.outputs, (said_of(found),)
+
+
+def instead(session: Session, plan: Plan) -> Run | None:
+    """A generated input that is taken, where the first one was refused."""
+    return Search(Tries(session, plan)).base()
+
+
+def said_of(found: Run) -> str:
+    """That it was taken instead, for a note."""
+    return f"the first generated input was refused, this one was taken: {found.feed.label}"
 
 
 def summary(

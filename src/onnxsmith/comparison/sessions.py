@@ -87,7 +87,7 @@ def _verified(
     model = load(pair[0])
     with stage("shapes"):
         known_shapes, _ = shapes.inferred(model)
-        generator = replace(Generator.for_model(known_shapes), signature=signature(model))
+        generator = Generator.for_model(known_shapes).under(signature(model))
         plan = Plan(generator, given=given, known=known or {}, generate=generate, seed=seed)
         tolerances = roundings(known_shapes)
         if tolerance is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.feeds import dims, edges, ranges, roles
+from onnxsmith.feeds import dims, edges, maps, ranges, ranks, roles
 from onnxsmith.feeds.examples import alike
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
@@ -21,7 +21,7 @@ from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.texts import Texts, texts
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
-from onnxsmith.model import shapes
+from onnxsmith.model import carried, shapes
 from onnxsmith.model.inlining import inlined
 from onnxsmith.model.signature import Dim, Port, Signature, signature
 from onnxsmith.problem import problem
@@ -90,13 +90,17 @@ class Generator:
     thresholds: tuple[float, ...] = ()
     table: Table = field(default_factory=lambda: Table(()))
     """What tree ensembles read of the inputs."""
+    keys: Mapping[str, maps.Keys] = field(default_factory=dict)
+    """What may be a key of an input that is a map."""
+    ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
+    """The shapes that inputs get of which the file does not say the rank."""
     present: frozenset[str] = frozenset()
     """Optional inputs that get a value."""
 
     @classmethod
     def for_model(cls, model: ir.Model) -> Generator:
         """A generator that has read from the graph what its inputs may be."""
-        interface = signature(model)
+        own = model
         if model.functions:
             model, _ = inlined(model)
             shapes.infer(model)
@@ -110,12 +114,23 @@ class Generator:
         }
         strings = {v.name or "": texts(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
         found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
+        keys = {v.name or "": maps.keys(v, inside) for v in inputs if carried.map_types(v) is not None}
+        lacking = {v.name or "": ranks.guessed(v, inside) for v in inputs if v.shape is None}
         present = frozenset(v.name or "" for v in inputs if any(n.op_type == "OptionalGetElement" for n, _ in v.uses()))
         inner = signature(model).inputs
-        return cls(
-            interface, limited, strings, roles=found, inner=inner, numbers=numbers(model),
-            thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)),
+        made = cls(
+            Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
+            thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
         )  # fmt: skip
+        return made.under(signature(own))
+
+    def under(self, interface: Signature) -> Generator:
+        """The same for the model's inputs as `interface` calls their dimensions."""
+        ports = tuple(
+            ranks.sized(port, self.ranks[port.name]) if _lacks_rank(port) and port.name in self.ranks else port
+            for port in interface.inputs
+        )
+        return replace(self, signature=replace(interface, inputs=ports))
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
         """The same for inputs that are called otherwise, `names` being new by old."""
@@ -123,10 +138,11 @@ class Generator:
         def under(held: Mapping[str, Any]) -> dict[str, Any]:
             return {names.get(name, name): value for name, value in held.items()}
 
-        return replace(
+        renamed = replace(
             self,
-            signature=interface,
             allowed=under(self.allowed),
+            keys=under(self.keys),
+            ranks=under(self.ranks),
             texts=under(self.texts),
             examples=under(self.examples),
             roles=under(self.roles),
@@ -134,6 +150,7 @@ class Generator:
             table=self.table.renamed(names),
             inner=tuple(replace(port, name=names.get(port.name, port.name)) for port in self.inner),
         )
+        return renamed.under(interface)
 
     def choices(self) -> dict[str, tuple[int, ...]]:
         """Integer inputs that the graph compares with constants: each of these values takes it another way."""
@@ -170,11 +187,15 @@ class Generator:
             if port.kind == "optional" and port.name not in self.present:
                 continue
             draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
+            if port.kind == "map" and port.keys and not port.many:
+                values[port.name] = maps.drawn(port, self.keys.get(port.name, ()), draw.rng)
+                continue
             shape = shape_of(port, sizes)
-            many = 2 if port.kind == "sequence" else 1
+            is_list = port.kind == "sequence" or port.many
+            many = 2 if is_list else 1
             choice = chosen.get(port.name)
             made = [self._made(port, shape, draw, manner, choice, known) for _ in range(many)]
-            values[port.name] = made if port.kind == "sequence" else made[0]
+            values[port.name] = made if is_list else made[0]
         if manner.rows:
             self.table.put(values, manner.rows, manner.part, seed)
         parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
@@ -273,6 +294,10 @@ class Generator:
         if spread == "normal" or spread in SCALES:
             return np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
+
+
+def _lacks_rank(port: Port) -> bool:
+    return port.shape is None and port.kind != "map" and not port.default
 
 
 def _limits(value: ir.Value, inside: Owners) -> ranges.Allowed | None:

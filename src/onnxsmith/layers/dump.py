@@ -17,21 +17,21 @@ import onnx_ir as ir
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison import rungs
+from onnxsmith.comparison.run import instead, planned, said_of
 from onnxsmith.comparison.tensors import is_float
+from onnxsmith.comparison.trying import Plan
 from onnxsmith.feeds import given
-from onnxsmith.feeds.generate import Generator
-from onnxsmith.feeds.sizes import bases
 from onnxsmith.inspection.statistics import statistics as statistics_of
 from onnxsmith.layers import bundle
 from onnxsmith.layers.bundle import About, Role, Writer
 from onnxsmith.layers.intermediates import BUDGET, Intermediates
 from onnxsmith.metrics.base import is_numeric, widen
-from onnxsmith.model import shapes
 from onnxsmith.model.exposing import Exposing
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.places import Place, find, unknown
 from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.values import ValueRow, Values
@@ -77,11 +77,26 @@ def dump(
             refuse_loss([target], [source, model, inputs])
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
-            feeds = _feeds(model, interface, values, sizes or {}, seed)
+            plan = _plan(model, interface, values, sizes or {}, seed)
+            feeds = (
+                values if plan is None else {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
+            )
         on_disk = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else None
         label = str(source) if isinstance(source, str | Path) else "the given model"
 
-        def on(name: str) -> tuple[Intermediates, tuple[ValueRow, ...]]:
+        def on(name: str) -> tuple[Intermediates, tuple[ValueRow, ...], tuple[str, ...]]:
+            try:
+                return *dumped(name, feeds), ()
+            except OnnxsmithError as error:
+                if error.problem.id != "runtime/failed" or plan is None or values:
+                    raise
+                with runtimes.get(name).prepare(on_disk or model, runtimes.patient()) as session:
+                    found = instead(session, plan)
+                if found is None:
+                    raise
+                return *dumped(name, found.feed.values), (said_of(found),)
+
+        def dumped(name: str, feeds: Mapping[str, Any]) -> tuple[Intermediates, tuple[ValueRow, ...]]:
             exposing = Exposing(model)
             names = _chosen(list(exposing.places.values()), tensors, interface)
             run = Intermediates(
@@ -95,10 +110,10 @@ def dump(
             return run, rows
 
         with stage("run"):
-            (run, rows), rung = rungs.judged(runtime, [on_disk or model], on)
+            (run, rows, notes), rung = rungs.judged(runtime, [on_disk or model], on)
     report = _report(label, rung.runtime, run, rows, target, clock)
     clauses = (rung.clause,) if rung.clause else ()
-    return Result(replace(report, notes=(*report.notes, *clauses)), path=target)
+    return Result(replace(report, notes=(*report.notes, *notes, *clauses)), path=target)
 
 
 def _report(
@@ -128,19 +143,13 @@ def _split(source: Source, runtime: str | None) -> tuple[Source, str | None]:
     return source, runtime
 
 
-def _feeds(
-    model: ir.Model,
-    interface: Signature,
-    inputs: Mapping[str, Any] | Sequence[str],
-    sizes: Mapping[str, int],
-    seed: int,
-) -> dict[str, Any]:
-    values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
+def _plan(
+    model: ir.Model, interface: Signature, values: Mapping[str, Any], sizes: Mapping[str, int], seed: int
+) -> Plan | None:
+    """What is generated for the inputs without a value; None where all have one."""
     if all(port.name in values for port in interface.required()):
-        return values
-    known = {**next(bases(interface, dict.fromkeys(interface.symbols(), 1))), **_sizes(interface, values), **sizes}
-    inferred, _ = shapes.inferred(model)
-    return {**Generator.for_model(inferred).feed(known, seed=seed).values, **values}
+        return None
+    return planned(model, interface, {**_sizes(interface, values), **sizes}, seed)
 
 
 def _sizes(interface: Signature, values: Mapping[str, Any]) -> dict[str, int]:

@@ -29,6 +29,20 @@ def odd_type(value: ir.Value) -> onnx.TypeProto | None:
     return found
 
 
+def map_types(value: ir.Value) -> tuple[str, str, bool] | None:
+    """Of a map, or of a list of maps: the dtypes of keys and values in lower case, and whether it is a list. None for
+    anything else."""
+    declared = odd_type(value)
+    is_list = declared is not None and declared.WhichOneof("value") == "sequence_type"
+    if declared is not None and is_list:
+        declared = declared.sequence_type.elem_type
+    if declared is None or declared.WhichOneof("value") != "map_type":
+        return None
+    name = onnx.TensorProto.DataType.Name
+    held = declared.map_type.value_type.tensor_type.elem_type
+    return name(declared.map_type.key_type).lower(), name(held).lower(), is_list
+
+
 def left_out(model: ir.Model) -> tuple[str, ...]:
     """What the file had and the model has not, since nothing that runs a model needs it."""
     found: tuple[str, ...] = model.graph.meta.get(_LEFT_OUT, ())

@@ -20,7 +20,8 @@ class Port:
     `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`), `undefined` where the file does not say;
     `kind` is `tensor`, `sequence`, `optional`, `sparse`, or `map` for maps and lists of them. `shape` is None when the
     rank is unknown; a dimension that the file leaves without a name is called `<port>.<axis>`. `default` says that an
-    initializer stands in when the caller gives nothing.
+    initializer stands in when the caller gives nothing. `keys` is the dtype of a map's keys, and `dtype` that of its
+    values. `many` says that it is a list of maps, or an optional sequence.
     """
 
     name: str
@@ -28,10 +29,17 @@ class Port:
     shape: tuple[Dim, ...] | None
     kind: str = "tensor"
     default: bool = False
+    keys: str = ""
+    many: bool = False
 
     def __str__(self) -> str:
         dims = "?" if self.shape is None else ",".join(str(dim) for dim in self.shape)
         text = f"{self.dtype}[{dims}]"
+        if self.keys:
+            text = f"map({self.keys}, {self.dtype})"
+            return f"sequence({text})" if self.many else text
+        if self.many:
+            text = f"sequence({text})"
         return text if self.kind == "tensor" else f"{self.kind}({text})"
 
 
@@ -91,19 +99,20 @@ def signature(model: ir.Model) -> Signature:
 
 
 def _port(value: ir.Value, *, default: bool = False) -> Port:
-    type_, kind = value.type, "tensor"
+    type_, kind, many, keys = value.type, "tensor", False, ""
+    dtype = value.dtype.name.lower() if value.dtype is not None else "undefined"
     if isinstance(type_, ir.OptionalType):
-        kind = "optional"
+        kind, many = "optional", isinstance(type_.elem_type, ir.SequenceType)
     elif isinstance(type_, ir.SequenceType):
         kind = "sequence"
     elif isinstance(type_, ir.SparseTensorType):
         kind = "sparse"
     elif carried.odd_type(value) is not None:
         kind = "map"
-    dtype = value.dtype.name.lower() if value.dtype is not None else "undefined"
+        keys, dtype, many = carried.map_types(value) or ("", dtype, False)
     name = value.name or ""
     shape = None if value.shape is None else tuple(_dim(dim, name, axis) for axis, dim in enumerate(value.shape))
-    return Port(name, dtype, shape, kind, default)
+    return Port(name, dtype, shape, kind, default, keys, many)
 
 
 def _dim(dim: int | ir.SymbolicDim, name: str, axis: int) -> Dim:

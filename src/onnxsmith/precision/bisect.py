@@ -246,7 +246,7 @@ class _Search:
 
     def _plan(self) -> Plan:
         given = given_inputs.feeds(list(self._request.inputs or ()), self._interface)
-        generator = replace(Generator.for_model(self.model), signature=self._interface)
+        generator = Generator.for_model(self.model).under(self._interface)
         return Plan(
             generator,
             given=given,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import onnx_ir as ir
@@ -38,7 +37,7 @@ def proposals(
 
 
 def _generated(model: ir.Model, sizes: Mapping[str, int], seed: int) -> Iterator[Feed]:
-    generator = replace(Generator.for_model(shapes.inferred(model)[0]), signature=signature(model))
+    generator = Generator.for_model(shapes.inferred(model)[0]).under(signature(model))
     choices = generator.choices()
     first = {name: values[0] for name, values in choices.items()}
     others = [{**first, name: value} for name, values in choices.items() for value in values[1:]]

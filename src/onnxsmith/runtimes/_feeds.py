@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from onnxsmith.model.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._dtypes import numpy_dtype
+from onnxsmith.runtimes._maps import of_map
 from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
@@ -38,7 +39,9 @@ def check(feeds: Feeds, signature: Signature, *, one_size: bool = False) -> None
         )
     for name, value in feeds.items():
         port = ports[name]
-        if port.kind == "tensor":
+        if port.kind == "map" and not port.many:
+            _check_map(port, value)
+        elif port.kind == "tensor":
             _check_tensor(port, value)
         elif isinstance(value, list) or port.kind == "sequence":
             _check_sequence(port, value)
@@ -59,6 +62,23 @@ def explained(feeds: Feeds, signature: Signature) -> Iterator[None]:
         if found is None:
             raise
         raise found from error
+
+
+def with_maps(feeds: Feeds, signature: Signature) -> Feeds:
+    """The feeds with two arrays, keys and values, in the place of each dictionary."""
+    maps = {port.name for port in signature.inputs if port.kind == "map"}
+    return {name: of_map(v) if name in maps and isinstance(v, Mapping) else v for name, v in feeds.items()}
+
+
+def _check_map(port: Port, value: Value) -> None:
+    is_pair = isinstance(value, list) and len(value) == 2 and all(isinstance(one, np.ndarray) for one in value)
+    if not is_pair or len({one.shape for one in value or ()}) != 1:
+        raise problem(
+            "run/not-an-array",
+            f"{_kind(value)} was given where a map is needed",
+            where=_where(port),
+            fix="pass a dictionary, or a list of two arrays: keys, and as many values",
+        )
 
 
 def _check_sequence(port: Port, value: Value) -> None:

@@ -240,6 +240,7 @@ class Turn(Session):
                 f"the session with {self.isolated.what} is closed, or another model was prepared since",
                 fix="prepare the model again",
             )
+        feeds = _feeds.with_maps(feeds, self.signature)
         _feeds.check(feeds, self.signature)
         fed = _bytes(list(feeds.values()))
         asked = {"memory": self._memory(fed), "of": self.isolated.what}

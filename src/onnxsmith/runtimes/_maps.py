@@ -11,9 +11,17 @@ from onnxsmith.runtimes.base import Value
 
 
 def of_map(value: Mapping[Any, Any]) -> Value:
-    """A map as a list of two arrays: its keys in their order, and what they map to. Floats are float32, the only ones
-    that the operators of ai.onnx.ml put into a map."""
-    return [_array(list(value.keys())), _array(list(value.values()))]
+    """A map as a list of two arrays: its keys in ascending order, and what they map to. Floats are float32, the only
+    ones that the operators of ai.onnx.ml put into a map."""
+    held = sorted(value.items(), key=lambda pair: pair[0])
+    return [_array([key for key, _ in held]), _array([item for _, item in held])]
+
+
+def to_map(value: Value) -> dict[Any, Any]:
+    """The map that two arrays stand for."""
+    assert isinstance(value, list)
+    keys, held = value
+    return dict(zip(keys.tolist(), held.tolist(), strict=True))
 
 
 def _array(items: list[Any]) -> Value:

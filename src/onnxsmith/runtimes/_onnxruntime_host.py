@@ -15,7 +15,7 @@ from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
 from onnxsmith.runtimes._hosting import Hosting
-from onnxsmith.runtimes._maps import of_map
+from onnxsmith.runtimes._maps import of_map, to_map
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
 PROVIDERS = {
@@ -83,10 +83,12 @@ class Host(Hosting[Any]):
 
     def run(self, held: Any, values: dict[str, Value]) -> Outputs:
         types = {port.name: port.type for port in held.get_outputs()}
+        if any(isinstance(value, list) for value in values.values()):
+            maps = {port.name for port in held.get_inputs() if port.type.startswith("map(")}
+            given = {name: to_map(value) if name in maps else value for name, value in values.items()}
+            return dict(zip(types, map(_from_ort, held.run(list(types), given)), strict=True))
         plain = all(_is_native(t) for t in types.values() if t.startswith("tensor("))
         if plain and all(_plain(value) or not isinstance(value, np.ndarray) for value in values.values()):
-            return dict(zip(types, map(_from_ort, held.run(list(types), values)), strict=True))
-        if any(isinstance(value, list) for value in values.values()):
             return dict(zip(types, map(_from_ort, held.run(list(types), values)), strict=True))
         feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
         outputs = held.run_with_ort_values(list(types), feeds)

@@ -15,7 +15,7 @@ from onnxsmith.model.signature import signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _bounds, _feeds
 from onnxsmith.runtimes._isolated import Isolated
-from onnxsmith.runtimes._maps import of_map
+from onnxsmith.runtimes._maps import of_map, to_map
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value
 
 _HOST = "onnxsmith.runtimes._reference_host"
@@ -74,10 +74,13 @@ class Evaluator(Session):
             raise _failed(error) from error
 
     def run(self, feeds: Feeds) -> Outputs:
+        feeds = _feeds.with_maps(feeds, self.signature)
         _feeds.check(feeds, self.signature)
+        maps = {port.name for port in self.signature.inputs if port.kind == "map" and not port.many}
+        given = {name: to_map(value) if name in maps else _text(value) for name, value in feeds.items()}
         try:
             with np.errstate(all="ignore"):
-                results = self._evaluator.run(None, {name: _text(value) for name, value in feeds.items()})
+                results = self._evaluator.run(None, given)
         except Exception as error:
             raise _feeds.conflict(feeds, self.signature) or _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
