@@ -172,7 +172,14 @@ def on_onnxruntime(model: onnx.ModelProto) -> Iterator[Callable[[Values], Answer
         path = Path(folder) / "m.onnx"
         path.write_bytes(readable(model).SerializeToString())
         child = Pooled("onnxsmith.runtimes._onnxruntime_host", "main", what="onnxruntime")
-        request = {"do": "prepare", "path": str(path), "provider": "cpu", "optimization": "disable", "threads": 1}
+        request = {
+            "do": "prepare",
+            "session": 1,
+            "path": str(path),
+            "provider": "cpu",
+            "optimization": "disable",
+            "threads": 1,
+        }
         try:
             refusal = ""
             try:
@@ -184,7 +191,7 @@ def on_onnxruntime(model: onnx.ModelProto) -> Iterator[Callable[[Values], Answer
                 if refusal:
                     return refusal
                 try:
-                    return child.ask({"do": "run"}, dict(values))[1]
+                    return child.ask({"do": "run", "session": 1}, dict(values))[1]
                 except OnnxsmithError as error:
                     return str(error.problem)
 

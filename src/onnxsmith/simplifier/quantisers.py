@@ -83,7 +83,10 @@ def _quantises(node: ir.Node) -> bool:
         return False
     if node.op_type == "Cast":
         before, attribute = node.inputs[0].dtype, node.attributes.get("to")
-        after = ir.DataType(attribute.as_int()) if attribute is not None and not attribute.is_ref() else None
+        if attribute is None or attribute.is_ref():
+            return False
+        by_name = attribute.type == ir.AttributeType.STRING  # before opset 6
+        after = ir.DataType[attribute.as_string()] if by_name else ir.DataType(attribute.as_int())
         is_number = before is None or before.is_floating_point()
-        return is_number and after is not None and after.is_integer()
+        return is_number and after.is_integer()
     return node.op_type in _ROUNDING
