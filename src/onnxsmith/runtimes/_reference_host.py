@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.model.load import load
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Outputs, Session, Value
-from onnxsmith.runtimes.reference import Evaluator, traced
+from onnxsmith.runtimes.reference import Evaluator, read, traced
 
 
 class Host(Hosting[Session]):
@@ -20,7 +19,8 @@ class Host(Hosting[Session]):
         return {}
 
     def prepare(self, request: dict[str, Any]) -> tuple[Session, dict[str, Any]]:
-        session = Evaluator(load(Path(request["path"])))
+        weights = request["weights"]
+        session = Evaluator(read(Path(request["path"]), None if weights is None else Path(weights)))
         return session, {"provider": session.provider}
 
     def run(self, held: Session, values: dict[str, Value]) -> Outputs:

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from onnxsmith.model import external
 from onnxsmith.model.external import in_memory
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import signature
@@ -51,8 +53,7 @@ class Tracer(Isolated):
     slowness = 3.0
 
     def __init__(self, keep: int = 1) -> None:
-        # the evaluator reads external data beside the file only
-        super().__init__(_HOST, "the reference evaluator", refers=False, keep=keep)
+        super().__init__(_HOST, "the reference evaluator", keep=keep)
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
         """Every value of the main graph that could be computed, by name; see `traced`."""
@@ -84,6 +85,13 @@ class Evaluator(Session):
         except Exception as error:
             raise _feeds.conflict(feeds, self.signature) or _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
+
+
+def read(path: Path, weights: Path | None) -> ir.Model:
+    """The model in a file of ours; `weights` is the folder of its external data, where that lies elsewhere."""
+    if weights is None:
+        return load(path)
+    return external.read(onnx.load(path, load_external_data=False), weights / path.name)
 
 
 def traced(path: Path, feeds: Feeds) -> Outputs:
