@@ -164,16 +164,8 @@ def _plainly(read: Compared, part: Verification) -> Verification:
         for side in (read.a, read.b)
     ):
         return part
-    try:
-        with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
-            pair = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
-            found = verify(*pair, read.plan, read.tolerances, evidence(read, probes))
-    except OnnxsmithError:
-        return part
-    finally:
-        a.close()
-        b.close()
-    if not found.equal:
+    found = _again(replace(read, a=a, b=b))
+    if found is None or not found.equal:
         return part
     note = f"with the runtime's optimisations on, the check cannot tell ({part.unsure[0]}); with them off it can"
     return replace(found, notes=(*found.notes, note))
@@ -199,21 +191,25 @@ def _closer(read: Compared, part: Verification) -> Verification:
         for one, model in zip((read.a, read.b), pair, strict=True)
     )
     tolerances = roundings(pair[0]) | dict(read.tolerances)
-    opened = replace(read, a=a, b=b, tolerances=tolerances)
-    try:
-        with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
-            sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
-            found = verify(*sides, opened.plan, tolerances, evidence(opened, probes))
-    except OnnxsmithError:
-        return part
-    finally:
-        a.close()
-        b.close()
-    if not found.equal:
+    found = _again(replace(read, a=a, b=b, tolerances=tolerances))
+    if found is None or not found.equal:
         return part
     extra = len(found.outputs) - len(part.outputs)
     note = f"the outputs alone show too little ({part.unsure[0]}): {extra} tensors in the middle agree as well"
     return replace(part, equal=True, unsure=(), power=found.power, notes=(*part.notes, note))
+
+
+def _again(read: Compared) -> Verification | None:
+    """Another comparison, whose sides end with it; None where it cannot be made."""
+    try:
+        with stage("verify"), read.a.prepare() as first, read.b.prepare() as second, ExitStack() as probes:
+            sides = Side(read.a.label, first), Side(read.b.label, under(second, read.b.interface, read.a.interface))
+            return verify(*sides, read.plan, read.tolerances, evidence(read, probes))
+    except OnnxsmithError:
+        return None
+    finally:
+        read.a.close()
+        read.b.close()
 
 
 def _kept(read: Compared) -> tuple[Part, ...]:

@@ -24,11 +24,16 @@ def within(seconds: float) -> Iterator[None]:
     timer = threading.Timer(seconds, stop.now)
     timer.daemon = True
     timer.start()
+    arrived = False
     try:
         yield
+    except TooLongError:
+        arrived = True
+        raise
     finally:
         timer.cancel()
-        stop.end()
+        if stop.end() and not arrived:
+            _await()
 
 
 class _Stop:
@@ -43,12 +48,20 @@ class _Stop:
                 self._sent = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TooLongError))
 
-    def end(self) -> None:
-        """The block is over: what was sent and has not arrived arrives here, and nowhere later."""
+    def end(self) -> bool:
+        """Whether the exception was sent; from now on it is not."""
         with self._lock:
             self._over = True
-            self._sent, sent = False, self._sent
-        if sent:
-            with contextlib.suppress(TooLongError):
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
-                time.sleep(0)
+            return self._sent
+
+
+def _await() -> None:
+    """Takes what was sent at the last moment, so that it arrives nowhere later. It cannot be called back: clearing it
+    leaves the interpreter's flag set, with which CPython 3.11 never ends under a profile function."""
+    with contextlib.suppress(TooLongError):
+        for _ in range(_STEPS):
+            time.sleep(0.001)
+
+
+_STEPS = 1000
+"""Milliseconds after which it has been taken by the code that was run."""
