@@ -20,12 +20,14 @@ Run = Callable[[Mapping[str, Any]], Arrays]
 
 @dataclass(frozen=True)
 class Judged:
-    """`verdict` is done, different, cannot-tell or failed; `peers` are equal, different or failed by name."""
+    """`verdict` is done, different, cannot-tell or failed; `peers` are equal, different or failed by name; `feed` is
+    the input that they were asked on."""
 
     verdict: str
     said: str
     seconds: float
     peers: dict[str, str] = field(default_factory=dict)
+    feed: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 def judged(reference: Any, candidate: Any, runs: tuple[Run, Run] | None, spare: Mapping[str, Any] | None) -> Judged:
@@ -39,7 +41,7 @@ def judged(reference: Any, candidate: Any, runs: tuple[Run, Run] | None, spare: 
         feed = dict(np.load(worst)) if worst.exists() else spare
     if feed is not None and spare is not None and set(feed) != set(spare):  # a torch module's inputs have other names
         feed = dict(zip(spare, feed.values(), strict=True)) if len(feed) == len(spare) else spare
-    return Judged(verdict, said, round(seconds, 2), _peers(runs, feed))
+    return Judged(verdict, said, round(seconds, 2), _peers(runs, feed), feed)
 
 
 def told(call: Callable[[], Any]) -> tuple[str, str]:

@@ -90,6 +90,11 @@ def test_several_symbols_move_in_one_run() -> None:
         ("g (float[n] x) => (float[k] y) <int64[1] a = {-20}, int64[1] e = {99}> { y = Slice(x, a, e) }", {20, 99}),
         ("g (float[n,3] x) => (float[n,3] y) <float[7,1] w = {1,1,1,1,1,1,1}> { y = Add(x, w) }", {7}),
         ("g (float[n,3] x) => (float[n,3] y) <float[1] w = {512}> { y = Mul(x, w) }", set()),
+        (
+            "g (float[n] x) => (float16[n] y) <int64 a = {0}, int64 d = {1}, int64[1] i = {0}> "
+            "{ s = Shape(x) t = Squeeze(s, i) r = Range(a, t, d) y = Cast<to = 10>(r) }",
+            {2049},
+        ),
     ],
 )
 def test_numbers_that_a_size_runs_against_are_found(text: str, wanted: set[int]) -> None:
@@ -166,9 +171,7 @@ def test_another_runtime_need_not_take_what_is_empty(answer: Answer) -> None:
 
 def test_the_same_runtime_has_to() -> None:
     assert not verify(fake(negative), fake(refuses_empty), plan(), {}).equal
-    with pytest.raises(OnnxsmithError) as caught:
-        verify(fake(negative), fake(dies_of_empty), plan(), {})
-    assert caught.value.problem.id == "runtime/died"
+    assert not verify(fake(negative), fake(dies_of_empty), plan(), {}).equal
 
 
 # Messages

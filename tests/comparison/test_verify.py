@@ -13,13 +13,14 @@ from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.verdict import ending
-from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.comparison.verdict import ending, verdict
+from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.model.save import save
 from onnxsmith.model.signature import signature
 from onnxsmith.model.text import from_text
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import FakeSession
@@ -361,9 +362,52 @@ def test_an_input_that_crashes_the_reference_is_left_out_and_noted() -> None:
     part = verify(side(_Dies), side(FakeSession), plan, roundings(model))
     assert part.equal
     assert any("crash the reference" in note for note in part.notes)
-    with pytest.raises(OnnxsmithError) as caught:
-        verify(side(FakeSession), side(_Dies), plan, roundings(model))
-    assert caught.value.problem.id == "runtime/died"
+    part = verify(side(FakeSession), side(_Dies), plan, roundings(model))
+    assert "refuses an input that the reference takes: onnxruntime crashed" in part.outputs[0].reason
+
+
+def test_sizes_below_those_that_crash_the_reference_are_not_tried() -> None:
+    model = from_text('<ir_version: 10, opset_import: ["": 20]> g (float[1,n] x) => (float[1,n] y) { y = Neg(x) }')
+    tried: list[int] = []
+
+    class _DiesOfLittle(FakeSession):
+        def run(self, feeds: Feeds) -> Outputs:
+            tried.append(np.shape(feeds["x"])[1])
+            if tried[-1] < 600:
+                raise problem("runtime/died", "onnxruntime crashed (signal SIGFPE)")
+            return super().run(feeds)
+
+    side = Side("a", _DiesOfLittle(signature(model), lambda feeds: {"y": -np.asarray(feeds["x"])}))
+    assert verify(side, side, Plan(Generator.for_model(model)), roundings(model)).equal
+    crashed = [size for size in tried if size < 600]
+    assert len(crashed) == len(set(crashed)) < 12
+
+
+def test_what_the_candidates_runtime_takes_of_neither_model_counts_for_nothing() -> None:
+    model = from_text(RIGHT)
+    refusal = Problem("runtime/failed", "no kernel for so many")
+
+    class _Refuses(FakeSession):
+        least = -1
+
+        def run(self, feeds: Feeds) -> Outputs:
+            if np.shape(feeds["x"])[0] > self.least:
+                raise OnnxsmithError(refusal)
+            return super().run(feeds)
+
+    class _RefusesMany(_Refuses):
+        least = 2
+
+    def part(kind: type[FakeSession], refused: Problem | None) -> Verification:
+        answers = {"y": np.zeros((3, 2), np.float32), "z": np.ones((3, 2), np.float32)}
+        a, b = (Side("a", one(signature(model), lambda _: answers)) for one in (FakeSession, kind))
+        return verify(a, b, Plan(Generator.for_model(model)), {}, Evidence(elsewhere=lambda _: refused))
+
+    assert not part(_RefusesMany, None).equal
+    some = part(_RefusesMany, refusal)
+    assert some.equal
+    assert any("not taken where the candidate runs" in clause for clause in some.untried)
+    assert verdict(part(_Refuses, refusal)) is Verdict.CANNOT_TELL
 
 
 def test_a_reference_that_always_crashes_is_given_up() -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.comparison.explore import Run
-from onnxsmith.comparison.tensors import difference, is_float
+from onnxsmith.comparison.tensors import Difference, difference, is_float
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs, Session
 
+_SAME = 1e-9
+"""How far apart two right computations in float64 are, relative to their scale: ill-conditioned ones too, for which
+float32 keeps few digits."""
 _WORST = 2.0**-8
 """A reference that is further than this from the exact values, relative to their scale, is no measure for anything."""
 
@@ -21,13 +24,26 @@ class Arbiter:
     """The reference's computation in float64, made when it is first needed.
 
     A candidate that is no further from it than the reference is, or than rounding explains, is right where the two
-    differ: it is the reference that lost digits, to cancellation for example.
+    differ: it is the reference that lost digits, to cancellation for example. Where the `candidate` can be computed in
+    float64 as well, the two are known to be the same function where they agree there.
     """
 
-    def __init__(self, prepare: Callable[[], Session]) -> None:
-        self._prepare = prepare
-        self._session: Session | None = None
-        self._known: dict[int, Outputs | None] = {}
+    def __init__(
+        self,
+        prepare: Callable[[], Session | None],
+        candidate: Callable[[], Session | None] | None = None,
+    ) -> None:
+        self._reference, self._candidate = _Exact(prepare), _Exact(candidate or (lambda: None))
+        self._most = np.inf if candidate is None else 2 * _WORST
+
+    def is_asked(self, found: Difference) -> bool:
+        """Whether it is worth asking: two that are each near the exact values are near each other."""
+        return bool(found.worst_abs) and found.worst_rel <= self._most
+
+    def close(self) -> None:
+        """Ends the sessions."""
+        self._reference.close()
+        self._candidate.close()
 
     def settle(self, run: Run, name: str, value: Any, tolerance: float, floor: float) -> str:
         """What to say when the candidate's `value` of output `name` is right; empty when it is not, or nobody knows."""
@@ -59,11 +75,44 @@ class Arbiter:
         own = difference(np.asarray(exact[name]), widen(np.asarray(reference)), _WORST)
         return f"the reference itself is not what it gives in float64: {own.reason}" if own.reason else ""
 
+    def same(self, run: Run, name: str, value: Any) -> str:
+        """Why this input decides nothing of the output: the two agree in float64, and the candidate keeps few digits of
+        that. Empty where they do not agree, or it is no number that the candidate gives any more."""
+        ours, theirs = self._reference.outputs(run), self._candidate.outputs(run)
+        if ours is None or theirs is None or name not in ours or name not in theirs or isinstance(value, list):
+            return ""
+        exact, given = np.asarray(ours[name]), np.asarray(value)
+        if exact.dtype.kind not in "fc" or not is_float(given) or difference(exact, theirs[name], _SAME).reason:
+            return ""
+        kept = difference(exact, widen(given), _WORST)
+        if kept.reason:
+            return ""
+        return f"in float64 the two agree; in its own dtype the candidate is {kept.worst_rel:.1e} of the scale off"
+
     def _exact(self, run: Run) -> Outputs | None:
+        return self._reference.outputs(run)
+
+
+class _Exact:
+    """One side in float64: a session that is made when it is first needed, and what it answered."""
+
+    def __init__(self, prepare: Callable[[], Session | None]) -> None:
+        self._prepare: Callable[[], Session | None] | None = prepare
+        self._session: Session | None = None
+        self._known: dict[int, Outputs | None] = {}
+
+    def outputs(self, run: Run) -> Outputs | None:
+        """What it answers; None where it cannot."""
         if id(run) not in self._known:
             try:
-                self._session = self._session or self._prepare()
-                self._known[id(run)] = self._session.run(run.feed.values)
+                if self._prepare is not None:
+                    self._session, self._prepare = self._prepare(), None
+                self._known[id(run)] = self._session.run(run.feed.values) if self._session is not None else None
             except OnnxsmithError:
                 self._known[id(run)] = None
         return self._known[id(run)]
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None

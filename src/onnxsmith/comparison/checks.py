@@ -56,6 +56,7 @@ class Checks:
         self._allowed: dict[tuple[int, str], Allowed] = {}
         self._bound: dict[str, Allowed | None] = {}
         self._ill: dict[str, list[str]] = {}
+        self._given: dict[str, str] = {}
         self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
         """The input on which the two are furthest apart, a difference before any that is none; None before the
@@ -107,27 +108,35 @@ class Checks:
         if name in self._known:
             return layout_difference(run.outputs[name], value)
         if found.reason and not self._worst[name].reason and name in self._unsteady(run):
-            self._ill.setdefault(name, []).append(f"{run.feed.label}: the reference answers it differently each time")
-            return Difference()
+            return self._left_out(run, name, "the reference answers it differently each time")
         if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
             self._judged[name] += bool(found.compared)
             return found
         if allowed.ill:
-            self._ill.setdefault(name, []).append(f"{run.feed.label}: {allowed.ill}")
-            return Difference()
-        settled = self._settles(run, name, value, allowed)
-        lost = "" if settled or self._arbiter is None or not found.worst_abs else self._arbiter.lost(run, name)
+            return self._left_out(run, name, allowed.ill)
+        is_asked = self._arbiter is not None and self._arbiter.is_asked(found)
+        settled = is_asked and self._settles(run, name, value, allowed)
+        lost = ""
+        if self._arbiter is not None and is_asked and not settled:
+            lost = self._arbiter.lost(run, name) or self._arbiter.same(run, name, value)
         if lost:
-            self._ill.setdefault(name, []).append(f"{run.feed.label}: {lost}")
-            return Difference()
+            return self._left_out(run, name, lost)
         self._judged[name] += 1
         return replace(found, reason="") if settled else found
+
+    def _left_out(self, run: Run, name: str, why: str) -> Difference:
+        """No difference, of an input that decides nothing of the output."""
+        self._ill.setdefault(name, []).append(f"{run.feed.label}: {why}")
+        if not run.generated:
+            self._given.setdefault(run.feed.label, name)
+        return Difference()
 
     def _settles(self, run: Run, name: str, value: Any, allowed: Allowed) -> bool:
         """Whether float64 says that the candidate is right."""
         if self._arbiter is None:
             return False
-        settled = self._arbiter.settle(run, name, value, allowed.worst, allowed.floor)
+        worst, floor = self._bounds(name) if allowed.ill else (allowed.worst, allowed.floor)
+        settled = self._arbiter.settle(run, name, value, worst, floor)
         if settled:
             self._settled[name] = settled
         return bool(settled)
@@ -178,6 +187,11 @@ class Checks:
             f"output {name!r} was left out on {len(found)} inputs on which it shows nothing, the first {found[0]}"
             for name, found in self._ill.items()
         )
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """Clauses for a headline: inputs of the user's that decide nothing."""
+        return tuple(f"{label} decides nothing of output {name!r}" for label, name in self._given.items())
 
     @property
     def undecided(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
 from onnxsmith.feeds.generate import EDGES, Feed
 from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.base import Outputs, Session
 
 __all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
@@ -29,19 +29,29 @@ class Explorer:
         self._roundings = roundings
         self._tries = Tries(session, plan)
         self._search = Search(self._tries)
-        self.untried: tuple[str, ...] = ()
-        """Clauses for a headline: axes that stayed at one size, sizes that the reference does not take."""
+        self._untried: tuple[str, ...] = ()
         self.drawn: set[str] = set()
         """Outputs that differ between two runs on the same input, once `repeated` has looked."""
         self._repeated = False
         self._first: Run | None = None
         self._unsteady: dict[int, set[str]] = {}
+        self._let_go: list[Run] = []
         self._notes: list[str] = []
 
     @property
     def refused(self) -> int:
         """How many generated inputs the reference did not take."""
         return self._tries.refused
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """Clauses for a headline: axes that stayed at one size, sizes that the reference does not take, inputs that
+        count for nothing."""
+        count, first = len(self._let_go), next((run.feed.label for run in self._let_go), "")
+        return (
+            *self._untried,
+            *([f"{count} inputs are not taken where the candidate runs, the first {first}"] if count else []),
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -79,9 +89,9 @@ class Explorer:
         tied = resizer.tied if resizer is not None else ()
         named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
         limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied, named)
-        self.untried = (*limited, *(resizer.untried if resizer is not None else ()))
+        self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
         if self._plan.generate and base is None:
-            self.untried = (*self.untried, "no generated input was taken")
+            self._untried = (*self._untried, "no generated input was taken")
 
     def _like(self, base: Run, resizer: Resizer) -> Iterator[Run]:
         yield base
@@ -135,8 +145,18 @@ class Explorer:
         clause = f"{empty[0]} = 0 is {said} by {candidate.provider}"
         if refusal is not None:
             self._notes.append(f"{clause}: {refusal.what} {refusal.why}".strip())
-        self.untried = (*self.untried, clause)
+        self._untried = (*self._untried, clause)
         return True
+
+    def let_go(self, run: Run, provider: str, refusal: Problem) -> None:
+        """Takes a run out that the candidate's runtime takes of neither model, which a clause then says: it shows what
+        that runtime lacks, and nothing about the candidate."""
+        run.left_out = True
+        if not self._let_go:
+            self._notes.append(
+                f"{provider} takes neither model on {run.feed.label}: {refusal.what} {refusal.why}".strip()
+            )
+        self._let_go.append(run)
 
     def _differs(self, run: Run, outputs: Outputs, name: str) -> bool:
         rounding = self._roundings.get(name)

@@ -91,6 +91,10 @@ class Probe:
         changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
         return self._run(feed.values, {weight.name: changed}) if changed is not None else None
 
+    def replaced(self, feed: Feed, weight: Weight, value: Array) -> Outputs | None:
+        """What it answers with another value of one weight."""
+        return self._run(feed.values, {weight.name: value})
+
     def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
         """The same with one of the inputs in a weight's place."""
         value = feed.values[name]

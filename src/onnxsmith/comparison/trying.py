@@ -19,6 +19,8 @@ from onnxsmith.runtimes.base import Outputs, Session
 _FATAL = {"runtime/died", "runtime/timeout"}
 _MOST_CRASHES = 12
 """Inputs that may crash the reference before it is given up: a size too small for a window can divide by zero."""
+_FEW_CRASHES = 3
+"""Crashes after which sizes are left out that are nowhere larger than one that crashed."""
 _MOST_LATE = 2
 """Inputs on which it may go on for ever, once it has answered another."""
 MOST_ELEMENTS = 1 << 24
@@ -82,13 +84,14 @@ class Tries:
         self.outcomes: list[tuple[dict[str, int], bool]] = []
         """Sizes that were tried, and whether the reference took them."""
         self.crashed: list[str] = []
+        self._crashed_at: list[dict[str, int]] = []
         self.late: list[str] = []
         self.too_large = 0
         """Inputs that were not made because they would be too large."""
 
     def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
         """What the reference answers to a generated input; None where it refuses it, or it would be too large."""
-        if self._is_too_large(sizes):
+        if self._is_too_large(sizes) or self._is_hopeless(sizes):
             return None
         try:
             feed = self.plan.generator.feed(dict(sizes), seed=seed, chosen=chosen, manner=manner)
@@ -104,6 +107,8 @@ class Tries:
             if not self._may_go_on(is_late=is_late):
                 raise
             (self.late if is_late else self.crashed).append(f"{error.problem.what} on input {feed.label}")
+            if not is_late:
+                self._crashed_at.append(dict(sizes))
             outputs, refusal = None, error.problem
         if outputs is None:
             self._refuse(sizes, refusal)
@@ -122,6 +127,13 @@ class Tries:
         self.refused += 1
         self.last = refusal
         self.outcomes.append((dict(sizes), False))
+
+    def _is_hopeless(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the reference crashed at these sizes, or at larger ones and more than once."""
+        if dict(sizes) in self._crashed_at:
+            return True
+        often = len(self._crashed_at) >= _FEW_CRASHES and bool(sizes)
+        return often and any(all(size <= at.get(name, -1) for name, size in sizes.items()) for at in self._crashed_at)
 
     def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
         """Whether an input would be too large at sizes that nobody asked for: no refusal of the reference."""

@@ -21,9 +21,10 @@ from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
+from onnxsmith.comparison.unreached import unreached
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.signature import Signature
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.verification import OutputCheck, Power, Verification
 from onnxsmith.runtimes.base import Outputs, Session
 
@@ -43,14 +44,20 @@ class Side:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a comparison can ask beside the two sides. `noise` knows how far rounding alone moves the reference's
-    outputs, `coarser` how many times coarser the candidate computes each, by the count; `faults` is the candidate, to
-    plant faults in; `arbiter` computes in float64."""
+    """What a comparison can ask beside the two sides.
+
+    `noise` knows how far rounding alone moves the reference's outputs, `coarser` how many times coarser the candidate
+    computes each, by the count; `faults` is the candidate, to plant faults in, and `original` the reference, where the
+    two may hold other weights; `arbiter` computes in float64; `elsewhere` says why the reference itself is not taken
+    where the candidate runs, where that is another runtime.
+    """
 
     noise: Noise | None = None
     coarser: Mapping[str, float] = field(default_factory=dict)
     faults: Probe | None = None
+    original: Probe | None = None
     arbiter: Arbiter | None = None
+    elsewhere: Callable[[Feed], Problem | None] = lambda _: None
 
 
 def verify(
@@ -68,7 +75,7 @@ def verify(
     Raises:
         OnnxsmithError: `verify/no-valid-input` when the reference takes none of the proposed inputs;
             `verify/nothing-compared` when none was given and none is generated; `verify/nondeterministic` when it
-            answers the same input differently; `runtime/died` or `runtime/timeout` when a side is gone.
+            answers the same input differently; `runtime/died` or `runtime/timeout` when the reference is gone.
     """
     evidence = evidence or Evidence()
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
@@ -89,7 +96,8 @@ def verify(
         arbiter=evidence.arbiter,
         allowance=Allowance(roundings, evidence.noise, evidence.coarser),
     )
-    runs = list(_answered(runs, explorer, candidate.session, checks, on_run))
+    taken = runs
+    runs = list(_answered(runs, explorer, candidate.session, checks, evidence, on_run))
     for name in sorted(explorer.drawn):
         if runs and not _varies(candidate.session, runs[0], name):
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
@@ -99,8 +107,10 @@ def verify(
     results = checks.results()
     agrees = not mismatch and all(output.equal for output in results)
     power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
+    hidden = _hidden(evidence, runs) if agrees else ()
     asked = any(one.given is not None for one in roundings.values())
-    unsure = (*checks.undecided, *(() if asked else weak))
+    untaken = () if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)
+    unsure = (*untaken, *checks.undecided, *hidden, *(() if asked else weak))
     return Verification(
         reference=reference.name,
         candidate=candidate.name,
@@ -111,14 +121,19 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
-        untried=(*explorer.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
+        untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
         power=power,
         unsure=unsure if agrees else (),
     )
 
 
 def _answered(
-    runs: Sequence[Run], explorer: Explorer, session: Session, checks: Checks, on_run: Callable[[Run], None] | None
+    runs: Sequence[Run],
+    explorer: Explorer,
+    session: Session,
+    checks: Checks,
+    evidence: Evidence,
+    on_run: Callable[[Run], None] | None,
 ) -> Iterator[Run]:
     """The runs that count, each with the candidate's answer taken in."""
     for index, run in enumerate(runs):
@@ -130,12 +145,17 @@ def _answered(
         try:
             outputs, refusal = answer(session, run.feed)
         except OnnxsmithError as error:
-            if error.problem.id not in _BEYOND or not run.generated:
+            if error.problem.id in _BEYOND and run.generated:
+                checks.give_up(run, error.problem)
+                return  # each wait is a long one
+            if error.problem.id != "runtime/died":
                 raise
-            checks.give_up(run, error.problem)
-            return  # each wait is a long one
+            outputs, refusal = None, error.problem
         if refusal is not None and refusal.id in _BEYOND:
             checks.give_up(run, refusal)
+            continue
+        if refusal is not None and run.generated and evidence.elsewhere(run.feed) is not None:
+            explorer.let_go(run, session.provider, refusal)
             continue
         checks.add(run, outputs, refusal)
         yield run
@@ -153,6 +173,14 @@ def _power(
         return None, () if checks.exact else (said,), ()
     weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()
     return found, (), (weak,) if weak else ()
+
+
+def _hidden(evidence: Evidence, runs: Sequence[Run]) -> tuple[str, ...]:
+    """What the two hold otherwise and no input reaches."""
+    if evidence.original is None or evidence.faults is None:
+        return ()
+    found = unreached(evidence.original, evidence.faults, runs)
+    return (found,) if found else ()
 
 
 def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:

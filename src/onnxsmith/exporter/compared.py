@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.comparison import draws, rungs
+from onnxsmith.comparison import doubled, draws, rungs
+from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
-from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side
+from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.numbers import numbers
 from onnxsmith.model.signature import Signature, signature
-from onnxsmith.problem import Problem
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes import torch_eager as programs
 from onnxsmith.runtimes.base import Options, Program, Session
+from onnxsmith.runtimes.torch_eager import TorchProgram
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
@@ -61,14 +65,51 @@ def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
 def evidence(read: Compared, stack: ExitStack) -> Evidence:
     """What shows how far rounding alone moves the outputs, and what the comparison would have noticed: the graphs of
     the two sides, as far as they have one. It ends with `stack`."""
+    elsewhere, arbiter = _elsewhere(read), _arbiter(read.a, read.b)
+    if arbiter is not None:
+        stack.callback(arbiter.close)
     graphs = [(one, one.model) for one in (read.a, read.b) if one.model is not None]
     of = {one: stack.enter_context(_probe(one, model, read.a.interface)) for one, model in graphs}
     if not of:
-        return Evidence()
+        return Evidence(arbiter=arbiter)
     source = read.a if read.a in of else read.b
     other = of.get(read.b) if source is read.a else None
     noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a, other=other)
-    return Evidence(noise, read.coarser, of.get(read.b, of[source]))
+    original = of[read.a] if len(of) == 2 and read.a.source != read.b.source else None
+    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere)
+
+
+def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
+    """Why the reference's graph is refused as the candidate's is run; never, where both are run alike."""
+    a, b = read.a, read.b
+    if a.model is None or b.model is None or (a.runtime.title, a.options) == (b.runtime.title, b.options):
+        return lambda _: None
+    beside = a.source
+
+    def refusal(feed: Feed) -> Problem | None:
+        try:
+            with b.runtime.prepare(beside, b.options) as session:
+                session.run(feed.values)
+        except OnnxsmithError as error:
+            return error.problem
+        return None
+
+    return refusal
+
+
+def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
+    """The reference in float64, and the candidate where it is a graph."""
+    program, graph, other = a.source, a.model, b.model
+    if isinstance(program, TorchProgram):
+        return Arbiter(lambda: a.runtime.prepare(programs.in_double(program)))
+    if graph is None or other is None:
+        return None
+
+    def candidate() -> Session | None:
+        session = doubled.in_double(other)
+        return session and under(session, b.interface, a.interface)
+
+    return Arbiter(lambda: doubled.in_double(graph), candidate)
 
 
 def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:
@@ -164,6 +205,8 @@ def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], 
     few = [quantises(graph) for graph in graphs]
     alone = any(few) and not (len(graphs) == 2 and all(few))
     found = Generator.for_model(graphs[0])
+    for graph in graphs[1:]:
+        found = replace(found, numbers=found.numbers.with_those_of(numbers(graph)))
     new = {theirs.name: mine.name for theirs, mine in paired(found.signature.inputs, a.interface.inputs)}
     tolerances: dict[str, Rounding] = {}
     coarser: dict[str, float] = {}

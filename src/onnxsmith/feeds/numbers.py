@@ -29,6 +29,11 @@ _BY_CHANNEL = {
 _MOST_ELEMENTS = 8
 """Elements of a constant that counts as a number; larger ones are weights."""
 _LEAST, _MOST = 2, 1 << 20
+_FIRST_LOST = {
+    "FLOAT16": 2**11 + 1, "BFLOAT16": 2**8 + 1, "FLOAT8E4M3FN": 2**4 + 1, "FLOAT8E5M2": 2**3 + 1,
+    "INT8": 2**7, "UINT8": 2**8, "INT16": 2**15, "UINT16": 2**16,
+}  # fmt: skip
+"""The first whole number that a dtype does not hold: sizes and positions from there on come out as others."""
 
 Dims = tuple[int | str | None, ...]
 
@@ -49,6 +54,10 @@ class Numbers:
         wanted = set(symbols)
         found = [held for dim, held in self.of_dims.items() if dim in wanted or wanted & set(dims.names_in(dim))]
         return frozenset().union(*found)
+
+    def with_those_of(self, other: Numbers) -> Numbers:
+        """With the numbers of another graph that has the same inputs; what a run costs stays as it is."""
+        return replace(self.with_more(other.of_dims), free=self.free | other.free)
 
     def with_more(self, more: Mapping[str, frozenset[int]]) -> Numbers:
         """With numbers that are known from elsewhere, by the text of the dimension that they limit."""
@@ -98,6 +107,8 @@ def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, i
         yield "", _length(node.inputs[0], axis.as_int() if axis is not None else 0)
     elif op in _COMPARES and any(value in from_shapes for value in node.inputs):
         yield from (("", number) for value in node.inputs if value is not None for number in _whole_numbers(value))
+    elif op == "Cast" and node.inputs[0] in from_shapes:
+        yield "", _FIRST_LOST.get(ir.DataType(node.attributes["to"].as_int()).name, 0)
     if op in _BROADCASTS:
         yield from _of_broadcast(node)
     if op in _BY_CHANNEL:

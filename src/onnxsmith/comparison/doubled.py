@@ -1,0 +1,49 @@
+"""A graph computed in float64 by the reference evaluator, which has every operator in it."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.widening import widened
+from onnxsmith.problem import problem
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Session
+
+_SECONDS = 10.0
+"""Longer than that, for all runs together, is not waited for: the evaluator is slow, and nothing is lost but a second
+opinion."""
+
+
+def in_double(model: ir.Model) -> Session | None:
+    """A session that takes the feeds of `model`; None where it cannot be computed so."""
+    wide = widened(model)
+    if wide is None:
+        return None
+    return _Doubled(runtimes.get("reference").prepare(wide, Options(time_limit=_SECONDS)))
+
+
+class _Doubled(Session):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._spent = 0.0
+        self.signature, self.provider = session.signature, session.provider
+
+    def close(self) -> None:
+        self._session.close()
+
+    def run(self, feeds: Feeds) -> Outputs:
+        if self._spent > _SECONDS:
+            raise problem("runtime/timeout", "the computation in float64 is too slow")
+        doubles = {port.name for port in self.signature.inputs if port.dtype == "double"}
+        values = {
+            name: value.astype(np.float64) if name in doubles and isinstance(value, np.ndarray) else value
+            for name, value in feeds.items()
+        }
+        begun = time.monotonic()
+        try:
+            return self._session.run(values)
+        finally:
+            self._spent += time.monotonic() - begun

@@ -1,0 +1,87 @@
+"""What float64 decides: two that are one function there are not called different, and nothing else is let off."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from onnxsmith import compare
+from onnxsmith.comparison import doubled
+from onnxsmith.model.text import from_text
+from onnxsmith.model.widening import widened
+from onnxsmith.report.base import Verdict
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]> g (float[n,256] x) => (float[n,1] y) <int64[1] a = {1}> '
+TWO_PASSES = HEAD + "{ m = ReduceMean(x, a) d = Sub(x, m) s = Mul(d, d) y = ReduceMean(s, a) }"
+ONE_PASS = HEAD + (
+    "{ s = Mul(x, x) t = ReduceMean(s, a) m = ReduceMean(x, a) q = Mul(m, m) y = Sub(t, q) }"  # loses digits
+)
+RNG = np.random.default_rng(0)
+FAR = RNG.standard_normal((3, 256)).astype(np.float32) + np.float32(30)
+"""The mean of the squares is 900, the variance 1: seven digits less three."""
+
+
+def test_two_ways_to_a_variance_are_not_different_where_one_of_them_loses_digits() -> None:
+    result = compare(from_text(TWO_PASSES), from_text(ONE_PASS), inputs={"x": FAR})
+    assert result.report.verdict is Verdict.DONE, result.report.headline
+    assert "; the given input decides nothing of output 'y'" in result.report.headline
+
+
+def test_they_cannot_be_told_apart_where_nothing_else_was_compared() -> None:
+    result = compare(from_text(TWO_PASSES), from_text(ONE_PASS), inputs={"x": FAR}, generate=False)
+    assert result.report.verdict is Verdict.CANNOT_TELL, result.report.headline
+
+
+def test_a_sum_in_another_order_that_loses_digits_is_not_different() -> None:
+    head = '<ir_version: 10, opset_import: ["": 20]> g (float[n,3] x) => (float[n,1] y) <int64[1] a = {1}> '
+    first = head + "{ p, q, r = Split<axis = 1, num_outputs = 3>(x) s = Add(p, q) y = Add(s, r) }"
+    second = head + "{ p, q, r = Split<axis = 1, num_outputs = 3>(x) s = Add(q, r) y = Add(p, s) }"
+    given = {"x": np.array([[1e4, -1e4, 1.2345], [2e4, -2e4, 0.54321]], np.float32)}
+    found = compare(from_text(first), from_text(second), inputs=given).report
+    assert found.verdict is Verdict.DONE, found.headline
+
+
+@pytest.mark.parametrize("factor", ["1.01", "1.0001"])
+def test_another_function_stays_different(factor: str) -> None:
+    wrong = ONE_PASS.replace("y = Sub(t, q)", f"f = Constant<value_float = {factor}>() o = Mul(q, f) y = Sub(t, o)")
+    result = compare(from_text(TWO_PASSES), from_text(wrong), inputs={"x": FAR})
+    assert result.report.verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "c = Constant<value_floats = [1.0, 2.5]>() y = Mul(x, c)",
+        "c = Constant<value = float[2] {0.1, 0.2}>() y = Add(x, c)",
+        "h = Cast<to = 10>(x) y = Cast<to = 1>(h)",
+        "s = Shape(x) z = ConstantOfShape(s) y = Sub(x, z)",
+        "y = Gemm(x, w)",
+        "b = Constant<value = bool {1}>() y = If(b) <then_branch = t () => (float[k,2] p) { p = Mul(x, w0) }, "  # both
+        "else_branch = e () => (float[k,2] q) { q = Neg(x) }>",
+    ],
+)
+def test_a_widened_model_computes_the_same_in_float64(body: str) -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n,2] x) => (float[n,2] y) '
+        f"<float[2,2] w = {{1, 2, 3, 4}}, float[2] w0 = {{0.1, 3}}> {{ {body} }}"
+    )
+    model = from_text(text)
+    session = doubled.in_double(model)
+    assert session is not None
+    x = RNG.standard_normal((3, 2)).astype(np.float32)
+    with session:
+        found = session.run({"x": x})["y"]
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float64
+    usual = compare(model, model, inputs={"x": x}, generate=False).report.verdict
+    assert usual is not Verdict.DIFFERENT
+    assert all(value.dtype == ir.DataType.FLOAT for value in model.graph.inputs)  # the model itself is as it was
+
+
+def test_a_model_that_quantises_is_not_widened() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (uint8[n] y) <float s = {0.1}, uint8 z = {3}> '
+        "{ y = QuantizeLinear(x, s, z) }"
+    )
+    assert widened(model) is None

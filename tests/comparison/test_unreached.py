@@ -1,0 +1,57 @@
+"""What two files hold otherwise, and no input reaches, is not called equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith import compare
+from onnxsmith.model.text import from_text
+from onnxsmith.report.base import Verdict
+
+RNG = np.random.default_rng(0)
+TABLE = RNG.standard_normal((64, 4)).astype(np.float32)
+TEXT = (
+    '<ir_version: 10, opset_import: ["": 20]> g (float[n] x, float[64,4] table) => (float[n,4] y) '
+    "{ h = Clip(x, low, high) i = Cast<to = 7>(h) y = Gather(table, i) }"
+)
+
+
+def model(table: np.ndarray, high: float = 31.0) -> ir.Model:  # type: ignore[type-arg]
+    """A table of which the upper half is never read."""
+    made = from_text(TEXT.replace("{ h =", f"<float low = {{0.0}}, float high = {{{high}}}> {{ h ="))
+    value = made.graph.inputs.pop()
+    value.const_value = ir.tensor(table, name="table")
+    made.graph.register_initializer(value)
+    return made
+
+
+def changed(*rows: int) -> np.ndarray:  # type: ignore[type-arg]
+    table = TABLE.copy()
+    table[list(rows)] *= 2
+    return table
+
+
+def test_a_row_that_no_input_reads_is_named() -> None:
+    report = compare(model(TABLE), model(changed(50)), inputs={"x": np.arange(32, dtype=np.float32)}).report
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert "weight 'table' differs in 4 elements, and no input reaches them" in report.headline
+
+
+def test_a_row_that_is_read_is_different() -> None:
+    given = {"x": np.arange(32, dtype=np.float32)}
+    assert compare(model(TABLE), model(changed(20)), inputs=given).report.verdict is Verdict.DIFFERENT
+
+
+def test_equal_tables_are_equal() -> None:
+    given = {"x": np.arange(32, dtype=np.float32)}
+    assert compare(model(TABLE), model(TABLE.copy()), inputs=given).report.verdict is Verdict.DONE
+
+
+def test_a_weight_that_is_made_up_for_elsewhere_is_equal() -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n,2] x) => (float[n,2] y) '
+        "<float[2] w = {%s}, float[2] v = {%s}> { a = Mul(x, w) y = Mul(a, v) }"
+    )
+    a, b = from_text(text % ("2, 2", "1, 3")), from_text(text % ("1, 4", "2, 1.5"))
+    assert compare(a, b).report.verdict is Verdict.DONE
