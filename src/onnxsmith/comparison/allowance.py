@@ -41,14 +41,21 @@ class Allowed:
 
 class Allowance:
     """Finds it for one output after the other. `scale` is how much coarser the candidate computes than the reference,
-    by the count; without `noise` the count alone decides."""
+    by the count; without `noise` the count alone decides. Where both sides are the `same` model, run in two ways, more
+    than was seen to move is still rounding as far as its count goes: there is no fault to be found in the model."""
 
     def __init__(
-        self, roundings: Mapping[str, Rounding], noise: Noise | None = None, scale: Mapping[str, float] | None = None
+        self,
+        roundings: Mapping[str, Rounding],
+        noise: Noise | None = None,
+        scale: Mapping[str, float] | None = None,
+        *,
+        same: bool = False,
     ) -> None:
         self._roundings = roundings
         self._noise = noise
         self._scale = scale or {}
+        self._same = same
 
     def counted(self, name: str) -> Allowed:
         """What the count explains, or what was asked for."""
@@ -75,6 +82,9 @@ class Allowance:
             found = _held(ours, value, allowed)
             if not found.reason:
                 break
+        if found.reason and self._same:
+            counted = difference(ours, value, cap.worst, cap.floor)
+            found, allowed = (found, allowed) if counted.reason else (counted, cap)
         if found.reason:  # more than rounding, though it were ill-conditioned
             return found, replace(allowed, ill="")
         if allowed.ill and found.worst_rel <= cap.worst:

@@ -49,7 +49,7 @@ class Evidence:
     `noise` knows how far rounding alone moves the reference's outputs, `coarser` how many times coarser the candidate
     computes each, by the count; `faults` is the candidate, to plant faults in, and `original` the reference, where the
     two may hold other weights; `arbiter` computes in float64; `elsewhere` says why the reference itself is not taken
-    where the candidate runs, where that is another runtime.
+    where the candidate runs, where that is another runtime; `same` where both sides are one model.
     """
 
     noise: Noise | None = None
@@ -58,6 +58,7 @@ class Evidence:
     original: Probe | None = None
     arbiter: Arbiter | None = None
     elsewhere: Callable[[Feed], Problem | None] = lambda _: None
+    same: bool = False
 
 
 def verify(
@@ -94,7 +95,7 @@ def verify(
         drawn=explorer.repeated,
         unsteady=explorer.unsteady,
         arbiter=evidence.arbiter,
-        allowance=Allowance(roundings, evidence.noise, evidence.coarser),
+        allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same),
     )
     taken = runs
     runs = list(_answered(runs, explorer, candidate.session, checks, evidence, on_run))

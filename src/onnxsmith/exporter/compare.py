@@ -160,7 +160,7 @@ def _plainly(read: Compared, part: Verification) -> Verification:
     plain = Options(optimization="disable")
     a, b = (replace(side, options=plain) for side in (read.a, read.b))
     if any(
-        side.model is None or side.options != Options() or "disable" not in side.runtime.levels
+        side.model is None or side.options != Options() or side.runtime.chosen or "disable" not in side.runtime.levels
         for side in (read.a, read.b)
     ):
         return part
@@ -186,7 +186,7 @@ def _closer(read: Compared, part: Verification) -> Verification:
             source=model,
             model=model,
             interface=signature(model),
-            options=plain if "disable" in one.runtime.levels else one.options,
+            options=plain if "disable" in one.runtime.levels and not one.runtime.chosen else one.options,
         )
         for one, model in zip((read.a, read.b), pair, strict=True)
     )

@@ -75,8 +75,9 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
     source = read.a if read.a in of else read.b
     other = of.get(read.b) if source is read.a else None
     noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a, other=other)
-    original = of[read.a] if len(of) == 2 and read.a.source != read.b.source else None
-    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere)
+    same = len(of) == 2 and read.a.source == read.b.source
+    original = of[read.a] if len(of) == 2 and not same else None
+    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere, same)
 
 
 def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:

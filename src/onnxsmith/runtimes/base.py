@@ -161,6 +161,8 @@ class Runtime(ABC):
     levels: ClassVar[tuple[str, ...]] = ()
     """What `Options.optimization` may be; none where there is no choice."""
     takes_threads: ClassVar[bool] = False
+    chosen: ClassVar[bool] = False
+    """Whether options were chosen with its name."""
 
     @abstractmethod
     def missing(self) -> Problem | None:
@@ -248,6 +250,8 @@ def _with(options: Options, runtime: Runtime, word: str, text: str) -> Options:
 class _Chosen(Runtime):
     """A runtime with options that were chosen with its name; what a caller asks for beyond counts where they say
     nothing."""
+
+    chosen = True
 
     def __init__(self, name: str, runtime: Runtime, options: Options) -> None:
         self.title = name  # type: ignore[misc]
