@@ -57,8 +57,10 @@ def test_another_function_stays_different(factor: str) -> None:
         "h = Cast<to = 10>(x) y = Cast<to = 1>(h)",
         "s = Shape(x) z = ConstantOfShape(s) y = Sub(x, z)",
         "y = Gemm(x, w)",
-        "b = Constant<value = bool {1}>() y = If(b) <then_branch = t () => (float[k,2] p) { p = Mul(x, w0) }, "  # both
-        "else_branch = e () => (float[k,2] q) { q = Neg(x) }>",
+        (
+            "b = Constant<value = bool {1}>() y = If(b) <then_branch = t () => (float[k,2] p) { p = Mul(x, w0) }, "  # both
+            "else_branch = e () => (float[k,2] q) { q = Neg(x) }>"
+        ),
     ],
 )
 def test_a_widened_model_computes_the_same_in_float64(body: str) -> None:

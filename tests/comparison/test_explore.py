@@ -91,8 +91,10 @@ def test_several_symbols_move_in_one_run() -> None:
         ("g (float[n,3] x) => (float[n,3] y) <float[7,1] w = {1,1,1,1,1,1,1}> { y = Add(x, w) }", {7}),
         ("g (float[n,3] x) => (float[n,3] y) <float[1] w = {512}> { y = Mul(x, w) }", set()),
         (
-            "g (float[n] x) => (float16[n] y) <int64 a = {0}, int64 d = {1}, int64[1] i = {0}> "
-            "{ s = Shape(x) t = Squeeze(s, i) r = Range(a, t, d) y = Cast<to = 10>(r) }",
+            (
+                "g (float[n] x) => (float16[n] y) <int64 a = {0}, int64 d = {1}, int64[1] i = {0}> "
+                "{ s = Shape(x) t = Squeeze(s, i) r = Range(a, t, d) y = Cast<to = 10>(r) }"
+            ),
             {2049},
         ),
     ],

@@ -78,7 +78,7 @@ class Allowance:
             unsteady = movement.unsteady if movement is not None else ""
             return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
         for closely in (False, True):
-            allowed = self._measured(self._noise.movement(run, name, closely=closely), fine, cap, name)
+            allowed = self._measured(run, self._noise.movement(run, name, closely=closely), fine, cap, name)
             found = _held(ours, value, allowed)
             if not found.reason:
                 break
@@ -109,13 +109,13 @@ class Allowance:
         seen = _BOTH * allowed.worst / WORST if allowed is not None and allowed.measured else 0.0
         return min(max(finest, seen), _ROUNDING * finest)
 
-    def _measured(self, movement: Movement | None, fine: Allowed, cap: Allowed, name: str) -> Allowed:
+    def _measured(self, run: Run, movement: Movement | None, fine: Allowed, cap: Allowed, name: str) -> Allowed:
         if movement is None:
             return cap
         if movement.unsteady:
             return Allowed(np.inf, ill=f"rounding alone changes it: {movement.unsteady}")
         scale = max(self._scale.get(name, 1.0), 1.0)
-        unmoved = self._roundings[name].unmoved
+        unmoved = self._roundings[name].unmoved(_longest(run))
         worst = max(WORST * movement.worst * scale, fine.worst) + unmoved
         spread = max(SPREAD * movement.spread * scale, fine.spread) + unmoved / _LITTLE
         ill = movement.worst * scale > cap.worst
@@ -127,6 +127,12 @@ class Allowance:
             f"rounding alone moves it by {movement.worst:.1e} of its scale" if ill else "",
             measured=True,
         )
+
+
+def _longest(run: Run) -> int:
+    """The longest axis of what went in and came out."""
+    arrays = [value for value in (*run.feed.values.values(), *run.outputs.values()) if isinstance(value, np.ndarray)]
+    return max((size for array in arrays for size in array.shape), default=1)
 
 
 def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:

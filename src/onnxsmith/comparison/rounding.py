@@ -16,7 +16,8 @@ relative to the output's root mean square plus the element's own size (`metrics/
 
 Interpolation computes coordinates: at position p of an axis of length L they are good to about 2·u·L of a step, as a
 product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
-an operation has u_k = 2·u·L, with L the longest axis that it reads along.
+an operation has u_k = 2·u·L, with L the longest axis that it interpolates along. An axis whose length is not in the file
+counts as 1024 in the tolerance; on one input no axis is taken to be longer than the longest of that run.
 
 Where one of two models quantises and the other does not, that alone keeps them apart. A quantiser whose steps are s
 wide errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5),
@@ -101,6 +102,8 @@ class Rounding:
     """What quantisers err by that the other side does not have, in root mean square relative to scale."""
     coordinates: float = 0.0
     """The share of `rounded` that interpolation has: no movement of inputs and weights shows it."""
+    open: float = 0.0
+    """The same of axes whose length is not in the file, for each length in squares."""
     free: float = 0.0
     """The share of `summed` that sums without weights have: inputs moved by an ulp each average out in them."""
     levels: int = 0
@@ -111,11 +114,12 @@ class Rounding:
         """`tolerance` and `floor`, as `tensors.difference` takes them."""
         return self.tolerance, self.floor
 
-    @property
-    def unmoved(self) -> float:
-        """What rounding adds that is not seen when inputs and weights are moved by it, relative to scale. A sum of n
-        terms errs by a random walk of its partial sums, whose mean is sqrt(n/6) roundoffs."""
-        return FACTOR * (math.sqrt(self.coordinates) + math.sqrt(self.free / 6) / 2)
+    def unmoved(self, longest: int = _UNKNOWN_REDUCTION) -> float:
+        """What rounding adds that is not seen when inputs and weights are moved by it, relative to scale, in a run
+        whose `longest` axis is known. A sum of n terms errs by a random walk of its partial sums, whose mean is
+        sqrt(n/6) roundoffs."""
+        coordinates = self.coordinates + self.open * min(longest, _UNKNOWN_REDUCTION) ** 2
+        return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
 
     @property
     def tolerance(self) -> float:
@@ -226,14 +230,18 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
     unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
     if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
         unit = max(unit, _QUANTUM)
-    step = max(unit, 2 * min(unit, _ACCUMULATOR) * _axis_read_along(node))
+    fixed, is_open = _axes_read_along(node)
+    single = 2 * min(unit, _ACCUMULATOR)
+    along = single * max(fixed, _UNKNOWN_REDUCTION if is_open else 0)
+    step = max(unit, along)
     return Rounding(
         terms=max((r.terms for r in before), default=0) + terms,
         depth=max((r.depth for r in before), default=0) + depth,
         unit=max([unit, *(r.unit for r in before)]),
         rounded=max((r.rounded for r in before), default=0.0) + depth * step**2,
         summed=max((r.summed for r in before), default=0.0) + terms * min(unit, _ACCUMULATOR) ** 2,
-        coordinates=max((r.coordinates for r in before), default=0.0) + (depth * step**2 if step > unit else 0.0),
+        coordinates=max((r.coordinates for r in before), default=0.0) + depth * (single * fixed) ** 2,
+        open=max((r.open for r in before), default=0.0) + (depth * single**2 if is_open else 0.0),
         free=max((r.free for r in before), default=0.0) + _free(node, terms) * min(unit, _ACCUMULATOR) ** 2,
         floor=_floor(node, unit, before),
     )
@@ -244,14 +252,25 @@ def _free(node: ir.Node, terms: int) -> int:
     return terms if terms > 1 and not any(map(_is_constant, _reads(node)[1:])) else 0
 
 
-def _axis_read_along(node: ir.Node) -> int:
-    """The longest axis along which the node computes coordinates; 0 for a node that computes none."""
+def _axes_read_along(node: ir.Node) -> tuple[int, bool]:
+    """The longest axis along which the node interpolates, as far as the file says how long, and whether there are axes
+    of which it does not. What takes the nearest element computes no value from coordinates."""
     axes = _INTERPOLATED.get(node.op_type)
-    if axes is None or node.domain:
-        return 0
-    shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    sizes = list(shape)[axes] if shape is not None else [None]
-    return max((size if isinstance(size, int) else _UNKNOWN_REDUCTION for size in sizes), default=0)
+    mode = node.attributes.get("mode")
+    if axes is None or node.domain or (mode.as_string() if mode else _MODES.get(node.op_type, "")) == "nearest":
+        return 0, False
+    read, made = (value.shape if value is not None else None for value in (node.inputs[0], node.outputs[0]))
+    if read is None:
+        return 0, True
+    sizes = list(read)[axes]
+    if node.op_type in _MODES and made is not None and len(made) == len(read):
+        sizes = [size for size, new in zip(read, made, strict=True) if not _is_same(size, new)]
+    known = [size for size in sizes if isinstance(size, int)]
+    return max(known, default=0), len(known) < len(sizes)
+
+
+def _is_same(size: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
+    return size == other and (isinstance(size, int) or size.value is not None)
 
 
 def quantises(model: ir.Model) -> bool:
@@ -423,6 +442,8 @@ _INTERPOLATED: dict[str, slice] = {
     "DeformConv": slice(2, None),
 }  # fmt: skip
 """Operators that compute coordinates, and the axes of their first input that these run along."""
+_MODES = {"Resize": "nearest", "Upsample": "nearest"}
+"""Those that resize: axes that they leave as they are count for nothing. With the mode that they have by default."""
 _TERMS: dict[str, Callable[[ir.Node], int]] = {
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "DeformConv"), _convolution),
     "ConvTranspose": _transposed_convolution,

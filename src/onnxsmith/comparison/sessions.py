@@ -129,7 +129,7 @@ class _Pair:
         strict = self._held((a, b), plan, options, on_run=runs.append)
         if strict.differs:
             return strict
-        if strict.power is not None and strict.unsure:
+        if strict.power is not None and not strict.power.still and strict.unsure:
             strict = self._closer(plan, runs, strict, options)
         if not has_levels:
             return strict

@@ -49,7 +49,8 @@ class Evidence:
     `noise` knows how far rounding alone moves the reference's outputs, `coarser` how many times coarser the candidate
     computes each, by the count; `faults` is the candidate, to plant faults in, and `original` the reference, where the
     two may hold other weights; `arbiter` computes in float64; `elsewhere` says why the reference itself is not taken
-    where the candidate runs, where that is another runtime; `same` where both sides are one model.
+    where the candidate runs, where that is another runtime; `same` where both sides are one model, and
+    `identical` where it is run in one way, so that there is nothing to tell apart.
     """
 
     noise: Noise | None = None
@@ -59,6 +60,7 @@ class Evidence:
     arbiter: Arbiter | None = None
     elsewhere: Callable[[Feed], Problem | None] = lambda _: None
     same: bool = False
+    identical: bool = False
 
 
 def verify(
@@ -111,7 +113,7 @@ def verify(
     hidden = _hidden(evidence, runs) if agrees else ()
     asked = any(one.given is not None for one in roundings.values())
     untaken = () if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)
-    unsure = (*untaken, *checks.undecided, *hidden, *(() if asked else weak))
+    unsure = (*untaken, *checks.undecided, *hidden, *(() if asked or evidence.identical else weak))
     return Verification(
         reference=reference.name,
         candidate=candidate.name,

@@ -77,13 +77,19 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
     noise = None if read.few_steps else Noise(of[source], is_reference=source is read.a, other=other)
     same = len(of) == 2 and read.a.source == read.b.source
     original = of[read.a] if len(of) == 2 and not same else None
-    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere, same)
+    identical = same and _alike(read.a, read.b)
+    return Evidence(noise, read.coarser, of.get(read.b, of[source]), original, arbiter, elsewhere, same, identical)
+
+
+def _alike(a: SideSource, b: SideSource) -> bool:
+    """Whether both are run in one way."""
+    return (a.runtime.title, a.options) == (b.runtime.title, b.options)
 
 
 def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
     """Why the reference's graph is refused as the candidate's is run; never, where both are run alike."""
     a, b = read.a, read.b
-    if a.model is None or b.model is None or (a.runtime.title, a.options) == (b.runtime.title, b.options):
+    if a.model is None or b.model is None or _alike(a, b):
         return lambda _: None
     beside = a.source
 

@@ -29,16 +29,17 @@ _LOWEST, _HIGHEST = -(2**31), 2**31
 
 @dataclass(frozen=True)
 class Bound:
-    """x has to be less than a size: gain * x + shift < size, the size being the text of a dimension."""
+    """x has to be less than a size: (gain * x + shift) // over < size, the size being the text of a dimension."""
 
     dim: str
     gain: int = 1
     shift: int = 0
+    over: int = 1
 
     def most(self, sizes: Mapping[str, int]) -> int | None:
         """The largest x; None where the size is not known."""
         size = dims.evaluate(self.dim, sizes)
-        return None if size is None else (size - 1 - self.shift) // self.gain
+        return None if size is None else (size * self.over - 1 - self.shift) // self.gain
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,23 @@ def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
         for found, into in ((_limit(reader), limits), (_guess(reader), guesses)):
             if found is not None:
                 low, high = found
-                into.narrow(-((reader.shift - low) // reader.gain), (high - reader.shift) // reader.gain, node)
+                into.narrow(reader.least(low), reader.most(high), node)
         for dim, shift in _sizes_above(reader):
-            below.setdefault(Bound(dim, reader.gain, reader.shift + shift))
+            below.setdefault(Bound(dim, reader.gain, reader.shift + shift * reader.over, reader.over))
             limits.why = limits.why or _label(node)
-        constants = [number - reader.shift for number in _compared_with(node, reader.index)] if reader.gain == 1 else []
+        constants = (
+            [number - reader.shift for number in _compared_with(node, reader.index)]
+            if reader.gain == reader.over == 1
+            else []
+        )
         choices += constants
         if constants and not limits.why:
             limits.why = _label(node)
     if limits.low == _LOWEST and limits.high == _HIGHEST and not below:
-        limits.low, limits.high, limits.why = guesses.low, guesses.high, limits.why or guesses.why
+        beside = _size_beside(value) if guesses.why else ""
+        most = guesses.high if not beside else _HIGHEST
+        limits.low, limits.high, limits.why = guesses.low, most, limits.why or guesses.why
+        below |= {Bound(beside, shift=-1): None} if beside else {}
     least, most = _bounds(value.dtype)
     if limits.low > _LOWEST or limits.high < _HIGHEST:
         limits.low, limits.high = max(limits.low, least), min(limits.high, most)
@@ -235,6 +243,18 @@ def _guess(reader: Reader) -> tuple[int, int] | None:
     if node.op_type not in _COMPARES - {"Equal"} or constant(node.inputs[1 - index]) is not None:
         return None
     return (1, _SMALL)
+
+
+def _size_beside(value: ir.Value) -> str:
+    """The open axis that the lengths of `value` are of: of another input that has as many rows."""
+    rows, graph = _size(value, 0), value.graph
+    for other in graph.inputs if isinstance(graph, ir.Graph) else ():
+        if other is value or other.shape is None or len(other.shape) < 2:
+            continue
+        inner = [_size(other, axis) for axis in range(1, len(other.shape))]
+        if _rank(value) == 0 or (rows and _size(other, 0) == rows):
+            return next((size for size in inner if isinstance(size, str) and size and size != rows), "")
+    return ""
 
 
 def _indexed(node: ir.Node) -> list[Dim]:

@@ -28,12 +28,22 @@ Through = Callable[[ir.Node, int], list[ir.Value]]
 
 @dataclass(frozen=True)
 class Reader:
-    """Operand `index` of `node`. It reads `gain * x + shift`, x being the input; an unknown addend counts as 0."""
+    """Operand `index` of `node`. It reads `(gain * x + shift) // over`, x being the input; an unknown addend counts as
+    0."""
 
     node: ir.Node
     index: int
     gain: int = 1
     shift: int = 0
+    over: int = 1
+
+    def least(self, low: int) -> int:
+        """The smallest x of which the operand is not below `low`."""
+        return -((self.shift - low * self.over) // self.gain)
+
+    def most(self, high: int) -> int:
+        """The largest x of which the operand is not above `high`."""
+        return (high * self.over + self.over - 1 - self.shift) // self.gain
 
 
 def owners(model: ir.Model) -> Owners:
@@ -45,17 +55,20 @@ def readers(value: ir.Value, inside: Owners | None = None, through: Through | No
     """Every operator that reads the value or what keeps its values, the nearest first. `through` says what else carries
     them on."""
     seen: set[int] = set()
-    queue = deque([(value, 1, 0)])
+    queue = deque([(value, 1, 0, 1)])
     while queue and len(seen) < _FAR:
-        at, gain, shift = queue.popleft()
+        at, gain, shift, over = queue.popleft()
         if id(at) in seen:
             continue
         seen.add(id(at))
         for node, index in at.uses():
-            yield Reader(node, index, gain, shift)
-            queue += [(out, gain * by, shift * by + step) for out, by, step in _onward(node, index)]
-            queue += [(out, gain, shift) for out in (through(node, index) if through is not None else ())]
-        queue += [(out, gain, shift) for out in _given_out(at, inside or {})]
+            yield Reader(node, index, gain, shift, over)
+            divisor = _divisor(node, index)
+            if divisor is not None:
+                queue.append((node.outputs[0], gain, shift, over * divisor))
+            queue += [(out, gain * by, shift * by + step * over, over) for out, by, step in _onward(node, index)]
+            queue += [(out, gain, shift, over) for out in (through(node, index) if through is not None else ())]
+        queue += [(out, gain, shift, over) for out in _given_out(at, inside or {})]
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
@@ -86,6 +99,13 @@ def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
     if op not in _KEEPS_VALUES or (op not in _ANY_OPERAND and index > 0):
         return []
     return [(output, 1, 0) for output in node.outputs]
+
+
+def _divisor(node: ir.Node, index: int) -> int | None:
+    """The whole number by which a Div divides integers: a count of samples becomes one of frames."""
+    held, number = node.inputs[index], whole(node.inputs[1]) if node.op_type == "Div" and index == 0 else None
+    is_whole = held is not None and held.dtype is not None and held.dtype.is_integer()
+    return number if number is not None and number > 0 and is_whole else None
 
 
 def _computed(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:

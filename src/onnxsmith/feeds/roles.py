@@ -33,7 +33,7 @@ def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
 def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
     node, index = reader.node, reader.index
     kind = _OPERANDS.get((node.op_type, index))
-    direct = reader.gain == 1 and reader.shift == 0
+    direct = reader.gain == reader.over == 1 and reader.shift == 0
     if kind is None:
         return _mask(reader, value)
     if kind in ("distinct", "distinct tuples") and _text(node, "reduction") not in ("", "none"):

@@ -73,6 +73,11 @@ class Power:
         """How many of those that were tried move an output by more than rounding."""
         return self.tried - len(self.inert) - len(self.slight)
 
+    @property
+    def still(self) -> bool:
+        """Whether nothing that was tried moves an output at all: tensors before it then say nothing of the output."""
+        return len(self.inert) == self.tried
+
     def shortcoming(self) -> str:
         """Why the check proves too little; empty where it does not."""
         moving = self.moving
