@@ -58,7 +58,7 @@ def test_another_function_stays_different(factor: str) -> None:
         "s = Shape(x) z = ConstantOfShape(s) y = Sub(x, z)",
         "y = Gemm(x, w)",
         (
-            "b = Constant<value = bool {1}>() y = If(b) <then_branch = t () => (float[k,2] p) { p = Mul(x, w0) }, "  # both
+            "b = Constant<value = bool {1}>() y = If(b) <then_branch = t () => (float[k,2] p) { p = Mul(x, w0) }, "
             "else_branch = e () => (float[k,2] q) { q = Neg(x) }>"
         ),
     ],

@@ -175,3 +175,19 @@ def test_the_limiting_node_is_named(nodes: str, why: str) -> None:
 def test_values_are_followed_around_a_diamond_once() -> None:
     doubling = "\n".join(f"a{n + 1} = Concat<axis = 0>(a{n}, a{n})" for n in range(40))
     assert bounds(of(f"a0 = Identity(x)\n{doubling}\n y = Gather(table, a40)")) == (0, 9)
+
+
+def test_marks_stand_among_other_indices() -> None:
+    found = of("y = Gather(table, x)\n z = Equal(x, k)", weights="int64 k = {5}")
+    assert (found.choices, found.marks[0], bounds(found)) == ((), 5, (0, 9))
+
+
+def test_a_length_in_samples_reaches_to_the_end_of_what_it_is_of() -> None:
+    nodes = (
+        "a = Add(x, five)\n d = Div(a, ten)\n u = Unsqueeze(d, one)\n s = Shape<start = 1>(w)\n l = Squeeze(s)\n"
+        "r = Range(zero, l, step)\n y = Less(r, u)"
+    )
+    weights = "int64 five = {5}, int64 ten = {10}, int64[1] one = {1}, int64 zero = {0}, int64 step = {1}"
+    head = '<ir_version: 10, opset_import: ["": 20]> g (int64[n] x, float[n,t] w) => (bool[n,t] y) '
+    model, _ = shapes.inferred(from_text(f"{head} <{weights}> {{ {nodes} }}"))
+    assert allowed(model.graph.inputs[0]).within({"t": 100}) == (5, 100)

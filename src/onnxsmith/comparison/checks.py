@@ -108,7 +108,7 @@ class Checks:
         if name in self._known:
             return layout_difference(run.outputs[name], value)
         if found.reason and not self._worst[name].reason and name in self._unsteady(run):
-            return self._left_out(run, name, "the reference answers it differently each time")
+            return self._left_out(run, name, "it is answered differently each time")
         if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
             self._judged[name] += bool(found.compared)
             return found

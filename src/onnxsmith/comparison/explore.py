@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from onnxsmith.comparison import untried
 from onnxsmith.comparison.resizing import Resizer
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.searching import Search
-from onnxsmith.comparison.tabular import at_trees
+from onnxsmith.comparison.tabular import at_limits, at_trees
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
 from onnxsmith.feeds.generate import EDGES, Feed
@@ -97,18 +100,19 @@ class Explorer:
         yield base
         yield from self._other_values(base)
         yield from self._other_choices(base)
-        yield from at_trees(self._tries, base, self._search.chosen, self._search.manner)
+        for many in (at_trees, at_limits):
+            yield from many(self._tries, base, self._search.chosen, self._search.manner)
         yield from resizer.runs()
 
     def repeated(self, run: Run) -> Set[str]:
-        """`drawn`, found by running the reference on one input again, the first that this is asked for.
+        """`drawn`, found by running the reference again on the first input, or on this one where nobody made that up.
 
         Raises:
             OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
         """
         if not self._repeated:
             self._repeated = True
-            self.drawn |= self.unsteady(run)
+            self.drawn |= self.unsteady(run if not run.generated or self._first is None else self._first)
             if self.drawn and not self._plan.random:
                 raise _not_repeatable(min(self.drawn))
             if self.drawn and self._first is not None and self._first is not run:
@@ -118,9 +122,30 @@ class Explorer:
     def unsteady(self, run: Run) -> set[str]:
         """Outputs that the reference does not answer twice alike on this input."""
         if id(run) not in self._unsteady:
-            again = self._session.run(run.feed.values)
-            self._unsteady[id(run)] = {name for name in run.outputs if self._differs(run, again, name)}
+            again = self._answers(self._session, run)
+            self._unsteady[id(run)] = {
+                name for name in run.outputs if any(self._differs(run, one, name) for one in again)
+            }
         return self._unsteady[id(run)]
+
+    def unsteady_in(self, candidate: Session, run: Run) -> set[str]:
+        """Outputs that are memory which nobody wrote: what a kernel gives out where it has no element to compute from.
+        The candidate does not answer them twice alike, on a generated input without elements."""
+        if not run.generated or not run.is_empty:
+            return set()
+        first, *others = self._answers(candidate, run)
+        told = replace(run, outputs=first)
+        return {name for name in first if any(self._differs(told, one, name) for one in others)}
+
+    def _answers(self, session: Session, run: Run) -> list[Outputs]:
+        """Answers to one input again; of one without elements more, with others between that leave other memory."""
+        found = [session.run(run.feed.values)]
+        if run.is_empty and self._first is not None and not self._first.is_empty:
+            usual = self._first.feed.values
+            for other in (usual, {name: _negated(value) for name, value in usual.items()}):
+                answer(session, replace(self._first.feed, values=other))
+                found.append(session.run(run.feed.values))
+        return found
 
     def lets_go(self, run: Run, candidate: Session) -> bool:
         """Whether a run counts for nothing, which a clause then says: a generated input is empty along an axis, the two
@@ -130,7 +155,7 @@ class Explorer:
         nothing about the file. On one runtime both sides have to agree on it.
         """
         empty = [symbol for symbol, size in run.feed.sizes.items() if size == 0]
-        if not empty or not run.generated or candidate.provider == self._session.provider:
+        if not run.is_empty or not run.generated or candidate.provider == self._session.provider:
             return False
         try:
             outputs, refusal = answer(candidate, run.feed)
@@ -196,6 +221,10 @@ class Explorer:
                     )
                 else:
                     yield found
+
+
+def _negated(value: Any) -> Any:
+    return -value if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
 
 
 def _not_repeatable(name: str) -> OnnxsmithError:

@@ -35,7 +35,8 @@ class Resizer:
         self.notes: list[str] = []
         self.untried: list[str] = []
         self.tied: list[list[str]] = []
-        """Symbols that have to have equal sizes."""
+        """Symbols that have to have equal sizes, or of which one is the sum of the others."""
+        self._equal: list[list[str]] = []
 
     def runs(self) -> Iterator[Run]:
         """Together; then each symbol that was not taken so; then those that do not move alone, together; then 0."""
@@ -54,13 +55,15 @@ class Resizer:
             if len(self._taken[symbol]) < _PER_SYMBOL or not together:
                 yield from self._resized([symbol], beyond)
             yield from self._limit(symbol, beyond[symbol])
+            yield from self._at_limit(symbol)
         yield from self._stuck(beyond)
         moved = {symbol: max(taken) for symbol, taken in self._taken.items() if taken}
         if not together and len(moved) > 1:
             run = self._try({**self._base, **moved})
             yield from [run] if run is not None else []
-        for symbol in self._symbols[:_EMPTY]:
-            run = self._try({**self._base, symbol: 0}, counts=False)
+        alone = [[symbol] for symbol in self._symbols if not any(symbol in group for group in self._equal)]
+        for symbols in [*self._equal, *alone][:_EMPTY]:
+            run = self._try({**self._base, **dict.fromkeys(symbols, 0)}, counts=False)
             yield from [run] if run is not None else []
 
     def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
@@ -94,6 +97,15 @@ class Resizer:
                 yield run
                 return
 
+    def _at_limit(self, symbol: str) -> Iterator[Run]:
+        """A run at the largest number itself: whether a limit is still inside shows there alone."""
+        numbers = [number for number in self._numbers.get(symbol, ()) if number not in self._taken[symbol]]
+        asked = {**self._base, symbol: max(numbers, default=0)}
+        if not numbers or asked == dict(self._base) or self._elements(asked) > self._most:
+            return
+        run = self._try(asked)
+        yield from [run] if run is not None else []
+
     def _stuck(self, beyond: Mapping[str, int]) -> Iterator[Run]:
         """Symbols of one size that do not move alone."""
         stuck: dict[int, list[str]] = {}
@@ -105,6 +117,7 @@ class Resizer:
             yield from runs
             if runs:
                 self.tied.append(symbols)
+                self._equal.append(symbols)
                 self.notes.append(f"dimensions {', '.join(symbols)} go together: the reference takes equal sizes only")
             else:
                 self.notes.append(

@@ -16,8 +16,8 @@ relative to the output's root mean square plus the element's own size (`metrics/
 
 Interpolation computes coordinates: at position p of an axis of length L they are good to about 2·u·L of a step, as a
 product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
-an operation has u_k = 2·u·L, with L the longest axis that it interpolates along. An axis whose length is not in the file
-counts as 1024 in the tolerance; on one input no axis is taken to be longer than the longest of that run.
+an operation has u_k = 2·u·L, with L the longest axis that it interpolates along. An axis whose length is not in the
+file counts as 1024 in the tolerance; on one input no axis is taken to be longer than the longest of that run.
 
 Where one of two models quantises and the other does not, that alone keeps them apart. A quantiser whose steps are s
 wide errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5),

@@ -7,6 +7,7 @@ integers of all zeros and all ones. Where the answer is empty or NaN, other valu
 from __future__ import annotations
 
 import itertools
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from onnxsmith.comparison.rungs import LACKS, LacksError
 from onnxsmith.comparison.trying import Run, Tries, says_something
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals
+from onnxsmith.feeds.dims import symbols as symbols_of
 from onnxsmith.feeds.generate import SPREADS, Manner
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 
@@ -26,6 +28,9 @@ _PER_REFUSAL = 12
 _LAST = 24
 """Usual sizes that are tried once more with integers of all zeros and ones."""
 _FILLS = (0, 1)
+_SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
+_SWEPT_SECONDS = 15.0
+"""Sizes and symbols that are tried one after the other, when nothing else was taken, and for how long."""
 
 
 class Search:
@@ -58,7 +63,21 @@ class Search:
             found = self._at(sizes, [replace(self.manner, fill=fill) for fill in _FILLS])
             if found is not None:
                 break
-        return found or self._fallback
+        return found or self._fallback or self._swept()
+
+    def _swept(self) -> Run | None:
+        """The last: one symbol after the other at every size up to a few hundred, as the channels and bands of a model
+        are, of which the file gives none; the others at a usual one."""
+        symbols = [symbol for symbol in symbols_of(self._plan.generator.signature) if symbol not in self._plan.known]
+        likely = sorted(symbols, key=lambda symbol: symbol in proposals.batches(self._plan.generator.signature))
+        end = time.monotonic() + _SWEPT_SECONDS
+        for symbol in likely[:_SWEPT_SYMBOLS]:
+            others = {**dict.fromkeys(symbols, _SWEPT_BESIDE), **self._plan.known}
+            for size in range(1, _SWEPT):
+                found = self._at({**others, symbol: size}, [self.manner])
+                if found is not None or time.monotonic() > end:
+                    return found or self._fallback
+        return self._fallback
 
     def _by_refusals(self) -> Run | None:
         """Tries the likeliest sizes, then what their refusals lead to, the newest suggestion first."""

@@ -1,4 +1,5 @@
-"""Runs the reference on rows that reach the leaves and the splits of its tree ensembles."""
+"""Runs the reference on many rows: such as reach the leaves and the splits of its tree ensembles, or lie on both sides
+of the numbers that it compares its inputs with."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from onnxsmith.feeds.sizes import batches
 
 _PARTS = 8
 """Runs of one kind of rows, where the size of the batch is fixed."""
+_ROWS, _MOST_ROWS = 24, 512
+"""Rows for each number that inputs are compared with, and for all."""
 _DEAR = 1 << 22
 """Elements of all tensors together that a run with more rows may have."""
 
@@ -30,6 +33,15 @@ def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner)
             if run is None:
                 break
             yield run
+
+
+def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
+    """A run with several rows for each number that inputs are compared with, where the batch is open."""
+    limits = tries.plan.generator.compared
+    rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
+    sizes = _larger(tries, base, rows) if rows else None
+    run = tries.run(sizes, tries.plan.seed + 4, chosen, manner) if sizes is not None else None
+    yield from [run] if run is not None else []
 
 
 def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:

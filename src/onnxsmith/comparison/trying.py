@@ -53,6 +53,11 @@ class Run:
     generated: bool = True
     left_out: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether an axis of it has the size 0."""
+        return 0 in self.feed.sizes.values()
+
 
 def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None]:
     """The outputs, or why the session refuses the feed. Raises when the session is gone for good."""

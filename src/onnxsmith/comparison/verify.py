@@ -95,7 +95,7 @@ def verify(
         reference.session.signature,
         roundings,
         drawn=explorer.repeated,
-        unsteady=explorer.unsteady,
+        unsteady=lambda run: explorer.unsteady(run) | explorer.unsteady_in(candidate.session, run),
         arbiter=evidence.arbiter,
         allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same),
     )
@@ -151,7 +151,7 @@ def _answered(
             if error.problem.id in _BEYOND and run.generated:
                 checks.give_up(run, error.problem)
                 return  # each wait is a long one
-            if error.problem.id != "runtime/died":
+            if error.problem.id != "runtime/died" or not run.generated:
                 raise
             outputs, refusal = None, error.problem
         if refusal is not None and refusal.id in _BEYOND:

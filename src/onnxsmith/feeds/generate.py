@@ -37,6 +37,8 @@ EDGES = "edges"
 """The spread of `feeds/edges.py`: where a model rounds, compares, or hardly anything comes in."""
 _BOUNDLESS = 2**24
 """No table has so many rows: a range as wide says nothing of what is meant."""
+_MARKED = 0.2
+"""The share of the numbers that are marks."""
 _FOLLOWED = 4.0
 """What follows an example is made at most so much larger."""
 
@@ -88,6 +90,8 @@ class Generator:
     inner: tuple[Port, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
     thresholds: tuple[float, ...] = ()
+    compared: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """What the values of a float input are compared with."""
     table: Table = field(default_factory=lambda: Table(()))
     """What tree ensembles read of the inputs."""
     keys: Mapping[str, maps.Keys] = field(default_factory=dict)
@@ -115,12 +119,15 @@ class Generator:
         strings = {v.name or "": texts(v, inside) for v in inputs if v.dtype == ir.DataType.STRING}
         found = {v.name or "": found for v in inputs if (found := roles.role(v, inside)) is not None}
         keys = {v.name or "": maps.keys(v, inside) for v in inputs if carried.map_types(v) is not None}
+        floating = [v for v in inputs if v.dtype is not None and v.dtype.is_floating_point()]
+        compared = {v.name or "": met for v in floating if (met := edges.compared(v, inside))}
         lacking = {v.name or "": ranks.guessed(v, inside) for v in inputs if v.shape is None}
         present = frozenset(v.name or "" for v in inputs if any(n.op_type == "OptionalGetElement" for n, _ in v.uses()))
         inner = signature(model).inputs
         made = cls(
             Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
             thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
+            compared=compared,
         )  # fmt: skip
         return made.under(signature(own))
 
@@ -142,6 +149,7 @@ class Generator:
             self,
             allowed=under(self.allowed),
             keys=under(self.keys),
+            compared=under(self.compared),
             ranks=under(self.ranks),
             texts=under(self.texts),
             examples=under(self.examples),
@@ -271,13 +279,16 @@ class Generator:
         if manner.most is not None:
             high = max(min(high, manner.most), low)
         drawn = np.asarray(draw.rng.integers(min(low, high), high + 1, shape))
+        marks = [mark for mark in limits.marks if low <= mark <= high]
+        if marks:
+            drawn = np.where(draw.rng.random(shape) < _MARKED, _pick(draw.rng, np.array(marks), shape), drawn)
         return _not_all_zero(drawn, high)
 
     def _floats(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
         spread = manner.spread
-        limits = self.allowed.get(port.name)
-        if limits is not None and limits.certain:  # floats that index, once they are integers
-            low, high = limits.within(known)
+        allowed = self.allowed.get(port.name)
+        if allowed is not None and allowed.certain:  # floats that index, once they are integers
+            low, high = allowed.within(known)
             return np.asarray(rng.uniform(low, min(high, manner.most or high) + 0.9, shape))
         example = self.examples.get(port.name)
         if spread == EDGES:
@@ -292,7 +303,9 @@ class Generator:
             if found is not None:
                 return found * _rescaled(example, spread)
         if spread == "normal" or spread in SCALES:
-            return np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
+            drawn = np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
+            limits = self.compared.get(port.name)
+            return edges.around(drawn, limits, rng) if limits else drawn
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
 
 

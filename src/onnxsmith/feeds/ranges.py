@@ -55,6 +55,8 @@ class Allowed:
     choices: tuple[int, ...] = ()
     why: str = "nothing in the graph limits it"
     below: tuple[Bound, ...] = ()
+    marks: tuple[int, ...] = ()
+    """Numbers among the others that the graph compares with: padding, the end of a text."""
 
     @property
     def certain(self) -> bool:
@@ -114,7 +116,19 @@ def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
     least, most = _bounds(value.dtype)
     if limits.low > _LOWEST or limits.high < _HIGHEST:
         limits.low, limits.high = max(limits.low, least), min(limits.high, most)
-    return _settle(limits, [choice for choice in choices if least <= choice <= most], tuple(below), value.dtype)
+    inside_dtype = [choice for choice in choices if least <= choice <= most]
+    settled = _settle(limits, inside_dtype, tuple(below), value.dtype)
+    if settled.choices and _holds_several(value) and limits.low > _LOWEST and (limits.high < _HIGHEST or below):
+        others = _settle(limits, [], tuple(below), value.dtype)
+        return replace(
+            others, marks=tuple(choice for choice in dict.fromkeys(inside_dtype) if choice in settled.choices)
+        )
+    return settled
+
+
+def _holds_several(value: ir.Value) -> bool:
+    """Whether it holds several numbers, so that one of them may be a mark and the others not."""
+    return _rank(value) > 0 and any(size != 1 for size in value.shape or ())
 
 
 def indexing(value: ir.Value, inside: Owners | None = None) -> Allowed | None:

@@ -15,7 +15,7 @@ from onnxsmith.model import captures, walk
 _KEEPS_VALUES = {
     "Identity", "Cast", "CastLike", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Slice", "Concat",
     "Expand", "Tile", "Gather", "GatherElements", "GatherND", "Split", "Clip", "Abs", "Compress", "Pad", "Trilu",
-    "ReverseSequence",
+    "ReverseSequence", "ArrayFeatureExtractor",
 }  # fmt: skip
 _ANY_OPERAND = {"Concat", "Where"}
 _FAR = 4096

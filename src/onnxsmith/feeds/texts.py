@@ -19,6 +19,8 @@ import onnx_ir as ir
 from onnxsmith.feeds.readers import Owners, Reader, readers
 
 _VOCABULARIES = ("keys_strings", "classlist_strings", "cats_strings", "string_vocabulary", "keys_tensor")
+_TAKE_ANY = {"LabelEncoder", "CategoryMapper", "Equal"}
+"""Operators that have an answer for a string that they do not know."""
 _MOST = 1 << 14
 """Entries of a vocabulary that are read."""
 _WORDS = 6
@@ -36,6 +38,8 @@ class Texts:
 
     grams: tuple[Gram, ...] = (("a",), ("onnx",), ("Straße",), ("42",), ("",))
     joint: str | None = None
+    strange: bool = False
+    """Whether one of several words is one that the graph does not know."""
 
     def drawn(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """An array of strings."""
@@ -47,6 +51,8 @@ class Texts:
         for start in range(0, made.size, max(width, 1)):
             words = itertools.islice(self._stream(rng), width)
             made[start : start + width] = list(words)
+        if self.strange and made.size > 1:
+            made[int(rng.integers(made.size))] = _STRANGE
         return made.reshape(shape)
 
     def _words(self, rng: np.random.Generator, count: int) -> list[str]:
@@ -61,16 +67,17 @@ def texts(value: ir.Value, inside: Owners | None = None) -> Texts:
     """Strings that a label encoder or vectoriser downstream knows; numbers where they are read as such; a few ordinary
     ones when there is neither."""
     grams: dict[Gram, None] = {}
-    joint, swaps = None, False
+    joint, swaps, strange = None, False, False
     for reader in readers(value, inside, through=_onward):
         joint = _joint(reader.node) if joint is None else joint
         swaps |= _changes_case(reader.node)
+        strange |= reader.node.op_type in _TAKE_ANY
         grams |= dict.fromkeys(_known(reader))
     if not grams:
         return Texts(joint=joint)
     found = list(itertools.islice(grams, _MOST))
     found += [tuple(word.swapcase() for word in gram) for gram in found] if swaps else []
-    return Texts((*found, (_STRANGE,)) if joint is not None else tuple(found), joint)
+    return Texts((*found, (_STRANGE,)) if joint is not None else tuple(found), joint, strange)
 
 
 def _changes_case(node: ir.Node) -> bool:

@@ -75,7 +75,7 @@ def from_proto(proto: onnx.ModelProto) -> ir.Model:
 def to_proto(model: ir.Model) -> onnx.ModelProto:
     """The message of a model, with what `from_proto` kept beside it."""
     if not is_odd(model):
-        return ir.to_proto(model)
+        return _plain(model)
     copy = model.clone()
     parts: list[onnx.SparseTensorProto] = []
     for value in walk.initializers(copy):
@@ -90,13 +90,25 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
         if declared is not None:
             value.metadata_props[_PLACE] = str(len(types))
             types.append(declared)
-    proto = ir.to_proto(copy)
+    proto = _plain(copy)
     _sparse_put_back(proto, parts)
     for info in _declarations(proto):
         place = _placed(info)
         if place is not None:
             info.type.CopyFrom(types[place])
     return proto
+
+
+def _plain(model: ir.Model) -> onnx.ModelProto:
+    """The message; of a value whose type is not known the shape has no place in it, which onnx-ir would say of each."""
+    untyped = [(value, value.shape) for value in _values(model) if value.type is None and value.shape is not None]
+    for value, _ in untyped:
+        value.shape = None
+    try:
+        return ir.to_proto(model)
+    finally:
+        for value, shape in untyped:
+            value.shape = shape
 
 
 def _dropped(proto: onnx.ModelProto) -> Iterator[str]:

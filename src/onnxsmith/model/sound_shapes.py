@@ -11,6 +11,7 @@ If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -55,6 +56,7 @@ def install() -> None:
     _wrap(registry, "MatMul", _matmul)
     _wrap(registry, "Expand", lambda _: _expand)
     _wrap(registry, "Unique", _unique)
+    _wrap(registry, "ArrayFeatureExtractor", lambda _: _array_feature_extractor, domain="ai.onnx.ml")
     _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
     known_integers.install()
     for op, around in value_shapes.RULES.items():
@@ -73,9 +75,9 @@ def is_sound(dim: int | ir.SymbolicDim) -> bool:
     return dim.value is None or names_something(dim.value)
 
 
-def _wrap(registry: Any, op: str, around: Callable[[Infer], Infer]) -> None:
-    for since in set(registry.version_boundaries("", op)):  # each is there once more for every rule around it
-        registry.register("", op, since)(around(registry.get("", op, since)))
+def _wrap(registry: Any, op: str, around: Callable[[Infer], Infer], *, domain: str = "") -> None:
+    for since in set(registry.version_boundaries(domain, op)):  # each is there once more for every rule around it
+        registry.register(domain, op, since)(around(registry.get(domain, op, since)))
 
 
 def _broadcasting(_: Infer) -> Infer:
@@ -219,6 +221,24 @@ def _unique(infer: Infer) -> Infer:
             context.set_shape_and_dtype(output, shape if own else ir.Shape([context.new_symbolic_dim()]), dtype)
 
     return careful
+
+
+def _array_feature_extractor(context: Any, node: ir.Node) -> None:
+    """As many columns as there are indices in all, and a row where there was none; the engine takes the last axis of
+    the indices for their number, and keeps a vector one."""
+    data, indices = node.inputs[:2]
+    if data is None or indices is None:
+        return
+    shape = None
+    if data.shape is not None and len(data.shape):
+        several = [dim for dim in indices.shape or () if dim != 1]
+        known = indices.shape is not None and all(isinstance(dim, int) for dim in several)
+        count: Dim = math.prod(dim for dim in several if isinstance(dim, int)) if known else context.new_symbolic_dim()
+        if indices.shape is not None and len(several) == 1:
+            count = several[0]
+        rows: list[Dim] = [1] if len(data.shape) == 1 else list(data.shape.dims[:-1])
+        shape = ir.Shape([*rows, count])
+    context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
 
 
 def _mel_weight_matrix(context: Any, node: ir.Node) -> None:
