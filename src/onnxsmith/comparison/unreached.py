@@ -2,8 +2,8 @@
 
 Two files that hold a weight of one name with other values, and answer alike, either mean the same, or differ where no
 input came: in a row of a table that nothing read. So the candidate is run with the reference's values in the places
-that differ. Where that moves something, the places were reached, and the outputs agreed all the same. Where it moves
-nothing on any input, what was compared says nothing about them.
+that differ. Where that moves an output by more than rounding does, the places were reached, and the outputs agreed all
+the same. Where it moves less on every input, what was compared says nothing about them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from onnxsmith.comparison.explore import Run
+from onnxsmith.comparison.power import Check
 from onnxsmith.comparison.probe import Array, Probe
-from onnxsmith.comparison.tensors import difference
+from onnxsmith.comparison.tensors import difference, unit
+from onnxsmith.metrics.base import widen
+from onnxsmith.metrics.max_rel import rms
 from onnxsmith.model.weights import Weight
 from onnxsmith.runtimes.base import Outputs
 
 _MOST = 24
 """Weights that are looked at, evenly chosen: each takes runs of the model."""
+_FEW_UNITS = 64
+"""Units in the last place by which weights differ that were computed otherwise, and mean the same."""
 _ROWS = 8
 """Rows of a weight that are put in one by one, where no more than half of them differ."""
 
 
-def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run]) -> str:
-    """What the two differ in and no input reaches; empty where there is nothing of the kind."""
+def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
+    """What the two differ in and no input reaches; empty where there is nothing of the kind. `check` says how much is
+    rounding."""
     if not (reference.start() and candidate.start()):
         return ""
     ours = {weight.name: weight for weight in reference.weights}
@@ -35,28 +41,37 @@ def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run]) -> str:
         if (other := ours.get(weight.name)) is not None and _differs(weight, other)
     ]
     step = max(1, -(-len(differing) // _MOST))
-    hidden = [said for pair in differing[::step] if (said := _hidden(*pair, candidate, runs))]
+    hidden = [said for pair in differing[::step] if (said := _hidden(*pair, candidate, runs, check))]
     more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
     return f"{hidden[0]}{more}" if hidden else ""
 
 
 def _differs(ours: Weight, theirs: Weight) -> bool:
     a, b = ours.tensor, theirs.tensor
-    if a is b or a.dtype != b.dtype or a.shape != b.shape:
+    if a is b or a.dtype != b.dtype or a.shape != b.shape or a.tobytes() == b.tobytes():
         return False
-    return a.tobytes() != b.tobytes()
+    return bool(_places(np.asarray(a.numpy()), np.asarray(b.numpy())).any())
 
 
-def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run]) -> str:
+def _places(own: Array, wanted: Array) -> Array:
+    """Where they differ by more than they do when they were computed otherwise."""
+    a, b = widen(own), widen(wanted)
+    finite = b[np.isfinite(b)]
+    least = _FEW_UNITS * unit(own) * (rms(finite) if finite.size else 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((a != b) & ~(np.abs(a - b) <= least))
+
+
+def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
     """What to say of a weight where values of the reference move nothing."""
     own, wanted = np.asarray(weight.tensor.numpy()), np.asarray(other.tensor.numpy())
-    places = own != wanted
+    places = _places(own, wanted)
     changes = list(_changes(own, wanted, places))
-    still = sum(not any(_moves(probe, run, weight, changed) for run in runs) for changed in changes)
+    still = sum(not any(_moves(probe, run, weight, changed, check) for run in runs) for changed in changes)
     if not still or not _counts(weight, own, probe, runs):
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
-    return f"weight {weight.name!r} differs in {int(places.sum())} elements, and no input reaches them{part}"
+    return f"weight {weight.name!r} differs in {int(places.sum())} elements, and no input shows it{part}"
 
 
 def _changes(own: Array, wanted: Array, places: Array) -> Iterator[Array]:
@@ -71,9 +86,12 @@ def _changes(own: Array, wanted: Array, places: Array) -> Iterator[Array]:
         yield changed
 
 
-def _moves(probe: Probe, run: Run, weight: Weight, changed: Array) -> bool:
+def _moves(probe: Probe, run: Run, weight: Weight, changed: Array, check: Check | None = None) -> bool:
+    """Whether another value moves an output, by more than rounding where a `check` says how much that is."""
     usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, changed)
-    return usual is not None and moved is not None and _apart(usual, moved)
+    if usual is None or moved is None or not _apart(usual, moved):
+        return False
+    return check is None or check.effect(run, usual, moved) > 1
 
 
 def _counts(weight: Weight, own: Array, probe: Probe, runs: Sequence[Run]) -> bool:

@@ -110,7 +110,7 @@ def verify(
     results = checks.results()
     agrees = not mismatch and all(output.equal for output in results)
     power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
-    hidden = _hidden(evidence, runs) if agrees else ()
+    hidden = _hidden(evidence, runs, checks) if agrees else ()
     asked = any(one.given is not None for one in roundings.values())
     untaken = () if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)
     unsure = (*untaken, *checks.undecided, *hidden, *(() if asked or evidence.identical else weak))
@@ -178,11 +178,11 @@ def _power(
     return found, (), (weak,) if weak else ()
 
 
-def _hidden(evidence: Evidence, runs: Sequence[Run]) -> tuple[str, ...]:
+def _hidden(evidence: Evidence, runs: Sequence[Run], checks: Checks) -> tuple[str, ...]:
     """What the two hold otherwise and no input reaches."""
     if evidence.original is None or evidence.faults is None:
         return ()
-    found = unreached(evidence.original, evidence.faults, runs)
+    found = unreached(evidence.original, evidence.faults, runs, checks)
     return (found,) if found else ()
 
 
