@@ -18,7 +18,7 @@ from onnxsmith.feeds.generate import Feed
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
 from onnxsmith.model.load import load
-from onnxsmith.model.weights import Weight, adjustable
+from onnxsmith.model.weights import Weight, adjustable, with_numbers
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs, Session
 
@@ -47,6 +47,15 @@ class Probe:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def model(self) -> ir.Model:
+        """The model as it is."""
+        return load(self._source)
+
+    def with_numbers(self, values: Mapping[str, ir.TensorProtocol]) -> Probe:
+        """A probe of the model with other values of some initializers or Constants."""
+        return Probe(with_numbers(self.model, values), self._prepare)
 
     def start(self) -> bool:
         """Makes the session. False where the runtime does not take weights as inputs."""

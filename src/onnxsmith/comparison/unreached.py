@@ -2,8 +2,8 @@
 
 Two files that hold a weight of one name with other values, and answer alike, either mean the same, or differ where no
 input came: in a row of a table that nothing read. So the candidate is run with the reference's values in the places
-that differ. Where that moves an output by more than rounding does, the places were reached, and the outputs agreed all
-the same. Where it moves less on every input, what was compared says nothing about them.
+that differ. Where the check sees what that does, the places were reached, and the outputs agreed all the same. Where it
+sees nothing on any input, what was compared says nothing about them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnxsmith.comparison.probe import Array, Probe
 from onnxsmith.comparison.tensors import difference, unit
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
-from onnxsmith.model.weights import Weight
+from onnxsmith.model.weights import Weight, single_numbers
 from onnxsmith.runtimes.base import Outputs
 
 _MOST = 24
@@ -30,8 +30,7 @@ _ROWS = 8
 
 
 def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
-    """What the two differ in and no input reaches; empty where there is nothing of the kind. `check` says how much is
-    rounding."""
+    """What the two differ in and no input shows to the `check`; empty where there is nothing of the kind."""
     if not (reference.start() and candidate.start()):
         return ""
     ours = {weight.name: weight for weight in reference.weights}
@@ -42,8 +41,27 @@ def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Ch
     ]
     step = max(1, -(-len(differing) // _MOST))
     hidden = [said for pair in differing[::step] if (said := _hidden(*pair, candidate, runs, check))]
+    hidden += _numbers_hidden(reference, candidate, runs, check)
     more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
     return f"{hidden[0]}{more}" if hidden else ""
+
+
+def _numbers_hidden(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
+    """The same of single numbers that no weight is: factors, and the zero points of quantisers, all together."""
+    ours = single_numbers(reference.model)
+    values = {
+        name: ours[name]
+        for name, own in single_numbers(candidate.model).items()
+        if name in ours and own.dtype == ours[name].dtype and _places(own.numpy(), ours[name].numpy()).any()
+    }
+    if not values:
+        return []
+    with candidate.with_numbers(values) as changed:
+        for run in runs:
+            usual, moved = candidate.plain(run.feed), changed.plain(run.feed)
+            if moved is None or (usual is not None and check.sees(run, usual, moved)):
+                return []
+    return [f"{', '.join(map(repr, list(values)[:3]))} differ, and no input shows it"]
 
 
 def _differs(ours: Weight, theirs: Weight) -> bool:
@@ -87,11 +105,11 @@ def _changes(own: Array, wanted: Array, places: Array) -> Iterator[Array]:
 
 
 def _moves(probe: Probe, run: Run, weight: Weight, changed: Array, check: Check | None = None) -> bool:
-    """Whether another value moves an output, by more than rounding where a `check` says how much that is."""
+    """Whether another value moves an output, and a `check` sees it, where there is one."""
     usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, changed)
     if usual is None or moved is None or not _apart(usual, moved):
         return False
-    return check is None or check.effect(run, usual, moved) > 1
+    return check is None or check.sees(run, usual, moved)
 
 
 def _counts(weight: Weight, own: Array, probe: Probe, runs: Sequence[Run]) -> bool:

@@ -56,6 +56,11 @@ def compared(value: ir.Value, inside: Owners | None = None) -> tuple[float, ...]
     return tuple(found)
 
 
+def may_lack(value: ir.Value, inside: Owners | None = None) -> bool:
+    """Whether the graph looks for missing values in a float input."""
+    return any(reader.node.op_type in ("IsNaN", "Imputer") for reader in readers(value, inside))
+
+
 def around(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
     """The drawn numbers, every other one moved to one of the limits: as many come to lie on either side of it, half of
     them so close that a limit which is a few per cent off shows."""

@@ -39,6 +39,8 @@ _BOUNDLESS = 2**24
 """No table has so many rows: a range as wide says nothing of what is meant."""
 _MARKED = 0.2
 """The share of the numbers that are marks."""
+_LACKING = 0.1
+"""The share of values that are missing, at edges, in what a model looks at for missing values."""
 _FOLLOWED = 4.0
 """What follows an example is made at most so much larger."""
 
@@ -92,6 +94,8 @@ class Generator:
     thresholds: tuple[float, ...] = ()
     compared: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """What the values of a float input are compared with."""
+    lacking: frozenset[str] = frozenset()
+    """Inputs in which the graph looks for missing values, which are NaN."""
     table: Table = field(default_factory=lambda: Table(()))
     """What tree ensembles read of the inputs."""
     keys: Mapping[str, maps.Keys] = field(default_factory=dict)
@@ -127,7 +131,7 @@ class Generator:
         made = cls(
             Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
             thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
-            compared=compared,
+            compared=compared, lacking=frozenset(v.name or "" for v in floating if edges.may_lack(v, inside)),
         )  # fmt: skip
         return made.under(signature(own))
 
@@ -150,6 +154,7 @@ class Generator:
             allowed=under(self.allowed),
             keys=under(self.keys),
             compared=under(self.compared),
+            lacking=frozenset(names.get(name, name) for name in self.lacking),
             ranks=under(self.ranks),
             texts=under(self.texts),
             examples=under(self.examples),
@@ -245,12 +250,15 @@ class Generator:
         self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
     ) -> Array | None:
         """Values of the input's role, or with the structure of the example; None where it has neither."""
-        role = self.roles.get(port.name)
-        if role is not None:
+        role, limits = self.roles.get(port.name), self.allowed.get(port.name)
+        upside_down = role is not None and role.kind == "sides" and manner.spread == EDGES
+        if role is not None and not upside_down:
             found = made(role, shape, known, draw)
+            if found is not None and role.kind == "sides" and limits is not None and limits.certain:
+                low, high = limits.within(known)
+                return np.asarray(np.rint(low + found * (high - low)))  # corners as indices
             if found is not None:
                 return found
-        limits = self.allowed.get(port.name)
         example = self.examples.get(port.name)
         if example is None or (limits is not None and limits.choices):
             return None
@@ -285,6 +293,11 @@ class Generator:
         return _not_all_zero(drawn, high)
 
     def _floats(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
+        drawn = self._numbers(port, shape, rng, manner, known)
+        lost = port.name in self.lacking and manner.spread == EDGES
+        return np.where(rng.random(shape) < _LACKING, np.nan, drawn) if lost else drawn
+
+    def _numbers(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
         spread = manner.spread
         allowed = self.allowed.get(port.name)
         if allowed is not None and allowed.certain:  # floats that index, once they are integers

@@ -217,7 +217,7 @@ _MAKERS: dict[str, Maker] = {
     "shape": _target, "larger shape": _larger, "axes": _axes, "axes of one": _axes_of_one, "new axes": _new_axes,
     "starts": _starts, "ends": _ends, "steps": _steps, "pads": _pads, "parts": _parts, "resized": _resized,
     "scales": _scales, "region": _region, "repeats": _repeats, "distinct": _distinct,
-    "distinct tuples": _distinct_tuples, "ascending": _ascending, "regions": _regions, "boxes": _boxes,
+    "distinct tuples": _distinct_tuples, "ascending": _ascending, "regions": _regions, "boxes": _boxes, "sides": _boxes,
     "numbered regions": _numbered_regions, "grid": _grid, "places": _places, "start": _start, "limit": _limit,
     "step": _steps, "mask": lambda role, shape, sizes, draw: ragged(shape, draw),
     "matrix": lambda role, shape, sizes, draw: matrices(shape, draw),

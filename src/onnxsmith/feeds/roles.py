@@ -26,7 +26,7 @@ def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
             return given
         found = found or given
     if any(len(operands) == 2 for operands in subtracted.values()):
-        return Role("boxes")
+        return Role("sides")
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -65,6 +65,31 @@ def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
                 value.shape = _shape(tensor)
                 graph.inputs.append(value)
     return made, tuple(found.values())
+
+
+def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
+    """Tensors of one element of the main graph by name, in initializers and Constants, that are floats, or the zero
+    points of quantisers."""
+    found: dict[str, ir.TensorProtocol] = {}
+    for node in model.graph:
+        for value in node.inputs:
+            tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+            if value is None or tensor is None or tensor.size != 1 or not value.name:
+                continue
+            quantises = node.op_type in _QUANTISERS or node.op_type in _PRODUCTS_OF_LEVELS
+            if tensor.dtype in _FLOATS or (tensor.dtype in _LEVELS and quantises):
+                found[value.name] = tensor
+    return found
+
+
+def with_numbers(model: ir.Model, values: Mapping[str, ir.TensorProtocol]) -> ir.Model:
+    """A copy of `model` with other values of the initializers and Constants of these names."""
+    made = cloned(model)
+    _lift_constants(made)
+    for name, tensor in values.items():
+        if name in made.graph.initializers:
+            made.graph.initializers[name].const_value = ir.tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
+    return made
 
 
 def _lift_constants(model: ir.Model) -> None:
