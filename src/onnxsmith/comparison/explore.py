@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Any
@@ -20,9 +19,6 @@ from onnxsmith.feeds.generate import EDGES, Feed
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.base import Outputs, Session
-
-_CHEAP, _MORE = 1 << 16, 6
-"""Elements of all tensors of a graph up to which so many more inputs are tried."""
 
 __all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
 
@@ -106,23 +102,7 @@ class Explorer:
         yield from self._other_choices(base)
         for many in (at_trees, at_limits):
             yield from many(self._tries, base, self._search.chosen, self._search.manner)
-        sizes = [base.feed.sizes]
-        for run in resizer.runs():
-            sizes += [run.feed.sizes] if not run.is_empty else []
-            yield run
-        yield from self._more_values(sizes)
-
-    def _more_values(self, sizes: list[dict[str, int]]) -> Iterator[Run]:
-        """More values at sizes that are taken, where a run costs next to nothing: what a graph does now and then, as a
-        beam that is seldom the best, shows in one input of several."""
-        generator = self._plan.generator
-        if not generator.signature.required():
-            return
-        cheap = [one for one in sizes if generator.numbers.elements(generator.known(one)) <= _CHEAP]
-        for number, one in enumerate(itertools.islice(itertools.cycle(reversed(cheap)), _MORE)):
-            run = self._tries.run(one, self._plan.seed + 10 + number, self._search.chosen, self._search.manner)
-            if run is not None:
-                yield run
+        yield from resizer.runs()
 
     def repeated(self, run: Run) -> Set[str]:
         """`drawn`, found by running the reference again on the first input, or on this one where nobody made that up.
