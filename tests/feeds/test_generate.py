@@ -8,9 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.feeds.generate import SPREADS, Feed, Generator, shape_of, size_of
+from onnxsmith.feeds.generate import SPREADS, Feed, Generator, Manner, shape_of, size_of
 from onnxsmith.feeds.ranges import Allowed
 from onnxsmith.feeds.texts import Texts
+from onnxsmith.model import shapes
 from onnxsmith.model.signature import Dim, Port, Signature
 from onnxsmith.model.text import from_text
 from tests.conftest import Refused
@@ -243,3 +244,35 @@ def test_floats_that_become_indices_stay_inside() -> None:
 def test_a_feed_has_other_magnitudes(spread: str, low: float, high: float) -> None:
     found = np.abs(one(Port("x", "float", (900,)), spread=spread))
     assert low < found.max() < high
+
+
+def test_corners_that_index_are_whole_and_in_order() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]> g (int64[n,4] x) => (float[n,2] y) '
+        f"<float[9,2] t = {{{','.join(['0'] * 18)}}}, int64 a = {{0}}, int64 b = {{2}}> "
+        "{ l = Gather<axis = 1>(x, a) h = Gather<axis = 1>(x, b) s = Sub(h, l) p = Gather(t, s) q = Gather(t, l) "
+        "y = Add(p, q) }"
+    )
+    boxes = Generator.for_model(shapes.inferred(model)[0]).feed({"n": 40}).values["x"]
+    assert 0 <= boxes.min() <= boxes.max() <= 8
+    assert (boxes[:, 2] >= boxes[:, 0]).all()
+    assert (boxes[:, 2] > boxes[:, 0]).any()
+
+
+def test_values_are_missing_where_the_graph_puts_others_in_their_place() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]> g (float[n,3] x) => (float[n,3] y) '
+        "{ y = ai.onnx.ml.Imputer<imputed_value_floats = [1.0]>(x) }"
+    )
+    made = Generator.for_model(model)
+    assert np.isnan(made.feed({"n": 20}, manner=Manner("edges")).values["x"]).any()
+    assert not np.isnan(made.feed({"n": 20}).values["x"]).any()
+
+
+def test_an_age_lies_on_both_sides_of_its_limit() -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (bool[n] y) <float k = {18}> { y = Less(x, k) }'
+    )
+    drawn = Generator.for_model(model).feed({"n": 60}).values["x"]
+    assert (drawn > 18).sum() > 5
+    assert (drawn < 18).sum() > 5

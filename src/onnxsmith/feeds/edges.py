@@ -57,8 +57,8 @@ def compared(value: ir.Value, inside: Owners | None = None) -> tuple[float, ...]
 
 
 def may_lack(value: ir.Value, inside: Owners | None = None) -> bool:
-    """Whether the graph looks for missing values in a float input."""
-    return any(reader.node.op_type in ("IsNaN", "Imputer") for reader in readers(value, inside))
+    """Whether the graph puts something in the place of missing values of a float input."""
+    return any(reader.node.op_type == "Imputer" for reader in readers(value, inside))
 
 
 def around(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:

@@ -39,7 +39,7 @@ _BOUNDLESS = 2**24
 """No table has so many rows: a range as wide says nothing of what is meant."""
 _MARKED = 0.2
 """The share of the numbers that are marks."""
-_LACKING = 0.1
+_LACKING = 0.3
 """The share of values that are missing, at edges, in what a model looks at for missing values."""
 _FOLLOWED = 4.0
 """What follows an example is made at most so much larger."""
