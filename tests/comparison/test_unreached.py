@@ -55,3 +55,15 @@ def test_a_weight_that_is_made_up_for_elsewhere_is_equal() -> None:
     )
     a, b = from_text(text % ("2, 2", "1, 3")), from_text(text % ("1, 4", "2, 1.5"))
     assert compare(a, b).report.verdict is Verdict.DONE
+
+
+def test_a_zero_point_that_no_input_shows_is_named() -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n,2] x) => (bool[n,2] y) '
+        "<float s = {0.1}, uint8 z = {%d}, float far = {1000}> "
+        "{ q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = Less(d, far) }"
+    )
+    report = compare(from_text(text % 3), from_text(text % 4)).report
+    assert report.verdict is Verdict.CANNOT_TELL
+    shown = text.replace("bool[n,2] y", "float[n,2] y").replace("y = Less(d, far)", "y = Neg(d)")
+    assert compare(from_text(shown % 3), from_text(shown % 100)).report.verdict is Verdict.DIFFERENT

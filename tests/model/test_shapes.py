@@ -64,3 +64,15 @@ def test_the_engine_is_quiet_and_its_log_level_is_given_back(caplog: pytest.LogC
     inferred(from_text(HEAD + "g (float[n] x) => (float[n] y) { y = other.Op(x) }"))
     assert log.level == before
     assert not [record for record in caplog.records if record.name.startswith("onnx_shape_inference")]
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "wanted"),
+    [("3", "n,1", [1, "n"]), ("3", "2", [1, 2]), ("b,3", "2,2", ["b", 4]), ("b,3", "1", ["b", 1])],
+)
+def test_extracted_features_are_columns(data: str, indices: str, wanted: list[int | str]) -> None:
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]> '
+        f"g (float[{data}] x, int64[{indices}] i) => (float y) {{ t = ai.onnx.ml.ArrayFeatureExtractor(x, i) y = ReduceSum(t) }}"
+    )
+    assert shape(inferred(model)[0], "t") == wanted
