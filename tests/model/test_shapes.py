@@ -73,6 +73,7 @@ def test_the_engine_is_quiet_and_its_log_level_is_given_back(caplog: pytest.LogC
 def test_extracted_features_are_columns(data: str, indices: str, wanted: list[int | str]) -> None:
     model = from_text(
         '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]> '
-        f"g (float[{data}] x, int64[{indices}] i) => (float y) {{ t = ai.onnx.ml.ArrayFeatureExtractor(x, i) y = ReduceSum(t) }}"
+        f"g (float[{data}] x, int64[{indices}] i) => (float y) "
+        "{ t = ai.onnx.ml.ArrayFeatureExtractor(x, i) y = ReduceSum(t) }"
     )
     assert shape(inferred(model)[0], "t") == wanted
