@@ -8,9 +8,10 @@ sees nothing on any input, what was compared says nothing about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import onnx_ir as ir
 
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.power import Check
@@ -25,6 +26,8 @@ _MOST = 24
 """Weights that are looked at, evenly chosen: each takes runs of the model."""
 _FEW_UNITS = 64
 """Units in the last place by which weights differ that were computed otherwise, and mean the same."""
+_NUMBERS = 6
+"""Single numbers that are looked at: each takes a session."""
 _ROWS = 8
 """Rows of a weight that are put in one by one, where no more than half of them differ."""
 
@@ -47,21 +50,26 @@ def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Ch
 
 
 def _numbers_hidden(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
-    """The same of single numbers that no weight is: factors, and the zero points of quantisers, all together."""
+    """The same of single numbers that no weight is: factors, and the zero points of quantisers. One by one, because two
+    of them may make up for each other."""
     ours = single_numbers(reference.model)
     values = {
         name: ours[name]
         for name, own in single_numbers(candidate.model).items()
         if name in ours and own.dtype == ours[name].dtype and _places(own.numpy(), ours[name].numpy()).any()
     }
-    if not values:
-        return []
+    hidden = [name for name in list(values)[:_NUMBERS] if not _shown(candidate, {name: values[name]}, runs, check)]
+    return [f"{', '.join(map(repr, hidden[:3]))} differ, and no input shows it"] if hidden else []
+
+
+def _shown(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
+    """Whether the check sees other values of some numbers; also where the candidate does not run with them."""
     with candidate.with_numbers(values) as changed:
         for run in runs:
             usual, moved = candidate.plain(run.feed), changed.plain(run.feed)
             if moved is None or (usual is not None and check.sees(run, usual, moved)):
-                return []
-    return [f"{', '.join(map(repr, list(values)[:3]))} differ, and no input shows it"]
+                return True
+    return False
 
 
 def _differs(ours: Weight, theirs: Weight) -> bool:
