@@ -85,10 +85,14 @@ def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
 def with_numbers(model: ir.Model, values: Mapping[str, ir.TensorProtocol]) -> ir.Model:
     """A copy of `model` with other values of the initializers and Constants of these names."""
     made = cloned(model)
-    _lift_constants(made)
+    held = {value.name: value for node in made.graph for value in node.inputs if value is not None}
     for name, tensor in values.items():
-        if name in made.graph.initializers:
-            made.graph.initializers[name].const_value = ir.tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
+        array, old = tensor.numpy(), held[name]
+        fresh = f"{name}.other"
+        new = ir.Value(name=fresh, type=ir.TensorType(tensor.dtype), shape=_shape(tensor))
+        new.const_value = ir.tensor(array, dtype=tensor.dtype, name=fresh)
+        old.replace_all_uses_with(new)
+        made.graph.register_initializer(new)
     return made
 
 
