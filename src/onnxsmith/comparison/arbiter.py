@@ -105,8 +105,9 @@ class _Exact:
         """What it answers; None where it cannot."""
         if id(run) not in self._known:
             try:
-                if self._prepare is not None:
-                    self._session, self._prepare = self._prepare(), None
+                prepare, self._prepare = self._prepare, None  # once, whatever comes of it
+                if prepare is not None:
+                    self._session = prepare()
                 self._known[id(run)] = self._session.run(run.feed.values) if self._session is not None else None
             except OnnxsmithError:
                 self._known[id(run)] = None

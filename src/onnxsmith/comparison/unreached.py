@@ -8,7 +8,7 @@ sees nothing on any input, what was compared says nothing about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -22,6 +22,7 @@ from onnxsmith.metrics.max_rel import rms
 from onnxsmith.model.weights import Weight, single_numbers
 from onnxsmith.runtimes.base import Outputs
 
+Tells = Callable[[Run, Outputs, Outputs], bool]
 _MOST = 24
 """Weights that are looked at, evenly chosen: each takes runs of the model."""
 _FEW_UNITS = 64
@@ -74,7 +75,7 @@ def _shown(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequ
 
 def _differs(ours: Weight, theirs: Weight) -> bool:
     a, b = ours.tensor, theirs.tensor
-    if a is b or a.dtype != b.dtype or a.shape != b.shape or a.tobytes() == b.tobytes():
+    if a is b or a.dtype != b.dtype or a.shape != b.shape or np.array_equal(a.numpy(), b.numpy()):
         return False
     return bool(_places(np.asarray(a.numpy()), np.asarray(b.numpy())).any())
 
@@ -84,8 +85,9 @@ def _places(own: Array, wanted: Array) -> Array:
     a, b = widen(own), widen(wanted)
     finite = b[np.isfinite(b)]
     least = _FEW_UNITS * unit(own) * (rms(finite) if finite.size else 0.0)
+    alike = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):
-        return np.asarray((a != b) & ~(np.abs(a - b) <= least))
+        return np.asarray(~(alike | (np.abs(a - b) <= least)))
 
 
 def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
@@ -93,8 +95,8 @@ def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], ch
     own, wanted = np.asarray(weight.tensor.numpy()), np.asarray(other.tensor.numpy())
     places = _places(own, wanted)
     changes = list(_changes(own, wanted, places))
-    still = sum(not any(_moves(probe, run, weight, changed, check) for run in runs) for changed in changes)
-    if not still or not _counts(weight, own, probe, runs):
+    still = sum(not _told(probe, runs, weight, changed, check.sees) for changed in changes)
+    if not still or not _told(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):  # nothing uses it
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
     return f"weight {weight.name!r} differs in {int(places.sum())} elements, and no input shows it{part}"
@@ -112,21 +114,16 @@ def _changes(own: Array, wanted: Array, places: Array) -> Iterator[Array]:
         yield changed
 
 
-def _moves(probe: Probe, run: Run, weight: Weight, changed: Array, check: Check | None = None) -> bool:
-    """Whether another value moves an output, and a `check` sees it, where there is one."""
-    usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, changed)
-    if usual is None or moved is None or not _apart(usual, moved):
-        return False
-    return check is None or check.sees(run, usual, moved)
+def _told(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
+    """Whether another value of the weight makes an answer that is told from the usual one, on any input."""
+    for run in runs:
+        usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, value)
+        if usual is not None and moved is not None and tells(run, usual, moved):
+            return True
+    return False
 
 
-def _counts(weight: Weight, own: Array, probe: Probe, runs: Sequence[Run]) -> bool:
-    """Whether the weight moves anything at all: one that nothing uses may be anything."""
-    whole = np.flip(own) + own.dtype.type(1)
-    return any(_moves(probe, run, weight, whole) for run in runs)
-
-
-def _apart(usual: Outputs, moved: Outputs) -> bool:
+def _apart(_: Run, usual: Outputs, moved: Outputs) -> bool:
     for name, value in usual.items():
         found = difference(value, moved[name], 0.0)
         if found.reason or found.worst_abs or found.unequal:
