@@ -38,7 +38,7 @@ class Explorer:
         self._repeated = False
         self._first: Run | None = None
         self._unsteady: dict[int, set[str]] = {}
-        self._let_go: list[Run] = []
+        self._untaken: list[Run] = []
         self._notes: list[str] = []
 
     @property
@@ -50,7 +50,7 @@ class Explorer:
     def untried(self) -> tuple[str, ...]:
         """Clauses for a headline: axes that stayed at one size, sizes that the reference does not take, inputs that
         count for nothing."""
-        count, first = len(self._let_go), next((run.feed.label for run in self._let_go), "")
+        count, first = len(self._untaken), next((run.feed.label for run in self._untaken), "")
         return (
             *self._untried,
             *([f"{count} inputs are not taken where the candidate runs, the first {first}"] if count else []),
@@ -63,9 +63,11 @@ class Explorer:
         crashes = f"{len(crashed)} inputs that crash the reference were left out, the first: "
         late = self._tries.late
         endless = [f"{len(late)} inputs were left out on which the reference does not end: {late[0]}"] if late else []
+        small = self._tries.hopeless
+        smaller = [f"{small} inputs no larger than one that crashes the reference were not tried"] if small else []
         large = self._tries.too_large
         skipped = [f"{large} inputs of more than {MOST_ELEMENTS:,} elements were not tried"] if large else []
-        return [*self._notes, *(crashes + text for text in crashed[:1]), *endless, *skipped]
+        return [*self._notes, *(crashes + text for text in crashed[:1]), *smaller, *endless, *skipped]
 
     def runs(self) -> Iterator[Run]:
         """The inputs that the reference takes, and what it answers."""
@@ -173,15 +175,15 @@ class Explorer:
         self._untried = (*self._untried, clause)
         return True
 
-    def let_go(self, run: Run, provider: str, refusal: Problem) -> None:
+    def leave_out(self, run: Run, provider: str, refusal: Problem) -> None:
         """Takes a run out that the candidate's runtime takes of neither model, which a clause then says: it shows what
         that runtime lacks, and nothing about the candidate."""
         run.left_out = True
-        if not self._let_go:
+        if not self._untaken:
             self._notes.append(
                 f"{provider} takes neither model on {run.feed.label}: {refusal.what} {refusal.why}".strip()
             )
-        self._let_go.append(run)
+        self._untaken.append(run)
 
     def _differs(self, run: Run, outputs: Outputs, name: str) -> bool:
         rounding = self._roundings.get(name)

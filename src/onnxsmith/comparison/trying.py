@@ -90,13 +90,18 @@ class Tries:
         """Sizes that were tried, and whether the reference took them."""
         self.crashed: list[str] = []
         self._crashed_at: list[dict[str, int]] = []
+        self.hopeless = 0
+        """Inputs that were not tried because one of their sizes, or a larger one, crashed the reference."""
         self.late: list[str] = []
         self.too_large = 0
         """Inputs that were not made because they would be too large."""
 
     def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
         """What the reference answers to a generated input; None where it refuses it, or it would be too large."""
-        if self._is_too_large(sizes) or self._is_hopeless(sizes):
+        if self._is_too_large(sizes):
+            return None
+        if self._is_hopeless(sizes):
+            self.hopeless += 1
             return None
         try:
             feed = self.plan.generator.feed(dict(sizes), seed=seed, chosen=chosen, manner=manner)

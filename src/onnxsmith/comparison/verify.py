@@ -83,8 +83,8 @@ def verify(
     evidence = evidence or Evidence()
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
-    runs = list(explorer.runs())
-    if not runs:
+    taken = list(explorer.runs())
+    if not taken:
         raise problem(
             "verify/nothing-compared",
             "there is no input to compare on",
@@ -99,8 +99,7 @@ def verify(
         arbiter=evidence.arbiter,
         allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same),
     )
-    taken = runs
-    runs = list(_answered(runs, explorer, candidate.session, checks, evidence, on_run))
+    runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run))
     for name in sorted(explorer.drawn):
         if runs and not _varies(candidate.session, runs[0], name):
             checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
@@ -135,7 +134,7 @@ def _answered(
     explorer: Explorer,
     session: Session,
     checks: Checks,
-    evidence: Evidence,
+    elsewhere: Callable[[Feed], Problem | None],
     on_run: Callable[[Run], None] | None,
 ) -> Iterator[Run]:
     """The runs that count, each with the candidate's answer taken in."""
@@ -157,8 +156,8 @@ def _answered(
         if refusal is not None and refusal.id in _BEYOND:
             checks.give_up(run, refusal)
             continue
-        if refusal is not None and run.generated and evidence.elsewhere(run.feed) is not None:
-            explorer.let_go(run, session.provider, refusal)
+        if refusal is not None and run.generated and elsewhere(run.feed) is not None:
+            explorer.leave_out(run, session.provider, refusal)
             continue
         checks.add(run, outputs, refusal)
         yield run
