@@ -57,6 +57,14 @@ class Probe:
         """A probe of the model with other values of some initializers or Constants."""
         return Probe(with_numbers(self.model, values), self._prepare)
 
+    def prepared(self, model: ir.Model) -> Session:
+        """A session of another model, as the probe's own is.
+
+        Raises:
+            OnnxsmithError: what the runtime raises.
+        """
+        return self._prepare(model)
+
     def start(self) -> bool:
         """Makes the session. False where the runtime does not take weights as inputs."""
         if self._session is None and not self._failed:

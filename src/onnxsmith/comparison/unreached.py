@@ -57,7 +57,7 @@ def _numbers_hidden(reference: Probe, candidate: Probe, runs: Sequence[Run], che
     values = {
         name: ours[name]
         for name, own in single_numbers(candidate.model).items()
-        if name in ours and own.dtype == ours[name].dtype and _places(own.numpy(), ours[name].numpy()).any()
+        if name in ours and own.dtype == ours[name].dtype and places(own.numpy(), ours[name].numpy()).any()
     }
     hidden = [name for name in list(values)[:_NUMBERS] if not _shown(candidate, {name: values[name]}, runs, check)]
     return [f"{', '.join(map(repr, hidden[:3]))} differ, and no input shows it"] if hidden else []
@@ -77,11 +77,11 @@ def _differs(ours: Weight, theirs: Weight) -> bool:
     a, b = ours.tensor, theirs.tensor
     if a is b or a.dtype != b.dtype or a.shape != b.shape or np.array_equal(a.numpy(), b.numpy()):
         return False
-    return bool(_places(np.asarray(a.numpy()), np.asarray(b.numpy())).any())
+    return bool(places(np.asarray(a.numpy()), np.asarray(b.numpy())).any())
 
 
-def _places(own: Array, wanted: Array) -> Array:
-    """Where they differ by more than they do when they were computed otherwise."""
+def places(own: Array, wanted: Array) -> Array:
+    """Where two constants differ by more than they do when they were computed otherwise."""
     a, b = widen(own), widen(wanted)
     finite = b[np.isfinite(b)]
     least = _FEW_UNITS * unit(own) * (rms(finite) if finite.size else 0.0)
@@ -93,18 +93,18 @@ def _places(own: Array, wanted: Array) -> Array:
 def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
     """What to say of a weight where values of the reference move nothing."""
     own, wanted = np.asarray(weight.tensor.numpy()), np.asarray(other.tensor.numpy())
-    places = _places(own, wanted)
-    changes = list(_changes(own, wanted, places))
+    apart = places(own, wanted)
+    changes = list(_changes(own, wanted, apart))
     still = sum(not _told(probe, runs, weight, changed, check.sees) for changed in changes)
     if not still or not _told(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):  # nothing uses it
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
-    return f"weight {weight.name!r} differs in {int(places.sum())} elements, and no input shows it{part}"
+    return f"weight {weight.name!r} differs in {int(apart.sum())} elements, and no input shows it{part}"
 
 
-def _changes(own: Array, wanted: Array, places: Array) -> Iterator[Array]:
+def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
     """The weight with the other's values, in one row each where only some rows differ."""
-    rows = np.flatnonzero(places.reshape(len(own), -1).any(axis=1)) if own.ndim > 1 else np.zeros(0, int)
+    rows = np.flatnonzero(apart.reshape(len(own), -1).any(axis=1)) if own.ndim > 1 else np.zeros(0, int)
     if not rows.size or 2 * rows.size > len(own):
         yield wanted
         return

@@ -13,6 +13,7 @@ import numpy as np
 
 from onnxsmith.clock import advance
 from onnxsmith.comparison.allowance import Allowance
+from onnxsmith.comparison.altered import altered
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
@@ -182,7 +183,7 @@ def _hidden(evidence: Evidence, runs: Sequence[Run], checks: Checks) -> tuple[st
     if evidence.original is None or evidence.faults is None:
         return ()
     found = unreached(evidence.original, evidence.faults, runs, checks)
-    return (found,) if found else ()
+    return (*((found,) if found else ()), *altered(evidence.original, evidence.faults, runs, checks))
 
 
 def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:

@@ -1,0 +1,190 @@
+"""Looks whether the inputs show what nodes of one name compute otherwise in two models.
+
+Two models whose outputs agree, and that give one name to nodes which are not the same, either mean the same, or differ
+where the check sees nothing. So one model's node is put beside the other's, on the tensors that come there. Where the
+two answer otherwise, one model is run with the other's node: where the check sees what that does, the node was reached,
+and something else makes up for it; where it sees nothing on any input, the outputs say nothing of the node. Two nodes
+that answer alike there, and read the same tensors, are run alone, on other numbers and at other sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.explore import Explorer, Plan, Run, answer
+from onnxsmith.comparison.power import Check
+from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.rounding import roundings
+from onnxsmith.comparison.tensors import difference, unit
+from onnxsmith.comparison.unreached import places
+from onnxsmith.feeds.generate import Generator
+from onnxsmith.feeds.numbers import numbers
+from onnxsmith.model import twins
+from onnxsmith.model.twins import Doubled, Pair
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Outputs
+
+_MOST = 32
+"""Pairs of nodes that are looked at, evenly chosen: their outputs are kept for as long as a run lasts."""
+_SESSIONS = 8
+"""Pairs for which a model is prepared: each takes a session."""
+_UNITS = 64
+"""Units in the last place, of the size of a tensor, that two ways to compute one thing are apart by."""
+
+Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
+_Tensors = Mapping[str, Any]
+
+
+def altered(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
+    """What the two compute otherwise and no input shows to the `check`."""
+    models = {probe: probe.model for probe in (candidate, reference)}
+    in_candidate, in_reference = twins.pairs(models[candidate], models[reference], _same)
+    hidden = [
+        said
+        for probe, found in ((candidate, in_candidate), (reference, in_reference))
+        if found
+        for said in _hidden(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
+    ]
+    return (f"{hidden[0]}{f', and {len(hidden) - 1} more' if len(hidden) > 1 else ''}",) if hidden else ()
+
+
+def _hidden(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
+    """The same of nodes in whose place the other model's can be put."""
+    usual = [(run, probe.plain(run.feed)) for run in runs]
+    apart, quiet = _beside(probe, model, found, runs)
+    hidden = [
+        f"{_said(pair)} answers otherwise, and no output shows it"
+        for pair in apart[:_SESSIONS]
+        if not _shown(probe, twins.swapped(model, pair), usual, check)
+    ]
+    hidden += [
+        f"{_said(pair)} answers otherwise on what no input brings there"
+        for pair, read, sizes in quiet[:_SESSIONS]
+        if _differ_alone(probe, pair, read, sizes)
+    ]
+    return hidden
+
+
+def _said(pair: Pair) -> str:
+    ours, theirs = pair.ours.op_type, pair.twin.op_type
+    if ours != theirs:
+        return f"{pair.name!r} is {ours} in one and {theirs} in the other, and"
+    return f"{ours} {pair.name!r} has other {'attributes or constants' if pair.is_wired_alike else 'inputs'}, and"
+
+
+def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
+    """Whether two constants are equal, or were computed otherwise."""
+    if a.dtype != b.dtype or tuple(a.shape) != tuple(b.shape):
+        return False
+    first, second = np.asarray(a.numpy()), np.asarray(b.numpy())
+    if first.dtype.kind in "OUS":
+        return bool((first == second).all())
+    return np.array_equal(first, second) or not places(first, second).any()
+
+
+def _beside(
+    probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
+) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
+    """The pairs that answer otherwise on what comes there; and those that answer alike and read the same tensors, with
+    what these are. Where a runtime refuses one of them, each is tried by itself."""
+    answers = _answers(probe, twins.doubled(model, found), runs)
+    if not answers and len(found) > 1:
+        each = [_beside(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
+        return [pair for apart, _ in each for pair in apart], [one for _, quiet in each for one in quiet]
+    apart = [pair for pair in found if any(_is_apart(*given[pair.name]) for given, _ in answers)]
+    reads = [tensors for _, tensors in answers]
+    quiet = [
+        (pair, *read)
+        for pair in found
+        if answers and pair not in apart and pair.is_wired_alike and (read := _read(pair, reads)) is not None
+    ]
+    return apart, quiet
+
+
+def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run]) -> list[tuple[dict[str, tuple[Any, Any]], _Tensors]]:
+    """What the nodes and their twins give on each input that the model with both takes, and what they read."""
+    found: list[tuple[dict[str, tuple[Any, Any]], _Tensors]] = []
+    try:
+        with probe.prepared(doubled.model) as session:
+            for run in runs:
+                outputs, _ = answer(session, run.feed)
+                if outputs is not None:
+                    given = {name: (outputs[a], outputs[b]) for name, (a, b) in doubled.outputs.items()}
+                    found.append((given, {**run.feed.values, **outputs}))
+    except OnnxsmithError:
+        return []
+    return found
+
+
+def _is_apart(ours: Any, theirs: Any) -> bool:
+    return bool(difference(theirs, ours, _UNITS * unit(ours)).reason)
+
+
+def _read(pair: Pair, runs: Sequence[_Tensors]) -> tuple[Read, dict[str, int]] | None:
+    """What both read: dtypes and shapes, and the sizes of the largest input. Axes whose sizes change from run to run
+    are symbols, one for all that change alike. None where it is not all tensors."""
+    names = [value.name or "" for value in pair.ours.inputs if value is not None]
+    held = [{name: run[name] for name in names if name in run} for run in runs]
+    if not held[0] or not all(isinstance(value, np.ndarray) for values in held for value in values.values()):
+        return None
+    if any(len({values[name].ndim for values in held}) > 1 for name in held[0]):
+        return None
+    largest = max(range(len(held)), key=lambda at: sum(value.size for value in held[at].values()))
+    sizes: dict[str, int] = {}
+    read: Read = {}
+    for name, value in held[largest].items():
+        shape: list[int | str] = []
+        for axis, size in enumerate(value.shape):
+            over = tuple(values[name].shape[axis] for values in held)
+            symbol = "n" + "_".join(map(str, over))
+            shape.append(size if len(set(over)) == 1 else symbol)
+            if len(set(over)) > 1:
+                sizes[symbol] = size
+        read[name] = (_dtype(value), tuple(shape))
+    return read, sizes
+
+
+def _dtype(array: np.ndarray[Any, Any]) -> ir.DataType:
+    return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)
+
+
+def _shown(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
+    """Whether the check sees the model with the other's node; also where that is none, or does not run."""
+    if swap is None:
+        return True
+    try:
+        with probe.prepared(swap) as session:
+            for run, before in usual:
+                outputs, _ = answer(session, run.feed)
+                if outputs is None or (before is not None and check.sees(run, before, outputs)):
+                    return True
+    except OnnxsmithError:
+        return True
+    return False
+
+
+def _differ_alone(probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int]) -> bool:
+    """Whether two nodes that read the same tensors answer otherwise on generated ones. Of texts nobody can try all:
+    there, what a node is told otherwise counts."""
+    if any(dtype is ir.DataType.STRING for dtype, _ in read.values()):
+        return True
+    ours, theirs = twins.alone(pair.ours, read), twins.alone(pair.twin, read)
+    rounding = roundings(theirs)
+    generator = Generator.for_model(theirs)
+    generator = replace(generator, numbers=generator.numbers.with_those_of(numbers(ours)))
+    try:
+        with probe.prepared(theirs) as reference, probe.prepared(ours) as other:
+            for run in Explorer(reference, Plan(generator, start=dict(sizes)), rounding).runs():
+                outputs, _ = answer(other, run.feed)
+                for name, value in run.outputs.items():
+                    bounds = rounding[name].bounds if name in rounding else (0.0, 0.0)
+                    if outputs is None or difference(value, outputs[name], *bounds).reason:
+                        return True
+    except OnnxsmithError:
+        return False
+    return False

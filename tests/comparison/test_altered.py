@@ -1,0 +1,86 @@
+"""What nodes of one name compute otherwise, and no output shows, is not called equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxsmith import compare
+from onnxsmith.model.text import from_text
+from onnxsmith.report.base import Report, Verdict
+
+
+def judged(text: str, good: str, bad: str) -> Report:
+    assert good in text
+    return compare(from_text(text), from_text(text.replace(good, bad))).report
+
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]> g '
+ROUNDED = HEAD + (
+    "(float[n,2] x) => (float[n,2] y) <float s = {2.0}, uint8 z = {128}> "
+    "{ h = Cast<to = 10>(x) b = Cast<to = 1>(h) t = Neg(b) q = QuantizeLinear(t, s, z) y = DequantizeLinear(q, s, z) }"
+)
+
+
+def test_a_dropped_rounding_that_a_quantiser_hides_is_named() -> None:
+    report = judged(ROUNDED, "Neg(b)", "Neg(x)")
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert "Neg 't' has other inputs, and answers otherwise, and no output shows it" in report.headline
+
+
+def test_a_rounding_that_is_new_is_named() -> None:
+    without = ROUNDED.replace("h = Cast<to = 10>(x) b = Cast<to = 1>(h) t = Neg(b)", "t = Neg(x)")
+    report = compare(from_text(without), from_text(ROUNDED)).report
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert "Neg 't' has other inputs" in report.headline
+
+
+def test_a_limit_that_counts_on_one_side_only_is_named() -> None:
+    text = HEAD + ("(float[n] x) => (bool y) <int64 far = {1234567}> { s = Size(x) t = Mul(s, s) y = Greater(t, far) }")
+    report = judged(text, "Greater(t", "GreaterOrEqual(t")
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert "'y' is GreaterOrEqual in one and Greater in the other" in report.headline
+
+
+def test_a_pattern_that_no_text_tells_apart_is_named() -> None:
+    text = HEAD + '(string[n] x) => (bool[n] y) { y = RegexFullMatch<pattern = "[A-Z]{2}-[0-9]{4}">(x) }'
+    report = judged(text, "{4}", "{5}")
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert "RegexFullMatch 'y' has other attributes or constants" in report.headline
+
+
+@pytest.mark.parametrize(
+    ("body", "good", "bad"),
+    [
+        ("a = Transpose<perm = [1, 0]>(x) y = Transpose<perm = [1, 0]>(a)", "<perm = [1, 0]>", ""),
+        ("y = Softmax<axis = 1>(x)", "axis = 1", "axis = -1"),
+        ("a = Identity(x) y = Neg(a)", "Neg(a)", "Neg(x)"),
+        ("a = Abs(x) b = Neg(x) y = Add(a, b)", "Add(a, b)", "Add(b, a)"),
+        ("a = Clip(x, low, high) y = Neg(a)", "a = Clip(x, low, high)", "b = Min(x, high) a = Max(low, b)"),
+    ],
+)
+def test_what_means_the_same_is_equal(body: str, good: str, bad: str) -> None:
+    text = HEAD + "(float[n,4] x) => (float[n,m] y) <float low = {-1.0}, float high = {1.0}> { BODY }"
+    text = text.replace("BODY", body)
+    assert judged(text, good, bad).verdict is Verdict.DONE
+
+
+def test_what_is_made_up_for_elsewhere_is_equal() -> None:
+    text = HEAD + (
+        "(float[n,4] x) => (float[n,4] y) <float two = {2.0}, float three = {3.0}> "
+        "{ a = Mul(x, two) y = Mul(a, three) }"
+    )
+    other = text.replace("a = Mul(x, two) y = Mul(a, three)", "a = Mul(x, three) y = Mul(a, two)")
+    assert compare(from_text(text), from_text(other)).report.verdict is Verdict.DONE
+
+
+def test_a_twin_that_reads_what_it_makes_is_passed_over() -> None:
+    text = HEAD + "(float[n,4] x) => (float[n,4] y) { a = Neg(x) b = Neg(a) y = Neg(b) }"
+    other = text.replace("a = Neg(x) b = Neg(a) y = Neg(b)", "b = Identity(x) a = Neg(b) y = Identity(a)")
+    assert compare(from_text(text), from_text(other)).report.verdict is Verdict.DONE
+
+
+def test_many_nodes_that_say_the_same_otherwise_are_equal() -> None:
+    text = HEAD + "(float[n,4] v0) => (float[n,4] y) <float minus = {-1.0}> { %s y = Neg(v80) }"
+    negated = text % " ".join(f"v{i + 1} = Neg(v{i})" for i in range(80))
+    multiplied = text % " ".join(f"v{i + 1} = Mul(v{i}, minus)" for i in range(80))
+    assert compare(from_text(negated), from_text(multiplied)).report.verdict is Verdict.DONE
