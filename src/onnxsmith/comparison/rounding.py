@@ -32,21 +32,17 @@ about at most, may therefore differ by 8·u·½ whatever its scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.comparison.quantisers import INTEGER_PRODUCTS, constant, is_constant, own_noise
+from onnxsmith.comparison.terms import MOVING, UNKNOWN
+from onnxsmith.comparison.terms import own as terms_of
 from onnxsmith.problem import problem
 
 FACTOR = 8.0
-_UNKNOWN_REDUCTION = 1024
-"""Terms assumed where a reduction's length is not static."""
-_TRIPS = 64
-"""Iterations assumed of loops and recurrent layers, whose number is not in the file."""
-
 _UNIT: dict[ir.DataType, float] = {
     ir.DataType.DOUBLE: 2.0**-53,
     ir.DataType.COMPLEX128: 2.0**-53,
@@ -60,11 +56,6 @@ _UNIT: dict[ir.DataType, float] = {
     ir.DataType.FLOAT8E5M2FNUZ: 2.0**-3,
     ir.DataType.FLOAT4E2M1: 2.0**-2,
 }
-MOVING = {
-    "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
-    "Transpose", "Unsqueeze",
-}  # fmt: skip
-"""Operators that hand on what they read, elsewhere."""
 _EXACT = MOVING | {
     "Abs", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less",
     "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "ReduceMax", "ReduceMin", "Relu", "Round",
@@ -74,12 +65,6 @@ _EXACT = MOVING | {
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
 """Half a step of an 8-bit quantiser relative to its range: a value at the edge of two steps may go either way."""
-_WIDTH = 8.0
-"""How many times the scale of its values a quantiser is taken to hold, where the values are not known."""
-_INTEGER_PRODUCTS = {
-    "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat",
-    "MatMulNBits", "QGemm", "QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul",
-}  # fmt: skip
 _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 
@@ -114,11 +99,11 @@ class Rounding:
         """`tolerance` and `floor`, as `tensors.difference` takes them."""
         return self.tolerance, self.floor
 
-    def unmoved(self, longest: int = _UNKNOWN_REDUCTION) -> float:
+    def unmoved(self, longest: int = UNKNOWN) -> float:
         """What rounding adds that is not seen when inputs and weights are moved by it, relative to scale, in a run
         whose `longest` axis is known. A sum of n terms errs by a random walk of its partial sums, whose mean is
         sqrt(n/6) roundoffs."""
-        coordinates = self.coordinates + self.open * min(longest, _UNKNOWN_REDUCTION) ** 2
+        coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
         return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
 
     @property
@@ -226,13 +211,13 @@ def _stored(rounding: Rounding, value: ir.Value) -> Rounding:
 
 
 def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding:
-    terms, depth = _own(node, model)
+    terms, depth = terms_of(node, model)
     unit = max((_UNIT.get(v.dtype, 0.0) for v in (*node.outputs, *_reads(node)) if v.dtype is not None), default=0.0)
     if node.op_type in _QUANTISING | _QUANTISING_INSIDE:
         unit = max(unit, _QUANTUM)
     fixed, is_open = _axes_read_along(node)
     single = 2 * min(unit, _ACCUMULATOR)
-    along = single * max(fixed, _UNKNOWN_REDUCTION if is_open else 0)
+    along = single * max(fixed, UNKNOWN if is_open else 0)
     step = max(unit, along)
     return Rounding(
         terms=max((r.terms for r in before), default=0) + terms,
@@ -249,7 +234,7 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
 
 def _free(node: ir.Node, terms: int) -> int:
     """Terms that a node sums of values of which none is a weight."""
-    return terms if terms > 1 and not any(map(_is_constant, _reads(node)[1:])) else 0
+    return terms if terms > 1 and not any(map(is_constant, _reads(node)[1:])) else 0
 
 
 def _axes_read_along(node: ir.Node) -> tuple[int, bool]:
@@ -275,23 +260,16 @@ def _is_same(size: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
 
 def quantises(model: ir.Model) -> bool:
     """Whether some nodes of the graph compute in a few steps."""
-    kinds = _QUANTISING | _INTEGER_PRODUCTS | {"DequantizeLinear"}
+    kinds = _QUANTISING | INTEGER_PRODUCTS | {"DequantizeLinear"}
     return any(node.op_type in kinds for node in model.graph)
 
 
 def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:
     """The larger of what comes along the ways from the inputs, and in squares the weights' and the node's own."""
     ways = zip(_reads(node), before, strict=True)
-    moving = [one.noise for value, one in ways if not _is_constant(value)]
-    fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if _is_constant(value)]
-    return math.hypot(max(moving, default=0.0), *fixed, _own_noise(node, scales))
-
-
-def _is_constant(value: ir.Value) -> bool:
-    maker = value.producer()
-    if maker is None:
-        return value.const_value is not None
-    return maker.op_type == "Constant" or (maker.op_type == "DequantizeLinear" and _constant(maker, 0) is not None)
+    moving = [one.noise for value, one in ways if not is_constant(value)]
+    fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if is_constant(value)]
+    return math.hypot(max(moving, default=0.0), *fixed, own_noise(node, scales))
 
 
 def _may_quantise_inside(node: ir.Node) -> bool:
@@ -300,141 +278,15 @@ def _may_quantise_inside(node: ir.Node) -> bool:
     makers = [value.producer() for value in _reads(node)]
     few = [maker is not None and maker.op_type == "DequantizeLinear" for maker in makers]
     weights = [
-        maker is not None and few[place] and _constant(maker, 0) is not None for place, maker in enumerate(makers)
+        maker is not None and few[place] and constant(maker, 0) is not None for place, maker in enumerate(makers)
     ]
     return node.op_type in ("MatMul", "Gemm") and any(weights) and not all(few[:2])
-
-
-def _own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
-    if node.op_type in _INTEGER_PRODUCTS:
-        return math.sqrt(3) * _noise_of_bits(8)
-    if node.op_type == "DynamicQuantizeLinear":
-        return _noise_of_bits(8)
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-        return 0.0
-    step = _constant(node, 1)
-    if node.op_type == "DequantizeLinear":  # of what is computed, its QuantizeLinear counts
-        weight = _stored_weight(node)
-        return _noise_of_weight(node, weight, step) if weight is not None else 0.0
-    scale = scales.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
-    if step is None or not scale:
-        dtype = node.outputs[0].dtype
-        return _noise_of_bits(round(8 * dtype.itemsize) if dtype is not None else 8)
-    widest = float(np.max(np.abs(step)))
-    return widest / scale / math.sqrt(12)
-
-
-def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
-    """The integers that are dequantised where they are a weight, or rows that were taken out of one first."""
-    weight, maker = _constant(node, 0), node.inputs[0].producer() if node.inputs[0] is not None else None
-    while weight is None and maker is not None and maker.op_type in MOVING and not maker.domain:
-        weight, value = _constant(maker, 0), _input(maker, 0)
-        maker = value.producer() if value is not None else None
-    return weight
-
-
-def _noise_of_bits(bits: int) -> float:
-    return _WIDTH / (2.0**bits - 1) / math.sqrt(12)
-
-
-def _noise_of_weight(node: ir.Node, weight: np.ndarray[Any, Any], step: np.ndarray[Any, Any] | None) -> float:
-    """A step is one level of the stored integers, whatever it stands for."""
-    zero = _constant(node, 2)
-    offset = float(np.mean(zero.astype(np.float64))) if zero is not None and zero.size else 0.0
-    scale = float(np.sqrt(np.mean((weight.astype(np.float64) - offset) ** 2))) if weight.size > 1 else 0.0
-    return 1 / scale / math.sqrt(12) if scale and step is not None else 0.0
-
-
-def _constant(node: ir.Node, place: int) -> np.ndarray[Any, Any] | None:
-    value = _input(node, place)
-    if value is None:
-        return None
-    maker = value.producer()
-    if maker is not None and maker.op_type == "Constant" and "value" in maker.attributes:
-        return maker.attributes["value"].as_tensor().numpy()
-    return value.const_value.numpy() if value.const_value is not None and not value.is_graph_input() else None
 
 
 def _floor(node: ir.Node, unit: float, before: list[Rounding]) -> float:
     if node.op_type == "Sigmoid":
         return FACTOR * unit / 2
     return max((r.floor for r in before), default=0.0) if node.op_type in MOVING else 0.0
-
-
-def _own(node: ir.Node, model: ir.Model) -> tuple[int, int]:
-    """(terms summed, operations) of one node; bodies count once for a branch, `_TRIPS` times for a loop."""
-    function = model.functions.get(node.op_identifier())
-    bodies = [function] if function is not None else list(_bodies(node))
-    if bodies:
-        trips = _TRIPS if node.op_type in ("Loop", "Scan", "SequenceMap") else 1
-        costs = [[_own(inner, model) for inner in body] for body in bodies]
-        inside = max(((sum(t for t, _ in body), sum(d for _, d in body)) for body in costs), default=(0, 0))
-        return inside[0] * trips, inside[1] * trips
-    terms = _TERMS.get(node.op_type)
-    return (max(terms(node), 1), 1) if terms is not None else (1, 1)
-
-
-def _bodies(node: ir.Node) -> list[ir.Graph]:
-    attributes = node.attributes.values()
-    return [a.as_graph() for a in attributes if a.type == ir.AttributeType.GRAPH and not a.is_ref()]
-
-
-def _sizes(value: ir.Value | None) -> list[int] | None:
-    shape = value.shape if value is not None else None
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
-        return None
-    return [int(dim) for dim in shape]  # type: ignore[arg-type]
-
-
-def _input(node: ir.Node, index: int) -> ir.Value | None:
-    return node.inputs[index] if index < len(node.inputs) else None
-
-
-def _convolution(node: ir.Node) -> int:
-    weight = _sizes(_input(node, 1))
-    return math.prod(weight[1:]) if weight else _UNKNOWN_REDUCTION
-
-
-def _transposed_convolution(node: ir.Node) -> int:
-    weight = _sizes(_input(node, 1))
-    return math.prod([weight[0], *weight[2:]]) if weight else _UNKNOWN_REDUCTION
-
-
-def _product(node: ir.Node) -> int:
-    """The inner dimension: the last of the left operand, or the one before the last of the right."""
-    left, right = _input(node, 0), _input(node, 1)
-    transposed = node.op_type == "Gemm" and "transA" in node.attributes and node.attributes["transA"].as_int() == 1
-    for value, axis in ((left, -2 if transposed else -1), (right, -1 if _is_transposed_b(node) else -2)):
-        shape = value.shape if value is not None else None
-        if shape is not None and len(shape) >= 2 and isinstance(shape[axis], int):
-            return int(shape[axis])  # type: ignore[arg-type]
-    return _UNKNOWN_REDUCTION
-
-
-def _is_transposed_b(node: ir.Node) -> bool:
-    return node.op_type == "Gemm" and "transB" in node.attributes and node.attributes["transB"].as_int() == 1
-
-
-def _recurrent(node: ir.Node) -> int:
-    weight, recurrence = _sizes(_input(node, 1)), _sizes(_input(node, 2))
-    return ((weight[-1] + recurrence[-1]) if weight and recurrence else _UNKNOWN_REDUCTION) * _TRIPS
-
-
-def _reduction(node: ir.Node) -> int:
-    before, after = _sizes(_input(node, 0)), _sizes(node.outputs[0])
-    if before is None or after is None or 0 in after:
-        return _UNKNOWN_REDUCTION
-    return max(math.prod(before) // max(math.prod(after), 1), 1)
-
-
-def _last_axis(node: ir.Node) -> int:
-    shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
-    size = shape[-1] if shape is not None and len(shape) else None
-    return size if isinstance(size, int) else _UNKNOWN_REDUCTION
-
-
-def _unknown(_: ir.Node) -> int:
-    return _UNKNOWN_REDUCTION
 
 
 _INTERPOLATED: dict[str, slice] = {
@@ -444,18 +296,3 @@ _INTERPOLATED: dict[str, slice] = {
 """Operators that compute coordinates, and the axes of their first input that these run along."""
 _MODES = {"Resize": "nearest", "Upsample": "nearest"}
 """Those that resize: axes that they leave as they are count for nothing. With the mode that they have by default."""
-_TERMS: dict[str, Callable[[ir.Node], int]] = {
-    **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "DeformConv"), _convolution),
-    "ConvTranspose": _transposed_convolution,
-    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "FusedMatMul"), _product),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-    **dict.fromkeys(
-        ("ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare",
-         "ReduceProd", "GlobalAveragePool", "AveragePool"), _reduction),
-    **dict.fromkeys(
-        ("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
-         "SkipLayerNormalization", "LpNormalization"), _last_axis),
-    **dict.fromkeys(
-        ("InstanceNormalization", "GroupNormalization", "Attention", "MultiHeadAttention", "Einsum", "CumSum", "LRN",
-         "Det", "DFT", "STFT", "MeanVarianceNormalization"), _unknown),
-}  # fmt: skip

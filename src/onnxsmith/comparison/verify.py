@@ -92,14 +92,7 @@ def verify(
             where=f"{reference.name} and {candidate.name}",
             fix="give one: --input inputs.npz",
         )
-    checks = Checks(
-        reference.session.signature,
-        roundings,
-        drawn=explorer.repeated,
-        unsteady=lambda run: explorer.unsteady(run) | explorer.unsteady_in(candidate.session, run),
-        arbiter=evidence.arbiter,
-        allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same),
-    )
+    checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
     runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run))
     for name in sorted(explorer.drawn):
         if runs and not _varies(candidate.session, runs[0], name):
@@ -110,10 +103,13 @@ def verify(
     results = checks.results()
     agrees = not mismatch and all(output.equal for output in results)
     power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
-    hidden = _hidden(evidence, runs, checks) if agrees else ()
-    asked = any(one.given is not None for one in roundings.values())
-    untaken = () if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)
-    unsure = (*untaken, *checks.undecided, *hidden, *(() if asked or evidence.identical else weak))
+    is_asked = any(one.given is not None for one in roundings.values())
+    unsure = (
+        *(() if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)),
+        *checks.undecided,
+        *(_hidden(evidence, runs, checks, asked=is_asked) if agrees else ()),
+        *(() if evidence.identical or is_asked else weak),
+    )
     return Verification(
         reference=reference.name,
         candidate=candidate.name,
@@ -127,6 +123,24 @@ def verify(
         untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
         power=power,
         unsure=unsure if agrees else (),
+    )
+
+
+def _checks(
+    reference: Session,
+    candidate: Session,
+    explorer: Explorer,
+    roundings: Mapping[str, Rounding],
+    evidence: Evidence,
+) -> Checks:
+    """What takes the candidate's answers in."""
+    return Checks(
+        reference.signature,
+        roundings,
+        drawn=explorer.repeated,
+        unsteady=lambda run: explorer.unsteady(run) | explorer.unsteady_in(candidate, run),
+        arbiter=evidence.arbiter,
+        allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same),
     )
 
 
@@ -178,12 +192,14 @@ def _power(
     return found, (), (weak,) if weak else ()
 
 
-def _hidden(evidence: Evidence, runs: Sequence[Run], checks: Checks) -> tuple[str, ...]:
-    """What the two hold otherwise and no input reaches."""
+def _hidden(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
+    """What the two hold or compute otherwise and no input shows; what a node computes within a tolerance that was
+    `asked` for counts for nothing."""
     if evidence.original is None or evidence.faults is None:
         return ()
     found = unreached(evidence.original, evidence.faults, runs, checks)
-    return (*((found,) if found else ()), *altered(evidence.original, evidence.faults, runs, checks))
+    nodes = () if asked else altered(evidence.original, evidence.faults, runs, checks)
+    return (*((found,) if found else ()), *nodes)
 
 
 def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,20 @@ def alike(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
         return None
     with np.errstate(all="ignore"):  # squares of the largest numbers
         return next((found for one in _STRUCTURES if (found := one(example, shape, draw)) is not None), None)
+
+
+def following(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
+    """Numbers spread as those of an example; None where it has one number only."""
+    wide = example.astype(np.float64)
+    wide = wide[np.isfinite(wide)]
+    if not wide.size or not wide.min() < wide.max():
+        return None
+    peak = np.abs(wide).max()  # squares of the largest numbers are none
+    wide = wide / peak
+    low, high = wide.min(), wide.max()
+    drawn: Array = np.asarray(rng.normal(wide.mean(), wide.std(), shape))
+    outside = (drawn < low) | (drawn > high)  # drawn again, not cut off: equal numbers have no order
+    return np.asarray(np.where(outside, rng.uniform(low, high, shape), drawn) * peak)
 
 
 Structure = Callable[[Array, tuple[int, ...], Draw], Array | None]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.feeds import dims, edges, maps, ranges, ranks, roles
-from onnxsmith.feeds.examples import alike
+from onnxsmith.feeds.examples import alike, following
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
 from onnxsmith.feeds.readers import Owners, owners
@@ -312,7 +312,7 @@ class Generator:
             sign = -1 if held.min() < 0 else 1  # all of one sign: a size, a share, a distance has its range
             return np.asarray(np.clip(sign * np.abs(drawn), held.min(), held.max()))
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
-            found = _following(example, shape, rng)
+            found = following(example, shape, rng)
             if found is not None:
                 return found * _rescaled(example, spread)
         if spread == "normal" or spread in SCALES:
@@ -341,20 +341,6 @@ def _rescaled(example: Array, spread: str) -> float:
     if spread not in SCALES or not example.min() < 0 < example.max():
         return 1.0
     return min(SCALES[spread], _FOLLOWED)
-
-
-def _following(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
-    """Numbers spread as those of an example; None where it has one number only."""
-    wide = example.astype(np.float64)
-    wide = wide[np.isfinite(wide)]
-    if not wide.size or not wide.min() < wide.max():
-        return None
-    peak = np.abs(wide).max()  # squares of the largest numbers are none
-    wide = wide / peak
-    low, high = wide.min(), wide.max()
-    drawn: Array = np.asarray(rng.normal(wide.mean(), wide.std(), shape))
-    outside = (drawn < low) | (drawn > high)  # drawn again, not cut off: equal numbers have no order
-    return np.asarray(np.where(outside, rng.uniform(low, high, shape), drawn) * peak)
 
 
 def _not_all_zero(array: Array, high: int = 1) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison.rounding import MOVING
+from onnxsmith.comparison.terms import MOVING
 from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.rounding import MOVING, Rounding, quantises, roundings
+from onnxsmith.comparison.rounding import Rounding, quantises, roundings
 from onnxsmith.comparison.tensors import is_float
+from onnxsmith.comparison.terms import MOVING
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
 from onnxsmith.layers.inside import Inner
