@@ -46,7 +46,8 @@ class Compare(Command):
     )
 
     def run(self) -> Report:
-        from onnxsmith.exporter.compare import LayerOptions, compare
+        from onnxsmith.exporter.by_layer import LayerOptions
+        from onnxsmith.exporter.compare import compare
         from onnxsmith.feeds import given
 
         layers = LayerOptions(self.memory * 2**20, self.min_paired)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.rungs import LACKS, offered
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
+from onnxsmith.exporter.by_layer import LayerOptions, by_layer
 from onnxsmith.exporter.compared import Compared, Inputs, compared, elsewhere, evidence
-from onnxsmith.exporter.sides import SideSource, renamed, under
-from onnxsmith.exporter.taps import taps
+from onnxsmith.exporter.sides import SideSource, under
 from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.memory import no_collection
 from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import signature
@@ -32,15 +31,6 @@ from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, Program
-
-
-@dataclass(frozen=True)
-class LayerOptions:
-    """How to look inside: `budget` is bytes for the tensors that are looked at together, `least_share` the part of them
-    that has to be paired."""
-
-    budget: int = BUDGET
-    least_share: float = LEAST_SHARE
 
 
 def compare(
@@ -143,7 +133,7 @@ def _report(
     if per_layer and worst:
         options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
         try:
-            layers = _layers(read, worst[0], options)
+            layers = by_layer(read.a, read.b, worst[0], options, read.tolerance)
         except OnnxsmithError as error:  # what is known of the outputs stays
             ended, found = Verdict.FAILED, (*found, error.problem)
         else:
@@ -235,17 +225,6 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
         return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
     return f"{a.label} and {b.label}: {said} on {len(part.runs)} inputs{where}{gaps}"
-
-
-def _layers(read: Compared, feed: Feed, options: LayerOptions) -> Layers:
-    a, b = read.a, read.b
-    names = renamed(b.interface, a.interface)
-    feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
-    with ExitStack() as stack:
-        with stage("trace"), no_collection():
-            sides = taps(a, b, feeds, stack)
-        request = Request(feed.label, feeds, names, options.budget, options.least_share, read.tolerance)
-        return look(*sides, request)
 
 
 def _exposed(layers: Layers, part: Verification, feed: Feed) -> str:

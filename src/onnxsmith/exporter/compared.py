@@ -17,6 +17,7 @@ from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
+from onnxsmith.exporter.by_layer import only_grown
 from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
@@ -116,6 +117,8 @@ def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
         session = doubled.in_double(other)
         return session and under(session, b.interface, a.interface)
 
+    if a.source == b.source and not _alike(a, b):
+        return Arbiter(lambda: doubled.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
     return Arbiter(lambda: doubled.in_double(graph), candidate)
 
 

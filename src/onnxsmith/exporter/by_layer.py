@@ -1,0 +1,52 @@
+"""Two sides by layer, on one input."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+
+from onnxsmith.clock import stage
+from onnxsmith.exporter.sides import SideSource, renamed
+from onnxsmith.exporter.taps import taps
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
+from onnxsmith.memory import no_collection
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.layers import Layers
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """How to look inside: `budget` is bytes for the tensors that are looked at together, `least_share` the part of them
+    that has to be paired."""
+
+    budget: int = BUDGET
+    least_share: float = LEAST_SHARE
+
+
+def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None = None) -> Layers:
+    """Every tensor that both have, held to each other on `feed`, which is in the names of `a`.
+
+    Raises:
+        OnnxsmithError: `compare/unpaired`; what the runtimes raise.
+    """
+    names = renamed(b.interface, a.interface)
+    feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
+    with ExitStack() as stack:
+        with stage("trace"), no_collection():
+            sides = taps(a, b, feeds, stack)
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance)
+        return look(*sides, request)
+
+
+def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:
+    """Whether one file, run in two ways, gives outputs that differ on `feed` though every operation computes what it
+    should of what it reads, all of them looked at: then rounding grows on its way through the graph."""
+    with closing(replace(a)) as first, closing(replace(b)) as second:  # in processes of their own
+        try:
+            found = by_layer(first, second, feed, LayerOptions())
+        except OnnxsmithError:
+            return False
+    ports = [layer for layer in found.layers if layer.paired_by == "port"]
+    is_whole = found.share == 1.0 and not found.only_reference and not found.only_candidate
+    return is_whole and not found.culprits and any(layer.differs for layer in ports)
