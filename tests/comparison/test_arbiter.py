@@ -8,9 +8,16 @@ import pytest
 
 from onnxsmith import compare
 from onnxsmith.comparison import doubled
+from onnxsmith.comparison.arbiter import Arbiter
+from onnxsmith.comparison.checks import Checks
+from onnxsmith.comparison.explore import Run
+from onnxsmith.comparison.rounding import counted
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.model.signature import Port, Signature
 from onnxsmith.model.text import from_text
 from onnxsmith.model.widening import widened
 from onnxsmith.report.base import Verdict
+from onnxsmith.runtimes.base import Outputs, Session
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> g (float[n,256] x) => (float[n,1] y) <int64[1] a = {1}> '
 TWO_PASSES = HEAD + "{ m = ReduceMean(x, a) d = Sub(x, m) s = Mul(d, d) y = ReduceMean(s, a) }"
@@ -87,3 +94,42 @@ def test_a_model_that_quantises_is_not_widened() -> None:
         "{ y = QuantizeLinear(x, s, z) }"
     )
     assert widened(model) is None
+
+
+class _Answers(Session):
+    """A session that answers with one array, whatever it is given."""
+
+    provider = "tests"
+    signature = Signature((), (Port("y", "double", (2,)),))
+
+    def __init__(self, *values: float) -> None:
+        self._values = np.array(values)
+
+    def run(self, feeds: object) -> Outputs:
+        return {"y": self._values}
+
+
+@pytest.mark.parametrize(
+    ("truth", "given", "is_lost"),
+    [
+        ((1.0, 2.0), (1.0, 2.0), False),
+        ((1.0, 2.0), (1.0, 2.5), True),
+        ((np.nan, np.nan), (1.0, 2.0), False),  # more digits make no NaN: what answers so is no measure
+        ((1.0, 2.0), (1.0, np.nan), True),
+        ((np.nan, 2.0), (np.nan, 2.0), False),
+    ],
+)
+def test_float64_is_believed_where_it_gives_numbers(
+    truth: tuple[float, ...], given: tuple[float, ...], is_lost: bool
+) -> None:
+    run = Run(Feed("any", {}, {}), {"y": np.array(given, np.float32)})
+    assert bool(Arbiter(lambda: _Answers(*truth)).lost(run, "y")) is is_lost
+
+
+def test_a_fault_on_an_input_that_is_left_out_is_not_seen() -> None:
+    rounding = {"y": counted(1, 1, 2.0**-24)}
+    checks = Checks(_Answers.signature, rounding, drawn=lambda _: set(), arbiter=Arbiter(lambda: _Answers(1.0, 2.0)))
+    run = Run(Feed("lost", {}, {}), {"y": np.array([1.0, 2.5], np.float32)})
+    checks.add(run, {"y": np.array([1.0, 2.0], np.float32)}, None)
+    assert "left out" in checks.notes[0]
+    assert not checks.sees(run, {"y": np.array([1.0, 2.0])}, {"y": np.array([5.0, 2.0])})

@@ -56,6 +56,8 @@ class Checks:
         self._allowed: dict[tuple[int, str], Allowed] = {}
         self._bound: dict[str, Allowed | None] = {}
         self._ill: dict[str, list[str]] = {}
+        self._out: set[tuple[int, str]] = set()
+        """Runs by id, and outputs of which they decide nothing."""
         self._given: dict[str, str] = {}
         self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
@@ -127,6 +129,7 @@ class Checks:
     def _left_out(self, run: Run, name: str, why: str) -> Difference:
         """No difference, of an input that decides nothing of the output."""
         self._ill.setdefault(name, []).append(f"{run.feed.label}: {why}")
+        self._out.add((id(run), name))
         if not run.generated:
             self._given.setdefault(run.feed.label, name)
         return Difference()
@@ -148,7 +151,7 @@ class Checks:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
                 continue
             allowed = self._allowed.get((id(run), port.name))
-            if allowed is None or allowed.ill:
+            if allowed is None or allowed.ill or (id(run), port.name) in self._out:
                 continue
             exact = port.name not in self._inexact
             bounds = (0.0, 0.0, 0.0) if exact else (allowed.worst, allowed.floor, allowed.spread)
