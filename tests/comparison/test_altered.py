@@ -84,3 +84,34 @@ def test_many_nodes_that_say_the_same_otherwise_are_equal() -> None:
     negated = text % " ".join(f"v{i + 1} = Neg(v{i})" for i in range(80))
     multiplied = text % " ".join(f"v{i + 1} = Mul(v{i}, minus)" for i in range(80))
     assert compare(from_text(negated), from_text(multiplied)).report.verdict is Verdict.DONE
+
+
+def test_an_axis_that_a_fused_kernel_passes_over_is_named() -> None:
+    weight = ", ".join(str(number) for number in [5, -7, 3, 9, -2, 4, 8, -6, 1, 7, -3, 2, 6, -5, 4, -8])
+    text = (
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n,4,3,3] x) => (float[n,4,3,3] y) '
+        f"<float s = {{0.1}}, int8 z = {{0}}, int8[4,4,1,1] w = {{{weight}}}, float[4] ws = {{0.1, 0.4, 0.2, 0.9}}, "
+        "int8[4] wz = {0, 0, 0, 0}> "
+        "{ q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) v = DequantizeLinear<axis = 0>(w, ws, wz) "
+        "c = Conv(d, v) r = QuantizeLinear(c, s, z) y = DequantizeLinear(r, s, z) }"
+    )
+    report = judged(text, "axis = 0", "axis = 1")
+    assert report.verdict in (Verdict.CANNOT_TELL, Verdict.DIFFERENT)
+    if report.verdict is Verdict.CANNOT_TELL:
+        assert "with the runtime's optimisations off, output 'y' differs" in report.headline
+
+
+def test_each_element_of_a_mask_is_chosen_by_itself() -> None:
+    text = HEAD + (
+        "(float[n,t] x, int64[n,t] m) => (float[n,t] y) <int64 one = {1}, float low = {-9.0}> "
+        "{ k = Equal(m, one) h = Where(k, x, low) y = Softmax(h) }"
+    )
+    assert judged(text, "-9.0", "-1.0").verdict is Verdict.DIFFERENT
+
+
+def test_rows_of_zeros_are_tried() -> None:
+    text = HEAD + (
+        "(float[8,8] x) => (float[8,1] y) <int64[1] last = {1}, float none = {0.0}, float mean = {0.125}> "
+        "{ s = ReduceSum(x, last) e = Equal(s, none) y = Where(e, mean, s) }"
+    )
+    assert judged(text, "mean = {0.125}", "mean = {0.5}").verdict is Verdict.DIFFERENT

@@ -160,6 +160,20 @@ class Checks:
                 return True
         return False
 
+    def differs(self, run: Run, ours: Outputs, theirs: Outputs) -> str:
+        """The output that differs between two answers to `run` by more than was allowed of it; empty where none does.
+        What is no number has to be equal, where it was."""
+        for port in self._ports:
+            allowed = self._allowed.get((id(run), port.name))
+            if port.name in self._known or port.name not in ours or port.name not in theirs or allowed is None:
+                continue
+            if allowed.ill or (id(run), port.name) in self._out:
+                continue
+            found = difference(ours[port.name], theirs[port.name], allowed.worst, allowed.floor, allowed.spread)
+            if found.reason and not 0 < found.unequal <= allowed.changed:
+                return port.name
+        return ""
+
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
         """How far apart the two are, in units of what two right computations may be apart by; infinite where whole
         numbers differ or none of the floats do."""

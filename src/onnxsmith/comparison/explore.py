@@ -211,6 +211,7 @@ class Explorer:
             yield run
 
     def _other_choices(self, base: Run) -> Iterator[Run]:
+        yield from self._mixed_choices(base)
         for name, values in self._plan.generator.choices().items():
             for value in values[1:]:
                 chosen = {**self._search.chosen, name: value}
@@ -223,6 +224,14 @@ class Explorer:
                     )
                 else:
                     yield found
+
+    def _mixed_choices(self, base: Run) -> Iterator[Run]:
+        """A run in which each element has a choice of its own, as those of a mask have."""
+        several = {name for name, value in base.feed.values.items() if np.ndim(value) and np.size(value) > 1}
+        chosen = {name: value for name, value in self._search.chosen.items() if name not in several}
+        if len(chosen) < len(self._search.chosen):
+            run = self._tries.run(base.feed.sizes, self._plan.seed, chosen, self._search.manner)
+            yield from [run] if run is not None else []
 
 
 def _negated(value: Any) -> Any:

@@ -20,6 +20,12 @@ _DEARER = 6
 """How many times the elements of the base a run may have."""
 _CHEAP = 1 << 22
 """Elements that a run may have whatever the base has."""
+_LONG = 257
+"""A size at which what needs a few elements in a row, or one that is equal to another, comes up by chance."""
+_SHORT = 64
+"""The largest size that a symbol was taken at for it to be tried so long."""
+_FEW = 1 << 20
+"""Elements of such a run."""
 
 
 class Resizer:
@@ -57,6 +63,7 @@ class Resizer:
             yield from self._limit(symbol, beyond[symbol])
             yield from self._at_limit(symbol)
         yield from self._stuck(beyond)
+        yield from self._long()
         moved = {symbol: max(taken) for symbol, taken in self._taken.items() if taken}
         if not together and len(moved) > 1:
             run = self._try({**self._base, **moved})
@@ -65,6 +72,17 @@ class Resizer:
         for symbols in [*self._equal, *alone][:_EMPTY]:
             run = self._try({**self._base, **dict.fromkeys(symbols, 0)}, counts=False)
             yield from [run] if run is not None else []
+
+    def _long(self) -> Iterator[Run]:
+        """A run with everything long that was short so far; else with one symbol after the other, the first that is
+        taken."""
+        short = [one for one in self._symbols if max(self._taken[one] | {self._base[one]}) < _SHORT]
+        for symbols in [short, *([one] for one in short if len(short) > 1)]:
+            asked = {**self._base, **dict.fromkeys(symbols, _LONG)}
+            run = self._try(asked) if symbols and self._elements(asked) <= _FEW else None
+            if run is not None:
+                yield run
+                return
 
     def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
         """The rounds once more, a symbol that is the sum of two others in the base being their sum again: a mask is as

@@ -6,6 +6,7 @@ wrong rounding mode, a `<` for a `<=`, a floor under a logarithm show at such va
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ _MOST = 4096
 _HALVES = np.arange(-9, 10) / 2
 _QUIET = 1e-4
 _CLOSE = 0.02
+_EMPTY_ROWS = 0.2
+"""The share of rows that are zero."""
 _OF_32_BITS = 2**31
 _BEYOND = 2**24 + 1
 """The first integer that float32 does not hold."""
@@ -70,14 +73,17 @@ def around(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> A
 
 
 def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[float]) -> Array:
-    """One part small, one of halves and of the numbers in `compared`, one of odd whole numbers, each in one piece."""
+    """One part small, one of halves and of the numbers in `compared`, one of odd whole numbers, each in one piece; some
+    rows of zeros, as of what has no neighbour, no word, no ink."""
     size = int(np.prod(shape))
     first, second = size // 3, 2 * size // 3
     pool = np.concatenate([_HALVES, np.asarray(compared, np.float64)])
     ties = np.where(rng.random(size) < 0.5, rng.choice(_HALVES, size), rng.choice(pool, size))
     whole = 2.0 * rng.integers(-8, 8, size) + 1
-    made = np.concatenate([_QUIET * rng.standard_normal(first), ties[first:second], whole[second:]])
-    return made.reshape(shape)
+    made = np.concatenate([_QUIET * rng.standard_normal(first), ties[first:second], whole[second:]]).reshape(shape)
+    if len(shape) > 1 and math.prod(shape[:-1]) > 1:
+        made[rng.random(shape[:-1]) < _EMPTY_ROWS] = 0
+    return made
 
 
 def integers(shape: tuple[int, ...], rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
