@@ -115,3 +115,12 @@ def test_rows_of_zeros_are_tried() -> None:
         "{ s = ReduceSum(x, last) e = Equal(s, none) y = Where(e, mean, s) }"
     )
     assert judged(text, "mean = {0.125}", "mean = {0.5}").verdict is Verdict.DIFFERENT
+
+
+def test_a_limit_of_whole_numbers_that_is_one_off_is_seen() -> None:
+    text = HEAD + (
+        "(int64[n] hour) => (bool[n] y) <int64 late = {22}, int64 early = {6}> "
+        "{ a = GreaterOrEqual(hour, late) b = Less(hour, early) y = Or(a, b) }"
+    )
+    assert judged(text, "early = {6}", "early = {5}").verdict is Verdict.DIFFERENT
+    assert judged(text, "late = {22}", "late = {23}").verdict is Verdict.DIFFERENT

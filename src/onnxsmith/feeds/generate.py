@@ -273,7 +273,7 @@ class Generator:
     ) -> Array:
         limits = self.allowed.get(port.name, ranges.Allowed(0, 4))
         if limits.choices:
-            return _pick(draw.rng, np.array(limits.choices), shape)
+            return _pick(draw.rng, np.array(limits.choices + (limits.beside if shape else ())), shape)
         low, high = limits.within(known)
         example = self.examples.get(port.name)
         certain = limits.certain and high - low < _BOUNDLESS

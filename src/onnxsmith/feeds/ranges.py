@@ -57,6 +57,8 @@ class Allowed:
     below: tuple[Bound, ...] = ()
     marks: tuple[int, ...] = ()
     """Numbers among the others that the graph compares with: padding, the end of a text."""
+    beside: tuple[int, ...] = ()
+    """The neighbours of the choices, for inputs of several numbers: a limit may lie one off."""
 
     @property
     def certain(self) -> bool:
@@ -163,7 +165,9 @@ def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype
     if inside:
         others = [inside[-1] + 1, inside[0] - 1]
         inside += [other for other in others if low <= other <= high and other not in inside][:1]
-        return Allowed(min(inside), max(inside), tuple(inside), why)
+        near = (choice + step for choice in inside for step in (-1, 1))
+        beside = tuple(dict.fromkeys(one for one in near if low <= one <= high and one not in inside))
+        return Allowed(min(inside), max(inside), tuple(inside), why, beside=beside)
     if below and low <= high:
         return Allowed(max(low, 0), high, (), why, below)
     if low > high or (low == _LOWEST and high == _HIGHEST):
