@@ -51,7 +51,7 @@ def test_a_failure_of_the_engine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> N
     def fails(*_: object, **__: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("onnx_shape_inference.infer_symbolic_shapes", fails)
+    monkeypatch.setattr("onnxsmith.seams.shape_engine.walk", fails)
     given = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
     model, note = inferred(given)
     assert note == "shapes are known in part only: RecursionError: too deep"

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy.typing as npt
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY
 
 from onnxsmith.model import walk
 from onnxsmith.model.known_integers import elements
 from onnxsmith.model.symbols import Element as Element
 from onnxsmith.model.symbols import canonical
+from onnxsmith.seams.shape_engine import SYM_DATA_KEY
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:

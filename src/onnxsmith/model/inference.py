@@ -8,7 +8,6 @@ nothing else. A declaration that contradicts what was found is reported.
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -16,13 +15,12 @@ from types import MappingProxyType
 from typing import Any
 
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
 from onnxsmith.model import captures, known_integers, sound_shapes, symbols, walk
 from onnxsmith.model.symbols import Element
 from onnxsmith.model.takeover import DECLARED
+from onnxsmith.seams import shape_engine
 
-_ENGINE_LOG = logging.getLogger("onnx_shape_inference")
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _MOST_NOTES = 10
 _MOST_TURNS = 4
@@ -55,11 +53,9 @@ class Inference:
     call to call."""
 
     def __init__(self, model: ir.Model) -> None:
-        sound_shapes.install()
-        registry.collect()
         self.notes: list[str] = []
         self._model = model
-        self._context = ShapeInferenceContext(model.opset_imports)
+        self._context = sound_shapes.context(model)
         self._caches: dict[str, Any] = {"inference_cache": {}, "op_function_cache": {}}
         self._defaults = [value for value in model.graph.inputs if value.is_initializer()]
         self._covered = set(walk.main_graphs(model))
@@ -135,7 +131,7 @@ class Inference:
         for value, _ in defaults:
             value.const_value = None
         try:
-            with _quiet(), self.assumed():
+            with shape_engine.walking(), self.assumed():
                 yield
         finally:
             for value, tensor in defaults:
@@ -160,8 +156,7 @@ class Inference:
     def _plain(self, node: ir.Node) -> bool:
         """Infers a node without branches whose operator the engine knows, as its walk over a graph does; says whether
         it is one."""
-        version = self._context.get_opset_version(node.domain)
-        infer = registry.get(node.domain, node.op_type, version=version)
+        infer = self._rule(node)
         if infer is None:
             return False
         try:
@@ -186,13 +181,9 @@ class Inference:
         return new
 
     def _process(self, nodes: Sequence[ir.Node], graph: ir.Graph | None = None) -> None:
-        from onnx_shape_inference._engine import _process_graph
-
         part: Any = _Part(nodes) if graph is None else _Part(nodes, graph.initializers, tuple(graph.inputs))
         try:
-            _process_graph(
-                self._context, part, warn_on_missing=False, model_functions=self._model.functions, **self._caches
-            )
+            shape_engine.walk(self._context, part, model_functions=self._model.functions, **self._caches)
         except Exception as error:  # noqa: BLE001 — as above
             self._failed(error)
         for node in nodes:
@@ -242,8 +233,10 @@ class Inference:
     def _is_known(self, node: ir.Node) -> bool:
         if node.op_identifier() in self._model.functions:
             return True
-        version = self._context.get_opset_version(node.domain)
-        return not node.domain or registry.get(node.domain, node.op_type, version=version) is not None
+        return not node.domain or self._rule(node) is not None
+
+    def _rule(self, node: ir.Node) -> Any:
+        return self._context.rules.get(node.domain, node.op_type, self._context.get_opset_version(node.domain))
 
     def _enter_body(self, node: ir.Node, body: ir.Graph) -> None:
         """A loop's state has, to begin with, the shape that it starts with; `_loosen` looks whether it keeps it."""
@@ -289,8 +282,7 @@ class Inference:
 
     def _clear_value(self, value: ir.Value) -> None:
         value.shape = None
-        value.metadata_props.pop(SYM_DATA_KEY, None)
-        self._context._symbolic_values.pop(value, None)
+        self._context.forget(value)
 
     def _again(self, node: ir.Node) -> bool:
         before = [_known(value) for value in node.outputs]
@@ -326,17 +318,6 @@ class Inference:
     def _note(self, text: str) -> None:
         if len(self.notes) < _MOST_NOTES and text not in self.notes:
             self.notes.append(text)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """The engine says in its log what is a note here."""
-    level = _ENGINE_LOG.level
-    _ENGINE_LOG.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        _ENGINE_LOG.setLevel(level)
 
 
 def agree(a: ir.Shape, b: ir.Shape) -> bool:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from onnxsmith.model import symbols
 from onnxsmith.model.symbols import Element
+from onnxsmith.seams.shape_engine import SYM_DATA_KEY
 
 Elements = list[Element | None]
 Rule = Callable[[ir.Node], Elements | None]
@@ -36,20 +35,6 @@ products are held to that. What may be out of this range may have wrapped around
 _ALL = 2**31 - 1
 _EXACT = 2**53
 """Up to here onnxruntime, which reduces 64-bit integers in double, gives sums and products as they are."""
-
-
-@cache
-def install() -> None:
-    """Keeps the engine from noting what a value holds, which may be what its dtype cannot hold: rules here do. And from
-    reading long constants, which every node that reads one would do anew."""
-    read = ShapeInferenceContext.get_symbolic_value
-
-    def get_symbolic_value(context: Any, value: ir.Value) -> Any:
-        tensor = ir.convenience.get_const_tensor(value)
-        return None if tensor is not None and tensor.size > _MOST else read(context, value)
-
-    ShapeInferenceContext.set_symbolic_value = lambda *_: None
-    ShapeInferenceContext.get_symbolic_value = get_symbolic_value
 
 
 def elements(value: ir.Value | None) -> Elements | None:
@@ -101,9 +86,7 @@ def note(context: Any, value: ir.Value, found: Elements | None) -> None:
         return
     value.metadata_props[SYM_DATA_KEY] = json.dumps(found)
     if all(element is not None and symbols.is_expression(element) for element in found):
-        context._symbolic_values[value] = [
-            element if isinstance(element, int) else ir.SymbolicDim(element) for element in found
-        ]  # not by its method, which makes a tensor too
+        context.hold(value, [one if isinstance(one, int) else ir.SymbolicDim(one) for one in found if one is not None])
 
 
 def copy_noted(value: ir.Value, new: ir.Value) -> None:

@@ -7,14 +7,12 @@ is a note, never a failure of the caller.
 from __future__ import annotations
 
 import itertools
-import logging
 
 import onnx_ir as ir
 
 from onnxsmith.model import sound_shapes, walk
 from onnxsmith.model.copying import cloned
-
-_ENGINE_LOG = logging.getLogger("onnx_shape_inference")
+from onnxsmith.seams import shape_engine
 
 
 def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
@@ -30,22 +28,22 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
 def infer(model: ir.Model) -> str | None:
     """Adds what follows now to `model` itself, and says what went wrong, if anything. For the copy that `inferred` made
     once something in it has changed: what is known stays known, and new symbols never take a name that is there."""
-    from onnx_shape_inference import infer_symbolic_shapes
-
-    sound_shapes.install()
-    level = _ENGINE_LOG.level
-    _ENGINE_LOG.setLevel(logging.CRITICAL)
     defaults = {v: v.const_value for graph in walk.graphs(model) for v in graph.inputs if v.const_value is not None}
     try:
         for value in defaults:
             value.const_value = None  # a caller may replace it, so nothing follows from it
-        infer_symbolic_shapes(model, warn_on_missing=False)
+        context = sound_shapes.context(model)
+        context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
+        with shape_engine.walking():
+            shape_engine.walk(
+                context, model.graph, model_functions=model.functions, inference_cache={}, op_function_cache={}
+            )
+            shape_engine.adopt_declared_names(context, model.graph)
     except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; what it found so far stays
         return f"shapes are known in part only: {type(error).__name__}: {error}"
     finally:
         for value, tensor in defaults.items():
             value.const_value = tensor
-        _ENGINE_LOG.setLevel(level)
     return None
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.seams.shape_engine import bind_scan
+
 Infer = Callable[[Any, ir.Node], None]
 
 
@@ -72,9 +74,7 @@ def enter_bodies(context: Any, node: ir.Node) -> None:
     if node.domain:
         return
     if node.op_type == "Scan":
-        from onnx_shape_inference._engine import _propagate_types_to_scan_body
-
-        _propagate_types_to_scan_body(context, node)
+        bind_scan(context, node)
     body = node.attributes.get("body") if node.op_type == "Loop" else None
     if body is None or body.is_ref():
         return

@@ -22,6 +22,7 @@ import onnx_ir as ir
 from onnxsmith.model import known_integers, sound_flow, symbols, value_shapes
 from onnxsmith.model.known_integers import elements
 from onnxsmith.model.signature import names_something
+from onnxsmith.seams.shape_engine import Context, Rules, library_rules
 
 Dim = int | ir.SymbolicDim
 Infer = Callable[[Any, ir.Node], None]
@@ -37,16 +38,9 @@ _POOLING = ("AveragePool", "LpPool", "MaxPool")
 
 
 @cache
-def install() -> None:
-    """Puts these rules into the engine's registry, around or before its own; once is enough."""
-    import sympy
-    from onnx_ir import _symbolic_shapes as dims
-    from onnx_shape_inference import _engine, _symbolic_shapes, registry
-
-    for functions in (dims._ALLOWED_FUNCTIONS, _symbolic_shapes.ALLOWED_FUNCTIONS):  # the engine computes with it
-        functions["Broadcast"] = sympy.Function("Broadcast", integer=True, nonnegative=True)
-        for name in ("Max", "Min"):  # sympy would decide them with every name at 1 or more
-            functions[name] = functions[name.lower()] = sympy.Function(name, integer=True)
+def rules() -> Rules:
+    """The engine's rules, with these around them or in their place."""
+    registry = library_rules()
     for op in _BROADCASTING:
         _wrap(registry, op, _broadcasting)
     for op in _POOLING:
@@ -58,14 +52,18 @@ def install() -> None:
     _wrap(registry, "Unique", _unique)
     _wrap(registry, "ArrayFeatureExtractor", lambda _: _array_feature_extractor, domain="ai.onnx.ml")
     _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
-    known_integers.install()
     for op, around in value_shapes.RULES.items():
         _wrap(registry, op, around)
     for op, rule in known_integers.RULES.items():
         _wrap(registry, op, known_integers.around(rule))
     _wrap(registry, "If", sound_flow.branch)
     _wrap(registry, "Loop", sound_flow.loop)
-    _engine._propagate_types_to_subgraph_inputs = sound_flow.enter_bodies
+    return registry
+
+
+def context(model: ir.Model) -> Context:
+    """What is known of a model while it is inferred, with these rules: nothing yet."""
+    return Context(model.opset_imports, rules(), sound_flow.enter_bodies)
 
 
 def is_sound(dim: int | ir.SymbolicDim) -> bool:
@@ -75,9 +73,11 @@ def is_sound(dim: int | ir.SymbolicDim) -> bool:
     return dim.value is None or names_something(dim.value)
 
 
-def _wrap(registry: Any, op: str, around: Callable[[Infer], Infer], *, domain: str = "") -> None:
+def _wrap(registry: Rules, op: str, around: Callable[[Infer], Infer], *, domain: str = "") -> None:
     for since in set(registry.version_boundaries(domain, op)):  # each is there once more for every rule around it
-        registry.register(domain, op, since)(around(registry.get(domain, op, since)))
+        rule = registry.get(domain, op, since)
+        assert rule is not None
+        registry.register(domain, op, since)(around(rule))
 
 
 def _broadcasting(_: Infer) -> Infer:

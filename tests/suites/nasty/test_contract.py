@@ -137,16 +137,6 @@ def test_one_call_is_like_another(whole: bool) -> None:
                 assert first.setdefault(f"{name} {opset}", data) == data
 
 
-def test_the_shape_engine_is_changed_once() -> None:
-    from onnx_shape_inference import registry
-
-    simplify(read(MODELS["broadcasts"]), verify=False)
-    rules = {key: registry.get(*key, version=20) for key in (("", "Add"), ("", "Slice"), ("", "If"))}
-    for _ in range(5):
-        simplify(read(MODELS["broadcasts"]), verify=False)
-    assert {key: registry.get(*key, version=20) for key in rules} == rules
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_is_left_in_the_current_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "work").mkdir()

@@ -1,0 +1,1 @@
+"""Everything that reaches into another library: what is replaced there while a block runs, and its private names."""

@@ -1,0 +1,254 @@
+"""onnx-shape-inference with rules of ours, and without a change to what others in the process see of it.
+
+Its engine reads one registry of the whole process, and writes known integers through its context. Here a context has a
+registry of its own, which starts as a copy of the library's, and a walk over a graph asks that one. While it walks, the
+expressions of dimensions may call further functions; the library's own table of them has these for so long only.
+
+Compared with onnx-shape-inference 0.4.0 and onnx-ir 1.1 by tests/contracts/test_shape_inference.py. Where a private
+name is gone, less is known: of calls of functions, of the bodies of a Scan, of dimensions that an expression names, or
+of the names that outputs declare. No shape is wrong for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import Any
+
+import onnx_ir as ir
+import sympy
+from onnx_shape_inference import (
+    SYM_DATA_KEY,
+    OpShapeInferenceRegistry,
+    OpUsageError,
+    ShapeInferenceContext,
+    ShapeInferenceError,
+    registry,
+)
+
+from onnxsmith.seams.base import added, private
+
+__all__ = [
+    "SYM_DATA_KEY",
+    "Context",
+    "Rules",
+    "adopt_declared_names",
+    "bind_scan",
+    "library_rules",
+    "symbol_names",
+    "walk",
+    "walking",
+]
+
+Infer = Callable[[Any, ir.Node], None]
+_LOG = logging.getLogger("onnx_shape_inference")
+_MOST_READ = 64
+"""Elements of a constant that is read as integers of a shape."""
+_TABLES = ("onnx_ir._symbolic_shapes:_ALLOWED_FUNCTIONS", "onnx_shape_inference._symbolic_shapes:ALLOWED_FUNCTIONS")
+_CALLED = "onnx_shape_inference._functions:infer_function_call_output_shapes"
+_STANDARD = "onnx_shape_inference._functions:infer_via_op_schema_function"
+_RESOLVED = "onnx_shape_inference._functions:_resolve_ref_attrs"
+_SCAN = "onnx_shape_inference._engine:_propagate_types_to_scan_body"
+_NAMES = "onnx_shape_inference._constraints:collect_symbol_names"
+_ADOPTING = (
+    "onnx_shape_inference._constraints:record_reshape_numel_equalities",
+    "onnx_shape_inference._constraints:propagate_symbolic_constraints",
+)
+REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, _NAMES, *_ADOPTING)
+
+
+class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has no types
+    """How each operator's shapes are inferred, by domain, name and version."""
+
+
+def library_rules() -> Rules:
+    """A registry of the caller's own with the library's rules."""
+    registry.collect()
+    made = Rules()
+    for domain, op_type, versions in registry.iter_supported():
+        for version in versions:
+            rule = registry.get(domain, op_type, version)
+            assert rule is not None
+            made.register(domain, op_type, version)(rule)
+    return made
+
+
+class Context(ShapeInferenceContext):  # type: ignore[misc]
+    """What is known while a model is inferred, by the rules of `rules`; `enter` binds the inputs of a node's bodies.
+
+    It notes nothing of what a value holds, and reads no long constant: rules of ours do, which know when integers wrap.
+    """
+
+    def __init__(self, opset_imports: Mapping[str, int], rules: Rules, enter: Infer, **options: Any) -> None:
+        super().__init__(opset_imports, **options)
+        self.rules = rules
+        self.enter = enter
+        self._symbolic_values: dict[ir.Value, Any]  # where the library looks for what a value holds
+        if not hasattr(self, "_symbolic_values"):
+            self._symbolic_values = {}
+
+    def child(self, opset_imports: Mapping[str, int] | None = None, *, resolved_attrs: Any = None) -> Context:
+        """A context for the body of a function, which shares the names of dimensions."""
+        return Context(
+            opset_imports if opset_imports is not None else self.opset_imports,
+            self.rules,
+            self.enter,
+            policy=self.policy,
+            resolved_attrs=resolved_attrs,
+            allocator=getattr(self, "_allocator", None),
+        )
+
+    def set_symbolic_value(self, value: ir.Value, data: Any) -> None:
+        """Notes nothing."""
+
+    def get_symbolic_value(self, value: ir.Value) -> Any:
+        """The integers that a value is known to hold, dimensions among them; None where it is not known."""
+        tensor = ir.convenience.get_const_tensor(value)
+        return None if tensor is not None and tensor.size > _MOST_READ else super().get_symbolic_value(value)
+
+    def hold(self, value: ir.Value, data: list[int | ir.SymbolicDim]) -> None:
+        """Notes what a value holds, for the library's rules; makes no tensor of it, as the library's way does."""
+        self._symbolic_values[value] = data
+
+    def forget(self, value: ir.Value) -> None:
+        """Forgets what a value holds."""
+        value.metadata_props.pop(SYM_DATA_KEY, None)
+        self._symbolic_values.pop(value, None)
+
+
+@contextmanager
+def walking() -> Iterator[None]:
+    """Inside, `walk` may be called: expressions may hold `Broadcast`, `Max` and `Min`, and the library is quiet."""
+    with ExitStack() as stack:
+        for table in filter(None, map(private, _TABLES)):
+            stack.enter_context(added(table, _expressions()))
+        stack.callback(_LOG.setLevel, _LOG.level)
+        _LOG.setLevel(logging.CRITICAL)
+        yield
+
+
+@cache
+def _expressions() -> Mapping[str, Any]:
+    """Functions that stay as they are written: sympy would decide a maximum with every name at 1 or more."""
+    made: dict[str, Any] = {"Broadcast": sympy.Function("Broadcast", integer=True, nonnegative=True)}
+    for name in ("Max", "Min"):
+        made[name] = made[name.lower()] = sympy.Function(name, integer=True)
+    return made
+
+
+def walk(
+    context: Context,
+    graph: Any,
+    *,
+    model_functions: Mapping[Any, ir.Function] | None = None,
+    active_functions: frozenset[Any] | None = None,
+    inference_cache: dict[Any, Any] | None = None,
+    op_function_cache: dict[Any, Any] | None = None,
+    warn_on_missing: bool = False,
+) -> bool:
+    """Infers the nodes of a graph in order, as the library's walk does, by the context's rules. Says whether anything
+    is new. Raises what a rule raises, as the library's ShapeInferenceError. Inside of `walking`."""
+    functions: dict[str, Any] = {
+        "process_graph_fn": walk,
+        "warn_on_missing": warn_on_missing,
+        "model_functions": model_functions,
+        "active_functions": active_functions,
+        "inference_cache": inference_cache,
+    }
+    modified = _enter(context, graph)
+    for node in graph:
+        before = [(value.shape, value.type) for value in node.outputs]
+        context.enter(context, node)
+        for inner in _graphs(node):
+            modified |= walk(
+                context,
+                inner,
+                model_functions=model_functions,
+                active_functions=active_functions,
+                inference_cache=inference_cache,
+                op_function_cache=op_function_cache,
+            )
+        for value in node.inputs:
+            if value is not None:
+                context.name_anonymous_dims(value)
+        _infer(context, node, functions, op_function_cache)
+        modified |= any((new.shape, new.type) != old for new, old in zip(node.outputs, before, strict=True))
+    return modified
+
+
+def _enter(context: Context, graph: Any) -> bool:
+    """Notes the shapes of initializers and names the nameless dimensions of inputs."""
+    modified = False
+    for value in graph.initializers.values():
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is not None and value.shape != tensor.shape:
+            value.shape, modified = tensor.shape, True
+    for value in graph.inputs:
+        modified |= context.name_anonymous_dims(value)
+    return modified
+
+
+def _graphs(node: ir.Node) -> Iterator[ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
+            yield attribute.as_graph()
+
+
+def _infer(
+    context: Context, node: ir.Node, functions: dict[str, Any], op_function_cache: dict[Any, Any] | None
+) -> None:
+    """One node: by its rule, as the call of a function, or by the function that the standard gives its operator."""
+    version = context.get_opset_version(node.domain)
+    rule = context.rules.get(node.domain, node.op_type, version)
+    if rule is not None:
+        _by_rule(context, node, rule)
+        return
+    local = functions["model_functions"]
+    if local is not None and node.op_identifier() in local:
+        given = {name: value for name, value in functions.items() if name != "model_functions"}
+        if (called := private(_CALLED)) is not None:
+            called(context, node, local, **given)
+        return
+    if (standard := private(_STANDARD)) is not None:
+        standard(context, node, opset_version=version, op_function_cache=op_function_cache, **functions)
+
+
+def _by_rule(context: Context, node: ir.Node, rule: Infer) -> None:
+    try:
+        if context.resolved_attrs and any(attribute.is_ref() for attribute in node.attributes.values()):
+            if (resolved := private(_RESOLVED)) is not None:
+                with resolved(node, context.resolved_attrs):
+                    rule(context, node)
+        else:
+            rule(context, node)
+    except (OpUsageError, ShapeInferenceError):
+        raise
+    except Exception as error:
+        raise ShapeInferenceError(
+            node_name=node.name,
+            op_type=node.op_type,
+            domain=node.domain,
+            message=f"Shape inference failed for {node.domain}::{node.op_type}",
+        ) from error
+
+
+def bind_scan(context: Any, node: ir.Node) -> None:
+    """Gives the inputs of a Scan's body the dtypes and shapes of what the node reads."""
+    bind = private(_SCAN)
+    if bind is not None:
+        bind(context, node)
+
+
+def symbol_names(graph: ir.Graph) -> Iterable[str]:
+    """Every name in a dimension that a graph declares."""
+    collect = private(_NAMES)
+    found: Iterable[str] = collect(graph) if collect is not None else ()
+    return found
+
+
+def adopt_declared_names(context: Context, graph: ir.Graph) -> None:
+    """Renames dimensions that the walk made up where the graph declares another name for the same."""
+    for adopt in filter(None, map(private, _ADOPTING)):
+        adopt(context, graph)
