@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_LOCK = threading.Lock()
+_holding = 0
+"""How many blocks hold it back, in all threads."""
+_was_enabled = True
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
     """Does not look for cycles until the block ends. A graph is one large cycle that is alive: each full search walks
     all of it and frees nothing, and there are more searches the larger it is."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+    global _holding, _was_enabled
+    with _LOCK:
+        if not _holding:
+            _was_enabled = gc.isenabled()
+        _holding += 1
+        gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        with _LOCK:
+            _holding -= 1
+            if _was_enabled and not _holding:
+                gc.enable()

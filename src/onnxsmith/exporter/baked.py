@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter.program import Built
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.seams.torch import trees as pytree
 
 
 def constant_inputs(built: Built, model: ir.Model, where: str = "") -> tuple[Problem, ...]:

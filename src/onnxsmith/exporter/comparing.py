@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
+
+from onnxsmith.seams.torch.tensors import mode_of
 
 _LEAST, _MOST = 2, 1 << 20
 """Smaller ones are torch's own questions, larger ones the limits of integers."""
@@ -24,7 +25,7 @@ def compared_with(exported: ExportedProgram) -> dict[str, frozenset[int]]:
 
 
 def _questions(exported: ExportedProgram) -> list[Any]:
-    mode = detect_fake_mode([node.meta.get("val") for node in exported.graph.nodes])
+    mode = mode_of(node.meta.get("val") for node in exported.graph.nodes)
     if mode is None or mode.shape_env is None:
         return []
     asked = [guard.expr for guard in mode.shape_env.guards]

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._library.custom_ops import _maybe_get_opdef
-from torch._library.simple_registry import singleton as _library
-from torch._ops import OpOverload
 
 from onnxsmith.exporter.overloads import overloads
 from onnxsmith.problem import problem
+from onnxsmith.seams.torch import operators
 
 DELIVERIES = ("operators", "function", "plugin")
 
@@ -113,7 +111,7 @@ def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature
                 default=argument.default_value if argument.has_default_value() else kinds.empty,
                 annotation=str(argument.type),
             )
-            for argument in found[0]._schema.arguments
+            for argument in operators.schema(found[0]).arguments
         ]
     )
 
@@ -149,16 +147,5 @@ def _name(function: Callable[..., Any]) -> str:
 def _give_fake(target: str, translation: Callable[..., Any]) -> None:
     """Tracing asks an operator for the shapes of its results; one that does not say gets them from the translation."""
     for op in overloads(target):
-        if op.namespace not in ("aten", "prims") and not _says_shapes(op):
+        if op.namespace not in ("aten", "prims") and not operators.says_shapes(op):
             torch.library.register_fake(str(op).removesuffix(".default").replace(".", "::", 1), translation)
-
-
-def _says_shapes(op: OpOverload[..., Any]) -> bool:
-    name = str(op.name())  # type: ignore[no-untyped-call]
-    definition = _maybe_get_opdef(name)
-    if definition is not None:
-        return definition._abstract_fn is not None
-    keys = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
-    return _library.find(name).fake_impl.kernel is not None or any(
-        torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys
-    )

@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
+
+from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.seams.torch.operators import OpOverload
+from onnxsmith.seams.torch.tensors import FakeTensor
 
 
 def fold_empty(module: torch.fx.GraphModule) -> None:
     """Puts a constant in place of every node whose result, or whose every tensor, has no elements for certain."""
     graph = module.graph
     for node in list(graph.nodes):
-        if not isinstance(node.target, torch._ops.OpOverload) or node.target in _FILLS:
+        if not isinstance(node.target, OpOverload) or node.target in _FILLS:
             continue
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or not _is_fixed(value) or value.is_complex():

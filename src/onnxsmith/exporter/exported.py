@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter.quiet import quiet
 from onnxsmith.problem import problem
+from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.sources.factory import TorchModel
 
 

@@ -24,6 +24,7 @@ from onnxsmith.model import provenance
 from onnxsmith.model.signature import Signature
 from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.runtimes.torch_eager import to_array, to_tensor
+from onnxsmith.seams.torch import trees as pytree
 
 
 class FxTap(Tap):
@@ -170,7 +171,7 @@ class _Runner(torch.fx.Interpreter):
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if self._wide:
-            args, kwargs = torch.utils._pytree.tree_map(_wide_dtype, (args, kwargs))
+            args, kwargs = pytree.tree_map(_wide_dtype, (args, kwargs))
         return super().call_function(target, args, kwargs)
 
 

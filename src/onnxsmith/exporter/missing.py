@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
-from torch._library.custom_ops import _maybe_get_opdef
 from torch.export import ExportedProgram
 
 from onnxsmith.causes._text import line_in
 from onnxsmith.problem import Problem
+from onnxsmith.seams.torch import operators, translator
+from onnxsmith.seams.torch.tensors import mode_of
 from onnxsmith.sources.factory import place
 
 _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>|([\w.]+::[\w.]+): attempted to run")
@@ -51,18 +51,16 @@ def problem_of(found: list[Missing]) -> Problem:
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
     """Every operator of the program that has no translation, once a line. Inside of `translating`."""
-    from torch.onnx._internal.exporter import _dispatching, _fx_passes, _registration
-
-    registry = _registration.ONNXRegistry.from_torchlib()
-    mode = detect_fake_mode([node.meta.get("val") for node in exported.graph.nodes])
+    registry = translator.registry()
+    mode = mode_of(node.meta.get("val") for node in exported.graph.nodes)
     if mode is not None and mode.shape_env is not None:  # what an earlier decomposition left would stop this one
         mode.shape_env.pending_fresh_unbacked_symbols.clear()
-    program = _fx_passes.decompose_with_registry(exported, registry)
+    program = translator.decomposed(exported, registry)
     found: dict[tuple[str, str], Missing] = {}
     for node in program.graph.nodes:
-        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        if node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
             continue
-        function, message = _dispatching.dispatch(node, registry)
+        function, message = translator.function_for(node, registry)
         target = str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
         if function is None and "_assert" not in target:
             where = line_in(str(node.meta.get("stack_trace", "")))
@@ -99,8 +97,7 @@ def _registration(target: str, file: str) -> str:
 
 def _source(target: str, file: str) -> ast.FunctionDef | None:
     """The Python function that an operator of torch.library was made of, where it stands in this file."""
-    made = _maybe_get_opdef(target)
-    function: Any = getattr(made, "_init_fn", None)
+    function: Any = operators.source(target)
     if function is None or inspect.getsourcefile(function) != file:
         return None
     try:
@@ -115,7 +112,7 @@ def _arguments(target: str) -> Iterator[str]:
     name, _, overload = rest.partition(".")
     op = getattr(getattr(getattr(torch.ops, space), name), overload or "default")
     keywords = False
-    for argument in op._schema.arguments:
+    for argument in operators.schema(op).arguments:
         if argument.kwarg_only and not keywords:
             keywords = True
             yield "*"

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
+
+from onnxsmith.seams.torch import trees as pytree
 
 _SINGULAR = {"keys": "key", "values": "value"}
 _CONTAINERS = (dict, list, tuple)
@@ -48,7 +49,7 @@ def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
 
 def leaves(tree: Any) -> list[Any]:
     """The leaves alone, in the same order."""
-    return pytree.tree_leaves(opened(tree))
+    return list(pytree.tree_leaves(opened(tree)))
 
 
 def opened(tree: Any, depth: int = 0) -> Any:
@@ -59,7 +60,7 @@ def opened(tree: Any, depth: int = 0) -> Any:
 def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """As `pytree.tree_flatten_with_path`, for classes too that were registered without names of their parts: those are
     called after the keys or attributes that hold them."""
-    kind = pytree._get_node_type(tree)
+    kind = pytree.node_type(tree)
     if kind not in pytree.SUPPORTED_NODES:
         yield path, tree
         return

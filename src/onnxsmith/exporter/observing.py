@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxsmith.exporter.lint._reading import Call
 from onnxsmith.exporter.parameters import signature
 from onnxsmith.runtimes.torch_eager import Memory
+from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.seams.torch.tensors import TorchDispatchMode, buffers_of, version_of
 from onnxsmith.sources.factory import TorchModel, user_frame, user_line
 
 
@@ -58,7 +58,7 @@ def observe(model: TorchModel) -> Seen:
     fresh = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     seen.calls[id(model.module)] = Call(args, kwargs)
-    before = [leaf._version if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
+    before = [version_of(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
     memory, state = Memory(model.module), _state(model.module)
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), _hooked(model.module, seen), _Dice(seen):
@@ -68,7 +68,7 @@ def observe(model: TorchModel) -> Seen:
         seen.error, seen.where = error, user_line(error)
     finally:
         memory.restore()
-    after = [leaf._version if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
+    after = [version_of(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
     changed = {id(leaf) for leaf, a, b in zip(fresh, before, after, strict=True) if a != b}
     named = {**dict(_bound(model, args, kwargs))}
     seen.written = tuple(
@@ -92,9 +92,9 @@ def _state(module: torch.nn.Module) -> dict[str, Any]:
         if isinstance(part, torch.jit.ScriptModule):
             continue
         prefix = f"{path}." if path else ""
-        for name, value in {**vars(part), **part._buffers}.items():
+        for name, value in {**vars(part), **buffers_of(part)}.items():
             if isinstance(value, torch.Tensor):
-                found[prefix + name] = (id(value), value._version)
+                found[prefix + name] = (id(value), version_of(value))
             elif isinstance(value, int | float | bool):
                 found[prefix + name] = value
     return found

@@ -14,6 +14,7 @@ from onnxsmith.exporter.recurrent import is_stacked, unstacked
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.reshaping import is_reshaping
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.seams.torch import translator
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,8 @@ def _stays(node: torch.fx.Node, kinds: set[str]) -> bool:
 
 def _decomposed(exported: ExportedProgram) -> ExportedProgram:
     """The program itself where torch no longer has that step under this name."""
-    from torch.onnx._internal.exporter import _core, _registration
-
-    prepare = getattr(_core, "_prepare_exported_program_for_export", None)
-    if prepare is None:
-        return exported
     with quiet():
-        made: ExportedProgram = prepare(exported, registry=_registration.ONNXRegistry.from_torchlib())
+        made = translator.prepared(exported)
     if made is not exported:
         unstacked(made.graph_module)
     return made

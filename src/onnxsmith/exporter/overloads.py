@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
+
+from onnxsmith.seams.torch.operators import OpOverload
 
 
 def overloads(target: str) -> Iterator[OpOverload[..., Any]]:

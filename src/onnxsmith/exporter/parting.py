@@ -11,10 +11,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram
+from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.sources.factory import is_models
 
 _NOTICED = 1e-3

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
-import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from onnxsmith.exporter.parting import find
@@ -20,17 +18,7 @@ from onnxsmith.exporter.rewrites.nested_encoder import NestedEncoder
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.base import Feeds, Outputs, Session, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
-
-
-@contextmanager
-def without_kernels() -> Iterator[None]:
-    """Inside, nn.TransformerEncoderLayer and nn.MultiheadAttention compute by their formulas."""
-    was_enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(was_enabled)
+from onnxsmith.seams.torch.flags import exporting, without_kernels
 
 
 def as_traced(program: TorchProgram) -> TorchProgram:
@@ -43,8 +31,7 @@ def as_traced(program: TorchProgram) -> TorchProgram:
             NestedEncoder().apply(program.module, stack)  # what a trace computes there, too
             stack.enter_context(without_kernels())
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-            for flag in ("_is_compiling_flag", "_is_exporting_flag"):
-                stack.enter_context(mock.patch.object(torch.compiler, flag, True))
+            stack.enter_context(exporting(True))
             yield
 
     return replace(program, around=around)

@@ -10,18 +10,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import onnx_ir as ir
 import torch
 from torch.export import Dim
-from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter.custom import Registration, registered
 from onnxsmith.exporter.overloads import overloads
 from onnxsmith.model import walk
 from onnxsmith.model.copying import cloned
 from onnxsmith.problem import problem
+from onnxsmith.seams.base import replaced
+from onnxsmith.seams.torch import trees as pytree
 
 _USE = "onnxsmith.use"
 _REFERENCE = ".reference.onnx"
@@ -61,7 +61,7 @@ class Uses:
         with ExitStack() as stack:
             for one in registered():
                 if isinstance(one.target, type):
-                    stack.enter_context(mock.patch.object(one.target, "apply", self.translated(one)))
+                    stack.enter_context(replaced(one.target, "apply", self.translated(one)))
             yield
 
     def translated(self, registration: Registration) -> Callable[..., Any]:

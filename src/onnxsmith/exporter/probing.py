@@ -10,22 +10,22 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.export import ExportedProgram, _draft_export
-from torch.export._draft_export import FailureType
+from torch.export import ExportedProgram
 
 from onnxsmith.causes.base import recognise
 from onnxsmith.exporter import missing
 from onnxsmith.exporter.freezing import Frozen, Watch
-from onnxsmith.exporter.memo import memoised
 from onnxsmith.exporter.missing import Missing
 from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.tracing import Tracing, tracing
 from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.seams.base import replaced
+from onnxsmith.seams.torch.drafting import closed_logs, stops
+from onnxsmith.seams.torch.memo import memoised
+from onnxsmith.seams.torch.tensors import FakeTensor
 from onnxsmith.sources.factory import is_installed, place, user_line
 
 
@@ -65,21 +65,12 @@ def _silent() -> Iterator[None]:
         yield
 
 
-_leave = _draft_export.CaptureStructuredTrace.__exit__
-
-
-def _closed(log: Any, *raised: Any) -> None:
-    """A draft keeps its log file open, which is thrown away here."""
-    _leave(log, *raised)
-    log.close()
-
-
 def _go_on(found: Traced, trace: Tracing) -> None:
     """torch.export.draft_export goes on with the example's values where a trace stops."""
     with (
         tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
-        mock.patch.object(tempfile, "tempdir", folder),
-        mock.patch.object(_draft_export.CaptureStructuredTrace, "__exit__", _closed),
+        replaced(tempfile, "tempdir", folder),
+        closed_logs(),
     ):
         try:
             drafted = trace.drafted()
@@ -88,17 +79,15 @@ def _go_on(found: Traced, trace: Tracing) -> None:
             return
     if not any(isinstance(constant, FakeTensor) for constant in drafted.constants.values()):
         found.exported = drafted  # else a draft that has lost a tensor: what reads it ends the process
-    report: Any = drafted._report  # type: ignore[attr-defined]
-    for failure in report.failures:
-        if failure.failure_type is FailureType.DATA_DEPENDENT_ERROR:
-            where = _line(failure.data["stack"], report.str_to_filename)
-            if not where:
-                continue
-            code = linecache.getline(*place(where)).strip()
-            shown = f'Could not guard on data-dependent expression\n  File "f", line 1, in forward\n    {code}'
-            known = recognise(shown, where)
-            if known is not None:
-                found.stops.append(known)
+    for stack, files in stops(drafted):
+        where = _line(stack, files)
+        if not where:
+            continue
+        code = linecache.getline(*place(where)).strip()
+        shown = f'Could not guard on data-dependent expression\n  File "f", line 1, in forward\n    {code}'
+        known = recognise(shown, where)
+        if known is not None:
+            found.stops.append(known)
 
 
 def _line(stack: Sequence[Mapping[str, Any]], files: Mapping[int, str]) -> str:

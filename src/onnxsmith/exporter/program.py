@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter import objects
 from onnxsmith.exporter.parameters import signature
@@ -21,6 +20,7 @@ from onnxsmith.feeds.generate import size_of
 from onnxsmith.model.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
+from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.sources.factory import TorchModel, user_line
 
 Axes = Mapping[str, Mapping[int, str]]

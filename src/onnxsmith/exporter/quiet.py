@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 
+from onnxsmith.seams.base import alone
+
 _TALKATIVE = ("torch", "onnxscript", "onnx_ir")
 
 
@@ -15,6 +17,11 @@ _TALKATIVE = ("torch", "onnxscript", "onnx_ir")
 def quiet() -> Iterator[None]:
     """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
     trace stops, it prints the part of the graph that it has."""
+    with alone():
+        yield from _quiet()
+
+
+def _quiet() -> Iterator[None]:
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _TALKATIVE]
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]

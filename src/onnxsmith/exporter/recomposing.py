@@ -21,6 +21,7 @@ from onnxsmith.exporter.lint._patch import Patch, rebuilt
 from onnxsmith.exporter.lint.base import Code, New
 from onnxsmith.exporter.observing import observe
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.seams.base import alone
 from onnxsmith.sources.factory import TorchModel, is_models, place
 
 
@@ -74,7 +75,7 @@ def recomposing(program: TorchProgram, example: Mapping[str, Any]) -> Iterator[L
     seen = observe(TorchModel(program.module, args, kwargs))
     found = linting.patched(program.module, seen.calls, lambda file: is_models(file) and Path(file).suffix == ".py")
     lines = Lines([(code, remark.problem.id, patch) for code, remark, patch in found if remark.same])
-    with lines._stack:
+    with alone(), lines._stack:  # the functions of a model are everybody's
         yield lines
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from onnxsmith.seams.torch import trees as pytree
+
 MADE = "onnxsmith.made"
 """In the metadata of operations that no exported file knows."""
 _KINDS = {
@@ -80,7 +82,7 @@ def _made(old: Node, target: Any, args: Any) -> Node:
     made = old.graph.create_node("call_function", target, args, name=f"{old.name}__layers_{number}")
     made.meta = {MADE: True, **{key: value for key, value in old.meta.items() if key != "val"}}
     values = torch.fx.node.map_arg(args, lambda node: node.meta["val"])
-    known = [value for value in torch.utils._pytree.tree_leaves(values) if isinstance(value, torch.Tensor)]
+    known = [value for value in pytree.tree_leaves(values) if isinstance(value, torch.Tensor)]
     mode = next((value.fake_mode for value in known if hasattr(value, "fake_mode")), None)
     if mode is not None:
         with mode:

@@ -18,9 +18,11 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
+
+from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.seams.torch.operators import schema
+from onnxsmith.seams.torch.tensors import TorchDispatchMode, memory_of
 
 _SEED = 0
 """What is drawn at random is drawn alike whenever the tape is played."""
@@ -165,7 +167,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given += [tensor for tensor in over if not any(tensor is one for one in given)]
         if not given:
             return result
-        name = self._unique(func._schema.name.rpartition("::")[2])
+        name = self._unique(schema(func).name.rpartition("::")[2])
         outputs = []
         for place, tensor in enumerate(given):
             slot = self._made(name if len(given) == 1 else f"{name}.{place}", tensor)
@@ -215,7 +217,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
     """The arguments that an operation writes over."""
     found: list[Any] = []
-    for place, argument in enumerate(func._schema.arguments):
+    for place, argument in enumerate(schema(func).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[place] if place < len(args) else kwargs.get(argument.name)
             found += pytree.tree_leaves(value)
@@ -224,7 +226,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
 
 def _memory(tensor: torch.Tensor) -> int:
     """Says of two tensors that are alive whether they are views of the same memory."""
-    return int(tensor.untyped_storage()._cdata) if tensor.layout == torch.strided else id(tensor)
+    return memory_of(tensor) if tensor.layout == torch.strided else id(tensor)
 
 
 _OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent), sysconfig.get_path("stdlib"))

@@ -101,7 +101,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 def _wide(tape: Tape) -> Tape:
     """The tape with every dtype among the arguments that is narrower than float64 as that."""
-    from torch.utils import _pytree as pytree
+    from onnxsmith.seams.torch import trees as pytree
 
     def widened(value: Any) -> Any:
         return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import Dim, ExportedProgram
 
 from onnxsmith.exporter.calls import InPlaceOf
-from onnxsmith.exporter.constants import known_constants
 from onnxsmith.exporter.flat import Flat
 from onnxsmith.exporter.freezing import Watch, watching
-from onnxsmith.exporter.memo import memoised
-from onnxsmith.exporter.paths import without_kernels
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.rewriting import rewriting
 from onnxsmith.exporter.translating import functions, translating
-from onnxsmith.exporter.views import cheap_views
 from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
+from onnxsmith.seams.base import alone
+from onnxsmith.seams.torch.flags import without_kernels
+from onnxsmith.seams.torch.memo import memoised
+from onnxsmith.seams.torch.tensors import FakeTensor, known_constants
+from onnxsmith.seams.torch.views import cheap_views
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def tracing(
     with the user's. Without `rewrites` the module is traced as it is."""
     ports = program.signature.inputs
     with ExitStack() as stack:
+        stack.enter_context(alone())  # one trace at a time: what it replaces, all threads see
         stack.callback(Memory(program.module).restore)
         stack.enter_context(quiet())
         stack.enter_context(no_collection())

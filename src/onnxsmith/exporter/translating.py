@@ -6,13 +6,10 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 from torch.export import ExportedProgram
-from torch.onnx._internal.exporter import _decomp, _fx_passes
 
 from onnxsmith import rooms
-from onnxsmith.exporter.decomposing import decompose
 from onnxsmith.exporter.emptiness import fold_empty
 from onnxsmith.exporter.exact import exact_numbers, say_dtypes
 from onnxsmith.exporter.flooring import floor_quotients
@@ -20,6 +17,8 @@ from onnxsmith.exporter.overloads import overloads
 from onnxsmith.exporter.plugins import Uses
 from onnxsmith.exporter.strides import strides_as_sizes
 from onnxsmith.exporter.translations.base import Translation
+from onnxsmith.seams.torch import translator
+from onnxsmith.seams.torch.decomposing import decompose
 
 
 @functools.cache
@@ -35,8 +34,7 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
     uses = Uses()
 
     def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
-        known = set(_decomp.get_onnx_implemented_overloads(registry))
-        table = {**_decomp.create_onnx_friendly_decomposition_table(known), **(_own() if own else {}), **uses.table()}
+        table = {**translator.decompositions(registry), **(_own() if own else {}), **uses.table()}
         exported = decompose(exported, table)
         if own:
             strides_as_sizes(exported.graph_module)
@@ -45,7 +43,7 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
             say_dtypes(exported.graph_module)
         return exported
 
-    with mock.patch.object(_fx_passes, "decompose_with_registry", decomposed), exact_numbers(), uses.applying():
+    with translator.decomposing_by(decomposed), exact_numbers(), uses.applying():
         yield uses
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter.flat import own_name
 from onnxsmith.model import ports, walk
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.runtimes.torch_eager import to_array
+from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.simplifier.rounds import simplified
 
 

@@ -62,8 +62,7 @@ def around(rule: Rule) -> Callable[[Callable[[Any, ir.Node], None]], Callable[[A
     def wrap(infer: Callable[[Any, ir.Node], None]) -> Callable[[Any, ir.Node], None]:
         def careful(context: Any, node: ir.Node) -> None:
             for value in node.outputs:
-                value.metadata_props.pop(SYM_DATA_KEY, None)
-                context._symbolic_values.pop(value, None)
+                context.forget(value)
             infer(context, node)
             if not node.outputs or node.outputs[0].dtype not in _FOLLOWED or _rank(node.outputs[0]) not in (0, 1):
                 return

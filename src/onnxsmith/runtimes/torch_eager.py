@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def _leaves(result: Any) -> list[Any]:
-    from torch.utils import _pytree as pytree
+    from onnxsmith.seams.torch import trees as pytree
 
-    return pytree.tree_leaves(result)
+    return list(pytree.tree_leaves(result))
 
 
 @dataclass
@@ -148,8 +148,10 @@ class Memory:
     def __init__(self, module: torch.nn.Module) -> None:
         import torch
 
+        from onnxsmith.seams.torch.tensors import buffers_of
+
         inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
-        self._attributes = [(vars(m), dict(vars(m)), dict(m._buffers)) for m in inner]
+        self._attributes = [(vars(m), dict(vars(m)), dict(buffers_of(m))) for m in inner]
         torchs = vars(torch.nn.Module()).keys()
         own = [value for m in inner for name, value in vars(m).items() if name not in torchs]
         held = [value for value in own if isinstance(value, torch.Tensor)]

@@ -11,11 +11,16 @@ import functools
 import importlib
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from importlib import metadata
 from typing import Any
+
+from onnxsmith.problem import problem
 
 _LOCK = threading.RLock()
 _ABSENT = object()
+_COMPARED_WITH = {"torch": "2.13.0", "onnx_ir": "1.1.0", "onnx_shape_inference": "0.4.0"}
+"""The newest version of each library that the contract tests were run with."""
 
 
 @functools.cache
@@ -30,6 +35,32 @@ def private(path: str) -> Any:
     except (ImportError, AttributeError):
         return None
     return found
+
+
+def required(path: str) -> Any:
+    """The same of a name that nothing can be done without.
+
+    Raises:
+        OnnxsmithError: `library/changed` where it is gone.
+    """
+    found = private(path)
+    if found is None:
+        package = path.partition(".")[0].partition(":")[0]
+        raise problem(
+            "library/changed",
+            f"the {package} that is installed has no {path.replace(':', '.')}",
+            where=f"{package} {_version(package)}",
+            why="onnxsmith reaches for it, and no version that it was compared with lacks it",
+            fix=f"pip install '{package}=={_COMPARED_WITH.get(package, '')}'",
+        )
+    return found
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package.replace("_", "-"))
+    except metadata.PackageNotFoundError:
+        return "is not installed"
 
 
 @contextmanager
@@ -56,6 +87,13 @@ def replaced(owner: Any, name: str, value: Any, *, create: bool = False) -> Iter
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
+
+
+def replaced_at(path: str, value: Any) -> AbstractContextManager[None]:
+    """The same of a path as `private` takes it; nothing happens where it is gone."""
+    module, _, names = path.partition(":")
+    owner, _, name = names.rpartition(".")
+    return replaced(private(f"{module}:{owner}"), name, value)
 
 
 @contextmanager

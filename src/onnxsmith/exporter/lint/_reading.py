@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from onnxsmith.exporter.lint._flow import Flow
 from onnxsmith.exporter.lint._values import OTHER, TENSOR, Kind, Value, of_live
 from onnxsmith.exporter.lint.base import Code
+from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.sources.factory import is_installed
 
 IsUsers = Callable[[str], bool]

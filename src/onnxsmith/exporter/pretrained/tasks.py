@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnxsmith.problem import problem
+from onnxsmith.seams.transformers import classes
 
 PAST = "-with-past"
 """Ends the name of a task whose model is given a cache of keys and values and gives one back."""
@@ -53,9 +54,9 @@ def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
     if task not in _CLASSES:
         raise problem("export/task", f"there is no task {task!r}", fix=f"one of: {', '.join(_CLASSES)}")
     for auto in _autos(transformers, task):
-        if type(config) in auto._model_mapping:
+        if classes(auto, config):
             return task, auto
-    able = [one for one in _CLASSES if any(type(config) in auto._model_mapping for auto in _autos(transformers, one))]
+    able = [one for one in _CLASSES if any(classes(auto, config) for auto in _autos(transformers, one))]
     raise problem(
         "export/task",
         f"transformers has no {config.model_type!r} model for {task!r}",
@@ -74,8 +75,6 @@ def _saved_with(transformers: Any, config: Any) -> str:
     for architecture in config.architectures or ():
         for task in _CLASSES:
             for auto in _autos(transformers, task):
-                found = auto._model_mapping.get(type(config), ())
-                classes = found if isinstance(found, tuple) else (found,)
-                if architecture in [kind.__name__ for kind in classes]:
+                if architecture in [kind.__name__ for kind in classes(auto, config)]:
                     return task
     return "feature-extraction"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import Any
-from unittest import mock
 
 import torch
 
 from onnxsmith.exporter.rewrites.base import Rewrite
+from onnxsmith.seams.torch.modules import converting_by, parsed_conversion
 
 _to = torch.nn.Module.to
 
@@ -20,12 +20,14 @@ class Conversions(Rewrite):
     title = "a conversion of a module to what it is already is left out"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        stack.enter_context(mock.patch.object(torch.nn.Module, "to", _converted))
+        stack.enter_context(converting_by(_converted))
         return False
 
 
 def _converted(self: Any, *args: Any, **kwargs: Any) -> Any:
-    parsed: Any = torch._C._nn._parse_to(*args, **kwargs)
+    parsed = parsed_conversion(*args, **kwargs)
+    if parsed is None:
+        return _to(self, *args, **kwargs)
     device, dtype, _, layout = parsed
     if layout is None and all(_is(tensor, device, dtype) for tensor in (*self.parameters(), *self.buffers())):
         return self

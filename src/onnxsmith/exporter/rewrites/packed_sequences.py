@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import Any
-from unittest import mock
 
 import torch
 
 from onnxsmith.exporter.rewrites.base import Rewrite
+from onnxsmith.seams.torch.modules import packing_by, padding_by
+from onnxsmith.seams.torch.tensors import check
 
 
 class PackedSequences(Rewrite):
@@ -21,8 +22,8 @@ class PackedSequences(Rewrite):
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         if not any(isinstance(part, torch.nn.RNNBase) for part in module.modules()):
             return False
-        for name, own in (("_pack_padded_sequence", _pack), ("_pad_packed_sequence", _pad)):
-            stack.enter_context(mock.patch.object(torch._VF, name, own, create=True))
+        stack.enter_context(packing_by(_pack))
+        stack.enter_context(padding_by(_pad))
         return False
 
 
@@ -34,7 +35,6 @@ def _pad(data: torch.Tensor, lengths: torch.Tensor, batch_first: bool, value: An
     inside = torch.arange(data.shape[0], device=data.device)[:, None] < lengths[None, :]
     padded = torch.where(inside[..., None], data, torch.full_like(data, value))
     longest = lengths.max().item()
-    check: Any = torch._check  # tells the trace what sizes this may be
     check(longest >= 1)
     check(longest <= data.shape[0])
     padded = padded[:longest]

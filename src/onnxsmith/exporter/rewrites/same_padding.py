@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from typing import Any
-from unittest import mock
 
 import torch
 from torch.nn import functional
 
 from onnxsmith.exporter.rewrites.base import Rewrite
+from onnxsmith.seams.base import replaced
 
 _NAME = "apply_tf_padding"
 
@@ -25,7 +25,7 @@ class SamePadding(Rewrite):
         homes = {type(part).__module__ for part in module.modules()}
         found = [home for home in homes if home.startswith("transformers.") and hasattr(sys.modules.get(home), _NAME)]
         for home in found:
-            stack.enter_context(mock.patch.object(sys.modules[home], _NAME, _padded))
+            stack.enter_context(replaced(sys.modules[home], _NAME, _padded))
         return bool(found)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import Any
-from unittest import mock
 
 import torch
-from torch.nn.modules import transformer
 
 from onnxsmith.exporter.rewrites.base import Rewrite
+from onnxsmith.seams.torch.modules import masks_by
 
 _LAYERS = (torch.nn.TransformerEncoder, torch.nn.TransformerDecoder)
 
@@ -24,7 +23,7 @@ class TransformerMasks(Rewrite):
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         if not any(isinstance(part, _LAYERS) for part in module.modules()):
             return False
-        stack.enter_context(mock.patch.object(transformer, "_detect_is_causal_mask", _said))
+        stack.enter_context(masks_by(_said))
         return False
 
 

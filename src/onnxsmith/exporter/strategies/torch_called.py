@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from unittest import mock
+from contextlib import contextmanager
 
 import torch
 
@@ -12,6 +11,8 @@ from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.seams.base import replaced
+from onnxsmith.seams.torch.flags import exporting
 
 
 class TorchCalled(TorchExport):
@@ -36,10 +37,8 @@ def _told(module: torch.nn.Module) -> Iterator[None]:
     forward = module.forward
 
     def called(*args: object, **kwargs: object) -> object:
-        with ExitStack() as stack:
-            for flag in ("_is_compiling_flag", "_is_exporting_flag"):
-                stack.enter_context(mock.patch.object(torch.compiler, flag, False))
+        with exporting(False):
             return forward(*args, **kwargs)
 
-    with mock.patch.object(module, "forward", called):
+    with replaced(module, "forward", called):
         yield

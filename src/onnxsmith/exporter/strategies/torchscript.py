@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 
 import onnx_ir as ir
 import torch
-from torch.jit._trace import TracerWarning
 
 from onnxsmith.exporter.flat import Flat, restore_names
-from onnxsmith.exporter.paths import without_kernels
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.model.load import load
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
+from onnxsmith.seams.torch.flags import without_kernels
+from onnxsmith.seams.torch.warnings import is_of_trace
 
 _OLDEST, _NEWEST = 7, 20
 """Opsets that this exporter emits; others are reached by conversion."""
@@ -127,7 +127,7 @@ def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
     """Lines that made a Python value of a tensor's; not torch's own, whose modules look at sizes, which are checked."""
     for one in said:
         is_own = Path(one.filename).is_relative_to(_TORCH)
-        if issubclass(one.category, TracerWarning) and str(one.message).startswith(_CONVERTED) and not is_own:
+        if is_of_trace(one.category) and str(one.message).startswith(_CONVERTED) and not is_own:
             yield f"{one.filename}:{one.lineno}"
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+
+from onnxsmith.seams.torch.tensors import unheard
 
 
 def constant(values: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
     """A tensor of `values`. `torch.tensor` cannot be traced in a translation: it changes its result in place."""
-    with _disable_current_modes():
+    with unheard():
         made = torch.tensor(values, dtype=dtype)
     lifted: torch.Tensor = torch.ops.aten.lift_fresh_copy.default(made)
     return lifted

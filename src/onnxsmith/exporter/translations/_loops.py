@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._higher_order_ops.while_loop import while_loop_op
 
 from onnxsmith.exporter.translations._sizes import is_empty
+from onnxsmith.seams.torch.operators import while_loop_op
 
 UNROLLED = 4
 """Rounds up to this number are written out: the small matrices of geometry (rotations, poses) need no loop."""

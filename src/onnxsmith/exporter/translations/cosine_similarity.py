@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.translations._composite import composite
 from onnxsmith.exporter.translations.base import Sample, Translation
+from onnxsmith.seams.torch.operators import composite
 
 
 class CosineSimilarity(Translation):

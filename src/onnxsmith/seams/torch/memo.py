@@ -3,42 +3,61 @@
 A small export spends most of its time on things that do not depend on the model: parsing the source of some five
 hundred translations, asking the dispatcher for every composite operator, and saying ten thousand times over what
 becomes of one. The first two are remembered here, the last is done with less ado; operators that were registered in
-between are found. The names are torch's private ones; one that is gone is left alone, and a test notices.
+between are found.
+
+Compared with torch 2.11 to 2.13. Where a name is gone, that part is worked out anew in every export.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
-from unittest import mock
 
 import torch
 from onnxscript.function_libs.torch_lib import (
     ops,  # noqa: F401 — it fills the registry
     registration,
 )
-from torch._export import utils as _scans
-from torch.export import decomp_utils as _defaults
-from torch.export import exported_program as _programs
-from torch.onnx._internal.exporter import _decomp, _registration
-from torch.onnx._internal.exporter._torchlib import _torchlib_registry
 
+from onnxsmith.seams.base import private, replaced_at
+
+_REGISTRY = "torch.onnx._internal.exporter._registration:ONNXRegistry.from_torchlib"
+_TORCHLIB = "torch.onnx._internal.exporter._torchlib._torchlib_registry:get_torchlib_ops"
+_TABLE = "torch.onnx._internal.exporter._decomp:create_onnx_friendly_decomposition_table"
+_SCANNED = "torch._export.utils:_collect_all_valid_cia_ops"
+_MATERIALISED = "torch._export.utils:_materialize_cpp_cia_ops"
+_IMPLEMENTING = "torch._ops:OperatorBase.py_impl"
+_ALSO_SCANNED = tuple(
+    f"torch.export.{module}:_collect_all_valid_cia_ops" for module in ("exported_program", "decomp_utils")
+)
+_COMPOSITE_ONE = "torch.export.exported_program:_is_preservable_cia_op"
+_KEYS = tuple(
+    f"torch.export.exported_program:{name}"
+    for name in ("_AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE", "_BACKEND_KEYS_TO_OVERRIDE")
+)
+_DECOMPOSITIONS = "torch._decomp:decomposition_table"
+_NAMES = "torch._C:_dispatch_get_all_op_names"
+_REGISTERED = "torch._C:_dispatch_get_registrations_for_dispatch_key"
+REACHES = (
+    _REGISTRY, _TORCHLIB, _TABLE, _SCANNED, _MATERIALISED, _IMPLEMENTING, *_ALSO_SCANNED, _COMPOSITE_ONE, *_KEYS,
+    _DECOMPOSITIONS, _NAMES, _REGISTERED,
+)  # fmt: skip
 _COMPOSITE = "CompositeImplicitAutograd"
 _materialised: set[str] = set()
 
 
 @contextmanager
 def memoised() -> Iterator[None]:
-    """Inside, exports are cheap after the first."""
+    """Inside, exports are cheap after the first. Where one of the names is gone, they are as they are without."""
     with ExitStack() as stack:
-        for owner, name, own in _REPLACED:
-            if hasattr(owner, name):
-                stack.enter_context(mock.patch.object(owner, name, own))
+        for path, own in _replacements() if all(private(path) is not None for path in REACHES) else ():
+            stack.enter_context(replaced_at(path, own))
         yield
 
 
-_from_torchlib = _registration.ONNXRegistry.from_torchlib
+_from_torchlib: Any = private(_REGISTRY)
 _registries: dict[int | None, tuple[Any, Any]] = {}
 
 
@@ -53,11 +72,11 @@ def _translations(opset: int | None) -> Any:
 
 def _registered_translations() -> Any:
     """Everything that decides what torch's registry of translations holds, to be compared."""
-    ours = tuple(map(id, _torchlib_registry.get_torchlib_ops()))
+    ours = tuple(map(id, private(_TORCHLIB)()))
     theirs = {
         name: (*map(id, one.overloads), *map(id, one.complex)) for name, one in registration.default_registry.items()
     }
-    there = theirs.keys() & set(torch._C._dispatch_get_all_op_names())
+    there = theirs.keys() & set(private(_NAMES)())
     return ours, theirs, {(name, _packet(name)) for name in there}
 
 
@@ -88,19 +107,19 @@ def _materialise(names: Iterable[str]) -> None:
         _materialised.add(name)
 
 
-_collected = _scans._collect_all_valid_cia_ops
+_collected: Any = private(_SCANNED)
 _composites: dict[Any, set[Any]] = {}
 
 
 def _composite_operators() -> set[Any]:
     """The composite operators that a graph may keep, asked for again when an operator has come or gone since."""
-    names = torch._C._dispatch_get_registrations_for_dispatch_key(_COMPOSITE)
+    names = private(_REGISTERED)(_COMPOSITE)
     _materialise(names)
     sizes = tuple((space, len(getattr(getattr(torch.ops, space), "_dir", ()))) for space in torch.ops._dir)
     known = (frozenset((name, _packet(name)) for name in names), sizes)
     if known not in _composites:
         _composites.clear()
-        with mock.patch.object(_scans, "_materialize_cpp_cia_ops", return_value=None):
+        with replaced_at(_MATERIALISED, lambda *_: None):
             _composites[known] = _collected()
     return _composites[known]
 
@@ -110,28 +129,29 @@ def _is_composite(op: Any) -> bool:
     return any(op in found for found in _composites.values())
 
 
-_friendly = _decomp.create_onnx_friendly_decomposition_table
+_friendly: Any = private(_TABLE)
 _tables: dict[Any, tuple[Any, dict[Any, Any]]] = {}
 
 
 def _table(onnx_registered_ops: set[Any]) -> dict[Any, Any]:
     """What operators without a translation are made of; worked out again where an operator has come or gone since."""
     found = _composite_operators()
-    own = torch._decomp.decomposition_table
+    own = private(_DECOMPOSITIONS)
     key = (frozenset(onnx_registered_ops), frozenset((op, id(function)) for op, function in own.items()))
     if key not in _tables or _tables[key][0] is not found:
         _tables[key] = found, _friendly(onnx_registered_ops)
     return dict(_tables[key][1])
 
 
-_py_impl = torch._ops.OperatorBase.py_impl
+_py_impl: Any = private(_IMPLEMENTING)
 
 
-def _implementing(op: torch._ops.OperatorBase, key: Any) -> Callable[[Any], Any]:
+def _implementing(op: Any, key: Any) -> Callable[[Any], Any]:
     """`OperatorBase.py_impl` of dispatch keys. torch calls it ten thousand times in an export, and its annotations
     take most of that time."""
     if not isinstance(key, torch._C.DispatchKey) or key in op.py_kernels or key == torch._C.DispatchKey.Python:
-        return _py_impl(op, key)
+        found: Callable[[Any], Any] = _py_impl(op, key)
+        return found
 
     def inner(function: Any) -> Any:
         op.py_kernels[key] = function
@@ -139,9 +159,6 @@ def _implementing(op: torch._ops.OperatorBase, key: Any) -> Callable[[Any], Any]
         return function
 
     return inner
-
-
-_KEYS = ("_AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE", "_BACKEND_KEYS_TO_OVERRIDE")
 
 
 def _of_this_machine(keys: Sequence[Any]) -> Sequence[Any]:
@@ -153,14 +170,14 @@ def _of_this_machine(keys: Sequence[Any]) -> Sequence[Any]:
     return [key for key in keys if key.name.removeprefix("Autograd") in devices]
 
 
-_REPLACED: tuple[tuple[Any, str, Any], ...] = (
-    (_registration.ONNXRegistry, "from_torchlib", staticmethod(_registry)),
-    (_decomp, "create_onnx_friendly_decomposition_table", _table),
-    (torch._ops.OperatorBase, "py_impl", _implementing),
-    (_scans, "_collect_all_valid_cia_ops", _composite_operators),
-    (_programs, "_collect_all_valid_cia_ops", _composite_operators),
-    (_programs, "_is_preservable_cia_op", _is_composite),
-    *((_programs, name, _of_this_machine(getattr(_programs, name, ()))) for name in _KEYS),
-    (_defaults, "_collect_all_valid_cia_ops", _composite_operators),
-)
-"""Owner, name, and what stands there during an export."""
+@cache
+def _replacements() -> tuple[tuple[str, Any], ...]:
+    """The paths, and what stands there during an export."""
+    return (
+        (_REGISTRY, staticmethod(_registry)),
+        (_TABLE, _table),
+        (_IMPLEMENTING, _implementing),
+        *((path, _composite_operators) for path in (_SCANNED, *_ALSO_SCANNED)),
+        (_COMPOSITE_ONE, _is_composite),
+        *((path, _of_this_machine(private(path))) for path in _KEYS),
+    )

@@ -1,0 +1,43 @@
+"""`torch.export.draft_export`, which goes on where a trace stops: what it says of the stops, and the log that it keeps.
+
+Compared with torch 2.11 to 2.13. Where a name is gone, no stop after the first is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from onnxsmith.seams.base import private, replaced
+
+_CAPTURE = "torch.export._draft_export:CaptureStructuredTrace"
+_DEPENDS = "torch.export._draft_export:FailureType.DATA_DEPENDENT_ERROR"
+REACHES = (_CAPTURE, _DEPENDS)
+
+
+@contextmanager
+def closed_logs() -> Iterator[None]:
+    """Inside, a draft closes its log, which it keeps open otherwise."""
+    capture = private(_CAPTURE)
+    if capture is None:
+        yield
+        return
+    leave = capture.__exit__
+
+    def close(log: Any, *raised: Any) -> None:
+        leave(log, *raised)
+        log.close()
+
+    with replaced(capture, "__exit__", close):
+        yield
+
+
+def stops(drafted: ExportedProgram) -> list[tuple[Any, Mapping[int, str]]]:
+    """The stacks at which a trace stops because a branch depends on data, each with the files by number."""
+    report: Any = getattr(drafted, "_report", None)
+    depends = private(_DEPENDS)
+    failures = [] if report is None else report.failures
+    return [(one.data["stack"], report.str_to_filename) for one in failures if one.failure_type is depends]

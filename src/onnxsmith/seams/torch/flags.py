@@ -1,0 +1,37 @@
+"""The flags by which torch, and code that asks it, chooses between the path of a call and that of a trace.
+
+Compared with torch 2.11 to 2.13. Where a flag is gone, code that asks for it goes as it does when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+from onnxsmith.seams.base import alone, replaced
+
+_FLAGS = ("_is_compiling_flag", "_is_exporting_flag")
+REACHES = tuple(f"torch.compiler:{name}" for name in _FLAGS)
+
+
+@contextmanager
+def exporting(value: bool) -> Iterator[None]:
+    """Inside, `torch.compiler.is_exporting()` and `is_compiling()` are what `value` says."""
+    with ExitStack() as stack:
+        for flag in _FLAGS:
+            stack.enter_context(replaced(torch.compiler, flag, value))
+        yield
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """Inside, nn.TransformerEncoderLayer and nn.MultiheadAttention compute by their formulas."""
+    with alone():
+        was_enabled = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(was_enabled)

@@ -1,0 +1,68 @@
+"""Operators of torch: what they take, what was registered for them, and those that only a trace uses.
+
+Compared with torch 2.11 to 2.13. Where a name is gone, importing this, or asking for it, raises a Problem.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from onnxsmith.seams.base import required
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+REACHES = (
+    "torch._ops:OpOverload",
+    "torch._library.custom_ops:_maybe_get_opdef",
+    "torch._library.simple_registry:singleton",
+    "torch._higher_order_ops.while_loop:while_loop_op",
+    "torch._C:DispatchKey.CompositeImplicitAutograd",
+    "torch._C:_dispatch_has_kernel_for_dispatch_key",
+)
+
+if not TYPE_CHECKING:
+    OpOverload = required("torch._ops:OpOverload")
+
+__all__ = ["OpOverload", "composite", "definition", "has_kernel", "says_shapes", "schema", "while_loop_op"]
+
+while_loop_op: Any = required("torch._higher_order_ops.while_loop:while_loop_op")
+"""`torch.while_loop` once it is traced."""
+
+
+def schema(operator: Any) -> Any:
+    """The name and the arguments of an operator; None where it has none."""
+    return getattr(operator, "_schema", None)
+
+
+def definition(name: str) -> Any:
+    """What `torch.library.custom_op` made of a Python function under this name; None where it made nothing."""
+    return required("torch._library.custom_ops:_maybe_get_opdef")(name)
+
+
+def source(name: str) -> Any:
+    """The Python function that an operator was made of; None where it is of none."""
+    return getattr(definition(name), "_init_fn", None)
+
+
+def says_shapes(operator: Any) -> bool:
+    """Whether an operator says what shapes it gives, for a trace to know them."""
+    name = str(operator.name())
+    defined = definition(name)
+    if defined is not None:
+        return getattr(defined, "_abstract_fn", None) is not None
+    keys = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
+    fake = required("torch._library.simple_registry:singleton").find(name).fake_impl
+    return fake.kernel is not None or any(has_kernel(name, key) for key in keys)
+
+
+def has_kernel(name: str, key: str) -> bool:
+    """Whether something is registered for an operator under a dispatch key."""
+    return bool(required("torch._C:_dispatch_has_kernel_for_dispatch_key")(name, key))
+
+
+def composite(operator: Any, *args: Any, **kwargs: Any) -> Any:
+    """What PyTorch makes of a call in its C++ sources, whatever else has been registered for it."""
+    return operator._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)

@@ -1,0 +1,94 @@
+"""Tensors without values, and listeners to what is computed with tensors.
+
+`FakeTensor` is what a trace computes with, `TorchDispatchMode` what hears of every operation. torch documents both and
+has them under private names. Compared with torch 2.11 to 2.13. Where a name is gone, importing this raises a Problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from onnxsmith.seams.base import replaced, required
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+REACHES = (
+    "torch._subclasses.fake_tensor:FakeTensor",
+    "torch._subclasses.fake_tensor:FakeTensorMode",
+    "torch.utils._python_dispatch:TorchDispatchMode",
+    "torch.utils._python_dispatch:_disable_current_modes",
+    "torch._guards:detect_fake_mode",
+    "torch:Tensor._version",
+    "torch:UntypedStorage._cdata",
+    "torch:_check",
+)
+
+if not TYPE_CHECKING:
+    FakeTensor, FakeTensorMode, TorchDispatchMode = (required(path) for path in REACHES[:3])
+
+__all__ = [
+    "FakeTensor",
+    "FakeTensorMode",
+    "TorchDispatchMode",
+    "buffers_of",
+    "check",
+    "known_constants",
+    "memory_of",
+    "mode_of",
+    "unheard",
+    "version_of",
+]
+
+check: Any = required("torch:_check")
+"""Tells a trace what sizes may be."""
+
+
+def mode_of(values: Iterable[Any]) -> Any:
+    """The mode that made the fake tensors among these; None where there is none."""
+    return required("torch._guards:detect_fake_mode")(list(values))
+
+
+def unheard() -> AbstractContextManager[Any]:
+    """Inside, no trace and no listener hears of operations."""
+    found: AbstractContextManager[Any] = required("torch.utils._python_dispatch:_disable_current_modes")()
+    return found
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often the tensor was written to."""
+    return tensor._version
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """Says of two strided tensors that are alive whether they are views of the same memory."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def buffers_of(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
+    """The module's own buffers by name, as it holds them."""
+    return module._buffers
+
+
+@contextmanager
+def known_constants(module: torch.nn.Module) -> Iterator[None]:
+    """Inside, a trace knows the values of the module's parameters and buffers of one element: a flag that says whether
+    it was initialised, a count, a temperature. A branch on one is no branch on data then. torch forgets them itself
+    where forward writes to one."""
+    held = (*module.parameters(), *module.buffers())
+    values = {id(tensor): tensor for tensor in held if tensor.numel() == 1 and not isinstance(tensor, FakeTensor)}
+    own = FakeTensorMode.from_tensor
+
+    def from_tensor(mode: FakeTensorMode, tensor: torch.Tensor, **options: Any) -> FakeTensor:
+        fake = own(mode, tensor, **options)
+        if id(tensor) in values and fake.constant is None:
+            fake.constant = tensor.detach().clone()
+        return fake
+
+    with replaced(FakeTensorMode, "from_tensor", from_tensor):
+        yield

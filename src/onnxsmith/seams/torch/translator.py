@@ -1,0 +1,84 @@
+"""torch's exporter to ONNX: its registry of translations, and what it makes of a program before it translates it.
+
+All of it stands in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.13. Where a name is gone, a Problem
+is raised; of the two that only make numbers more exact or say more, the name is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import onnx_ir as ir
+from torch.export import ExportedProgram
+
+from onnxsmith.seams.base import private, replaced_at, required
+
+_ROOM = "torch.onnx._internal.exporter"
+_REGISTRY = f"{_ROOM}._registration:ONNXRegistry"
+_PREPARE = f"{_ROOM}._core:_prepare_exported_program_for_export"
+_DTYPE = f"{_ROOM}._building:_determine_input_dtype"
+_DECOMPOSE = f"{_ROOM}._fx_passes:decompose_with_registry"
+_DISPATCH = f"{_ROOM}._dispatching:dispatch"
+_KNOWN = f"{_ROOM}._decomp:get_onnx_implemented_overloads"
+_TABLE = f"{_ROOM}._decomp:create_onnx_friendly_decomposition_table"
+REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE)
+
+_CAST = (("input", "T1"), ("s", ""), ("fill_value", ""))
+"""What is cast, by its name and its type's: of Cast and CastLike, `scalar_tensor`, `full` and `full_like`."""
+
+
+def registry() -> Any:
+    """torch's translations for its newest opset."""
+    return required(_REGISTRY).from_torchlib()
+
+
+def function_for(node: Any, translations: Any) -> tuple[Any, str]:
+    """The function that translates a node of a graph, or None and why there is none."""
+    found, said = required(_DISPATCH)(node, translations)
+    return found, str(said)
+
+
+def decompositions(translations: Any) -> dict[Any, Callable[..., Any]]:
+    """What becomes of operators that have no translation."""
+    table: dict[Any, Callable[..., Any]] = required(_TABLE)(set(required(_KNOWN)(translations)))
+    return table
+
+
+def decomposed(exported: ExportedProgram, translations: Any) -> ExportedProgram:
+    """The program as it is decomposed before it is translated."""
+    made: ExportedProgram = required(_DECOMPOSE)(exported, translations)
+    return made
+
+
+def prepared(exported: ExportedProgram) -> ExportedProgram:
+    """The program as torch translates it; the program itself where torch no longer has that step under this name."""
+    prepare = private(_PREPARE)
+    if prepare is None:
+        return exported
+    made: ExportedProgram = prepare(exported, registry=registry())
+    return made
+
+
+def decomposing_by(function: Callable[[ExportedProgram, Any], ExportedProgram]) -> AbstractContextManager[None]:
+    """Inside, torch decomposes programs by this function, of a program and a registry of translations."""
+    required(_DECOMPOSE)
+    return replaced_at(_DECOMPOSE, function)
+
+
+@contextmanager
+def exact_numbers(is_exact: Callable[[float], bool]) -> Iterator[None]:
+    """Inside, a Python float that is not exact in float32, and that is cast, is a float64 constant; torch makes a
+    float32 one of it and casts that."""
+    determine = private(_DTYPE)
+
+    def exact(param: ir.schemas.Parameter, arg: Any, type_binding: Mapping[Any, Any]) -> ir.DataType:
+        found: ir.DataType = determine(param, arg, type_binding)
+        is_cast = any(param.name == name and kind in ("", param.type_constraint.name) for name, kind in _CAST)
+        if is_cast and isinstance(arg, float) and found == ir.DataType.FLOAT and not is_exact(arg):
+            return ir.DataType.DOUBLE
+        return found
+
+    with replaced_at(_DTYPE, exact):
+        yield

@@ -1,0 +1,15 @@
+"""What torch.jit.trace warns of. Compared with torch 2.11 to 2.13; where the class is gone, no line is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnxsmith.seams.base import private
+
+REACHES = ("torch.jit._trace:TracerWarning",)
+
+
+def is_of_trace(category: Any) -> bool:
+    """Whether a warning of this class is one of torch.jit.trace."""
+    kind = private(REACHES[0])
+    return kind is not None and issubclass(category, kind)
