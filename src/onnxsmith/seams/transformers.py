@@ -1,7 +1,7 @@
 """Which classes of transformers there are for a task: `_model_mapping` of its auto classes.
 
-Compared with transformers 5.23. Where the name is gone, no kind of model is known for any task; a model is then given as
-a target of the user's own.
+Compared with transformers 5.23. Where the name is gone, no kind of model is known for any task; a model is then given
+as a target of the user's own.
 """
 
 from __future__ import annotations
