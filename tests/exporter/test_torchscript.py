@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 from pathlib import Path
@@ -18,6 +19,7 @@ from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.parts.verification import Verification
 
+HOME = os.getpid()
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
@@ -180,3 +182,35 @@ def test_without_verification_no_trace_takes_over(tmp_path: Path) -> None:
         ).path
         is None
     )
+
+
+class _OfTheParent:
+    """Garbage that only its own process may clear away, as a session that waits for its threads."""
+
+    def __init__(self) -> None:
+        self.me = self
+        self.home = os.getpid()
+
+    def __del__(self) -> None:
+        if os.getpid() != self.home:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Collects(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if os.getpid() == HOME:
+            _OfTheParent()  # garbage now, which the next search finds
+        else:
+            gc.collect()
+        return x * 2
+
+
+def test_the_child_clears_nothing_away_that_is_its_parents() -> None:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        result = onnxsmith.export(_Collects(), (torch.ones(3),), strategy="torchscript", verify=False)
+    finally:
+        if was_enabled:
+            gc.enable()
+    assert result.ok

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import re
@@ -22,13 +23,15 @@ from onnxsmith.exporter.flat import Flat, restore_names
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.model.load import load
 from onnxsmith.problem import problem
+from onnxsmith.runtimes import _bounds as bounds
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 from onnxsmith.seams.torch.flags import without_kernels
 from onnxsmith.seams.torch.warnings import is_of_trace
 
 _OLDEST, _NEWEST = 7, 20
 """Opsets that this exporter emits; others are reached by conversion."""
-_TIME_LIMIT = 1800.0
+_TIME_LIMIT = 300.0
+"""Seconds, unless `ONNXSMITH_TIME_LIMIT` says otherwise; a trace and its export take a fraction of a minute."""
 _TORCH = Path(torch.__file__).parent
 _INPUT = "onnxsmith_input_"
 _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Using len to get tensor shape")
@@ -84,16 +87,22 @@ def _in_child(job: _Job) -> tuple[str, ...]:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_trace, args=(job, theirs), daemon=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of forking beside threads: the child uses one, and none of the parent's
-        child.start()
-    theirs.close()
+    gc.freeze()  # what is garbage here, a session with threads for one, is not to be collected where there are none
     try:
-        if not ours.poll(_TIME_LIMIT):
-            child.kill()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of forking beside threads: the child uses one, and none of the parent's
+            child.start()
+    finally:
+        gc.unfreeze()
+    theirs.close()
+    limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
+    late = not ours.poll(limit or None)
+    if late:
+        child.kill()
+    try:
         fixed, error = ours.recv()
     except EOFError:
-        fixed, error = (), "it died, or took longer than half an hour"
+        fixed, error = (), f"it took longer than {limit:g} s: {bounds.TIME} sets another limit" if late else "it died"
     child.join()
     if not error:
         return tuple(fixed)
@@ -109,7 +118,9 @@ def _in_child(job: _Job) -> tuple[str, ...]:
 
 
 def _trace(job: _Job, answer: Connection) -> None:
-    """Runs in the child: writes the file, and sends the lines that were fixed, and why it could not or nothing."""
+    """Runs in the child: writes the file, and sends the lines that were fixed, and why it could not or nothing. It ends
+    without clearing up: what it has from its parent may wait for threads that only the parent has."""
+    gc.disable()
     torch.set_num_threads(1)
     with Path(os.devnull).open("w") as nowhere:
         for stream in (1, 2):  # what libraries in C++ say
@@ -121,6 +132,8 @@ def _trace(job: _Job, answer: Connection) -> None:
     except BaseException as error:  # noqa: BLE001 — whatever it is, the parent says it
         text = re.sub(r"\x1b\[[0-9;]*m", "", f"{type(error).__name__}: {error}")
         answer.send(([], " ".join(text.split())[:500]))
+    finally:
+        os._exit(0)
 
 
 def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
