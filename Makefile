@@ -41,6 +41,7 @@ lint: $(DEV_STAMP) ## check style, formatting, types and which room may import w
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/private_names.py
 
 bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/startup.py
