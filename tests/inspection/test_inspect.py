@@ -268,8 +268,8 @@ def test_every_kind_of_attribute_has_its_value() -> None:
     assert shown["ss"] == "['a', 'b']"
     assert shown["t"] == "bfloat16[3] {0.10009765625, -2.0, inf}"
     assert shown["ts"] == "[bfloat16[3] {0.10009765625, -2.0, inf}, string[2] {'hé', b'\\xff'}]"
-    assert shown["g"] == "graph 'body': (a) => (b), 1 nodes (1 Relu)"
-    assert shown["gs"] == "[graph 'body': (a) => (b), 1 nodes (1 Relu)]"
+    assert shown["g"] == "graph 'body': (a) => (b), 1 node (1 Relu)"
+    assert shown["gs"] == "[graph 'body': (a) => (b), 1 node (1 Relu)]"
     assert shown["tp"] == "optional(float16[N,2])"
     assert shown["tps"] == "[optional(float16[N,2])]"
 

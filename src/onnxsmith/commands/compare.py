@@ -22,7 +22,7 @@ class Compare(Command):
     name = "compare"
 
     reference: str = argument("the side that is right", metavar="REFERENCE")
-    candidate: str = argument("the side that is held to it", metavar="CANDIDATE")
+    candidate: str = argument("the side that is compared with it", metavar="CANDIDATE")
     input: tuple[str, ...] = option(
         "inputs to compare on: inputs.npz, x=photo.png; several times; a name that comes again begins the next input",
         default=(),

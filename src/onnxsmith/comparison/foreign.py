@@ -163,7 +163,7 @@ def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
 
 
 def _port(node: ir.Node, value: ir.Value, name: str) -> ir.Value:
-    """An input in the result's place. Of whose type nothing is known looks like what the node reads: it is made up."""
+    """An input in the result's place. If the type is unknown, the input gets the type of what the node reads."""
     like = next((v for v in (value, *node.inputs) if v is not None and v.dtype is not None), None)
     shaped = next((v for v in (value, *node.inputs) if v is not None and v.shape is not None), None)
     dtype = like.dtype if like is not None and like.dtype is not None else ir.DataType.FLOAT

@@ -24,6 +24,7 @@ from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.words import several
 
 
 def verify_models(
@@ -229,7 +230,7 @@ def agreement(part: Verification) -> str:
 def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:
     return problem(
         "verify/nondeterministic",
-        f"the model draws random numbers: {len(nodes)} nodes",
+        f"the model draws random numbers: {several(len(nodes), 'node')}",
         where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
         why="two runs on the same input differ, and this opset has no operators to put fixed numbers in their place",
         fix="bring the model to opset 9 or newer, or make their results inputs; or go on with --no-verify",

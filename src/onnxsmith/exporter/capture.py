@@ -77,7 +77,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     if asked_opset is not None:
         model = opset.convert(model, asked_opset)
     keep_apart(model)
-    how = f"converted from {emitted}" if opset.of(model) != emitted else "emitted as such"
+    how = f"converted from {emitted}" if opset.of(model) != emitted else ""
     bounds = {symbols.get(name, name): limits for name, limits in captured.bounds.items()}
     return Graph(
         model=model,

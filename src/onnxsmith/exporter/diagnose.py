@@ -15,6 +15,7 @@ from onnxsmith.report.parts.timing import Timing
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.sources import factory
+from onnxsmith.words import several
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.probes.base import Case
@@ -63,7 +64,8 @@ def diagnose(
     findings = tuple(sorted(_once(case.found), key=lambda one: _ORDER.index(one.weight)))
     serious = [one for one in findings if one.weight is not Weight.NOTE]
     part = Diagnosis(target, findings, axes, tuple(_ways(case)))
-    notes = f", {len(findings) - len(serious)} to know" if len(findings) > len(serious) else ""
+    count = len(findings) - len(serious)
+    notes = f", {several(count, 'note')}" if count else ""
     gaps = "".join(f"; {gap}" for gap in case.gaps)
     return Result(
         Report(

@@ -171,9 +171,7 @@ class Maker:
             return found
         traced = replace(built, program=paths.as_traced(built.program))
         again = self._held(strategy, traced, candidate)
-        said = (
-            "held to the module in the path in which it is traced, which gives other results than the module as called"
-        )
+        said = "compared with the module in the traced path, which gives other results than the module as called"
         return replace(again, untried=(*again.untried, said)) if found is None or not again.differs else found
 
     def _other_path(

@@ -226,7 +226,7 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> Any:
             "the model does not take its example inputs",
             where=user_line(error),
             why=f"{type(error).__name__}: {error}"[:600],
-            fix="call model(*args, **kwargs) in python by itself and mend what it says",
+            fix="call model(*args, **kwargs) in python by itself and fix what it says",
         ) from error
     finally:
         if memory is not None:

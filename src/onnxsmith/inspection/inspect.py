@@ -88,7 +88,7 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
             else "the values of a tensor are not at hand",
             where=f"{where}: {first}{', …' if count > 3 else ''}",
             why="they lie in external data that is not there, or the model was stripped of them; it was therefore not "
-            "held to the specification",
+            "checked against the specification",
             fix="give the path of the .onnx file, with its data files beside it",
         )
     ]

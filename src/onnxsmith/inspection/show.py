@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from onnxsmith.inspection.weights import place, readable
 from onnxsmith.model.walk import op_name
+from onnxsmith.words import several
 
 FIRST = 64
 """How many elements of a tensor, or items of an attribute, are shown."""
@@ -158,4 +159,4 @@ def _graph(graph: ir.Graph) -> str:
     kinds = ", ".join(f"{count} {op}" for op, count in ops.most_common(5))
     head = f"graph {graph.name!r}: " if graph.name else "graph: "
     ports = f"({', '.join(v.name or '' for v in graph.inputs)}) => ({', '.join(v.name or '' for v in graph.outputs)})"
-    return f"{head}{ports}, {sum(ops.values())} nodes{f' ({kinds})' if kinds else ''}"
+    return f"{head}{ports}, {several(sum(ops.values()), 'node')}{f' ({kinds})' if kinds else ''}"

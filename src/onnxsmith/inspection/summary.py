@@ -17,6 +17,7 @@ from onnxsmith.model import provenance, walk
 from onnxsmith.model.signature import Port as SignaturePort
 from onnxsmith.model.signature import signature
 from onnxsmith.report.parts.model_summary import DataFile, Function, ModelSummary, Module, Port, Weights
+from onnxsmith.words import several
 
 _ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}
 _DEEPEST_MODULE = 4
@@ -129,4 +130,4 @@ def headline(part: ModelSummary) -> str:
     """The summary in a line."""
     name = Path(part.path).name if part.path else part.graph or "the model"
     ports = f"{len(part.inputs)} in, {len(part.outputs)} out"
-    return f"{name}: {part.nodes:,} nodes, {part.elements:,} weights, {ports}"
+    return f"{name}: {several(part.nodes, 'node')}, {several(part.elements, 'weight')}, {ports}"

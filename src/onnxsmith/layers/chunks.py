@@ -13,7 +13,7 @@ process of its own and back."""
 
 def chunks(pairs: Sequence[Pair], sizes: Mapping[str, int], budget: int) -> list[list[Pair]]:
     """The pairs in their order, cut where the next would go over `budget` bytes. `sizes` are bytes by the candidate's
-    name; one that has none counts as the largest that has. A tensor that is over the budget alone is alone."""
+    name; one that has none counts as the largest that has. An oversized tensor gets a chunk of its own."""
     most = max(sizes.values(), default=0)
     found: list[list[Pair]] = [[]]
     held = 0

@@ -24,7 +24,7 @@ May = Callable[[str], bool]
 
 
 def always(where: str) -> bool:
-    """Denies nothing."""
+    """Allows every change."""
     return True
 
 

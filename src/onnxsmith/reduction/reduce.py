@@ -28,6 +28,7 @@ from onnxsmith.report.parts.reduction import Reduction
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.written import Written, written
 from onnxsmith.result import Result
+from onnxsmith.words import several
 
 _FIRST_LIMIT = 60.0
 """Seconds that one try may take where nobody said."""
@@ -79,7 +80,7 @@ def reduce(
                 files = folders.write(target, case, oracle)
     part = _part(process, label, files, check=text_of(check), anonymised=anonymise, kept=kept)
     shown = written(files) if files else Written({}, why_not="no folder was named")
-    headline = f"{process.steps[0].nodes} → {case.nodes} nodes, failing as before"
+    headline = f"{process.steps[0].nodes:,} → {several(case.nodes, 'node')}, failing as before"
     parts = (part, shown, Timing(dict(clock.seconds)))
     report = Report("reduce", Verdict.DONE, parts, notes=tuple(notes), headline=headline)
     return Result(report, model=case.model, path=target, outputs={})

@@ -7,7 +7,6 @@ there. One thread may enter as often as it likes.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -23,7 +22,6 @@ _COMPARED_WITH = {"torch": "2.13.0", "onnx_ir": "1.1.0", "onnx_shape_inference":
 """The newest version of each library that the contract tests were run with."""
 
 
-@functools.cache
 def private(path: str) -> Any:
     """What another library has at `package.module:name.name`; None where it is gone. Each module of this room lists
     the paths that it asks for in `REACHES`, and a contract test asks for them all."""

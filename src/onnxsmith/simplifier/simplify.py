@@ -35,6 +35,7 @@ from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.simplifier import blame
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.rounds import simplified
+from onnxsmith.words import several
 
 _MAX_GROWTH = 0.01
 """Share by which a file may grow unasked: names of new values, not constants."""
@@ -136,10 +137,11 @@ def simplify(
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
     extra += [questions.why(question, load(original), found.model, part) for question in why]
+    change = f"{several(part.nodes_before, 'node')} → {part.nodes_after:,}"
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=verify),
-        headline=f"{where}: {part.nodes_before} nodes → {part.nodes_after}, {ending(verification)}{_without(lost)}",
+        headline=f"{where}: {change}, {ending(verification)}{_without(lost)}",
         parts=(part, *extra, verification, written, Timing(dict(clock.seconds))),
         problems=(*doubts, *problems(verification, asked=verify)),
     )

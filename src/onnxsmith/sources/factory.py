@@ -137,7 +137,7 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
         why=f"{type(error).__name__}: {error}{through}",
         fix=f"pip install {error.name}, if that is its name on PyPI; or check the path"
         if isinstance(error, ModuleNotFoundError) and error.name
-        else "run the file with python by itself and mend what it says",
+        else "run the file with python by itself and fix what it says",
     )
 
 
@@ -266,7 +266,7 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
             why=f"{type(error).__name__}: {error}",
             fix=f"pip install {error.name}, if that is its name on PyPI"
             if isinstance(error, ModuleNotFoundError) and error.name
-            else "call it in python by itself and mend what it says",
+            else "call it in python by itself and fix what it says",
         ) from error
     return as_model(made, target)
 

@@ -112,5 +112,5 @@ def _explained(error: Exception, where: Path) -> OnnxsmithError:
         "transformers cannot make a model of this folder",
         where=str(where),
         why=" ".join(text.split())[:600],
-        fix="load it in python with AutoModel.from_pretrained and mend what it says; code beside it is not run here",
+        fix="load it in python with AutoModel.from_pretrained and fix what it says; code beside it is not run here",
     )

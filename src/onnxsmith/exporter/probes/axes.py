@@ -1,4 +1,4 @@
-"""Axes that were to stay open and do not."""
+"""Axes requested as dynamic that the trace fixed."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from onnxsmith.exporter.tracing import tracing
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.sources.factory import model_line, user_line
+from onnxsmith.words import several
 
 _OLDEST, _NEWEST = 18, 23
 """Opsets that the exporter of torch emits by itself; others are reached by conversion."""
@@ -59,7 +60,7 @@ class TorchExport(Strategy):
                 raise _explain_translation(error, exported) from error
         assert translated.exported_program is not None
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
-        how = f"{self.title}, torch {torch.__version__}, {len(exported.graph.nodes)} nodes captured"
+        how = f"{self.title}, torch {torch.__version__}, {several(len(exported.graph.nodes), 'node')} captured"
         restore_names(translated.model, program)
         notes = (*trace.notes, *_mutations(translated.exported_program, program))
         return Captured(translated.model, how, bounds, notes, numbers=numbers)

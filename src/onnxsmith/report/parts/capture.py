@@ -42,11 +42,13 @@ class Capture(Part):
     tried: tuple[str, ...] = ()
 
     def blocks(self) -> Iterator[Block]:
-        asked = "not asked for" if self.opset_asked is None else f"asked for {self.opset_asked}"
+        asked = " (default)" if self.opset_asked is None else ""
+        if self.opset_asked is not None and self.opset_asked != self.opset_got:
+            asked = f", asked for {self.opset_asked}"
         rows = [
             ("model", self.target),
             ("captured by", self.how),
-            ("opset", f"{self.opset_got}, {asked}{', ' + self.opset_how if self.opset_how else ''}"),
+            ("opset", f"{self.opset_got}{asked}{', ' + self.opset_how if self.opset_how else ''}"),
             ("IR version", str(self.ir_version)),
         ]
         if self.captured_sizes:
@@ -67,7 +69,7 @@ class Capture(Part):
         for port in self.inputs:
             if not port.used:
                 yield Text(f"input {port.name!r} is kept, but nothing in the graph reads it", Tone.WARN)
-        yield from (Text(f"tried and left: {failure}", Tone.WARN) for failure in self.tried)
+        yield from (Text(f"tried, failed: {failure}", Tone.WARN) for failure in self.tried)
         yield from (Text(note, Tone.WARN) for note in self.notes)
 
 

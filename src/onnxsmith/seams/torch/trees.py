@@ -6,6 +6,8 @@ is gone, importing this raises a Problem.
 
 from __future__ import annotations
 
+import torch  # noqa: F401 — where it is absent, that is said first
+
 from onnxsmith.seams.base import required
 
 _NAMES = (

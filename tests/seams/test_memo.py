@@ -12,7 +12,8 @@ from onnxscript import opset20 as op20
 from onnxscript.function_libs.torch_lib import registration
 from torch.onnx._internal.exporter import _registration
 
-from onnxsmith.exporter import memo
+from onnxsmith.seams.base import private
+from onnxsmith.seams.torch import memo
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 """What torch's exporter says of itself; `export` silences it."""
@@ -27,11 +28,6 @@ def _exported(**options: Any) -> ir.Model:
     program = torch.onnx.export(_Small().eval(), (torch.ones(2, 3),), dynamo=True, verbose=False, **options)
     assert program is not None
     return program.model
-
-
-def test_torch_still_has_what_is_replaced() -> None:
-    """Where one is gone, exports are right and slow."""
-    assert all(hasattr(owner, name) for owner, name, _ in memo._REPLACED)
 
 
 def test_the_same_model_comes_out() -> None:
@@ -56,11 +52,24 @@ def test_a_translation_of_one_export_is_no_other_ones() -> None:
         assert len(_registration.ONNXRegistry.from_torchlib(opset_version=20).get_decomps(target)) == before
 
 
+def standing() -> list[Any]:
+    """What stands in torch where something is replaced."""
+    return [private(path) for path, _ in memo._replacements()]
+
+
 def test_afterwards_torch_is_as_it_was() -> None:
-    before = [getattr(owner, name) for owner, name, _ in memo._REPLACED]
+    before = standing()
     with memo.memoised():
-        assert [getattr(owner, name) for owner, name, _ in memo._REPLACED] != before
-    assert [getattr(owner, name) for owner, name, _ in memo._REPLACED] == before
+        assert all(own != theirs for own, theirs in zip(standing(), before, strict=True))
+    assert standing() == before
+
+
+@pytest.mark.parametrize("path", memo.REACHES)
+def test_exports_go_on_without_a_private_name(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = private
+    monkeypatch.setattr(memo, "private", lambda asked: None if asked == path else known(asked))
+    with memo.memoised():
+        assert standing() == [private(one) for one, _ in memo._replacements()]
 
 
 def test_operators_that_come_later_are_found() -> None:
