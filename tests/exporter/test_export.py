@@ -273,6 +273,7 @@ def test_an_unknown_input_and_an_axis_too_many() -> None:
     assert problem_of(Small(), (x,), dynamic="image:0=batch").id == "export/unknown-input"
     assert problem_of(Small(), (x,), dynamic="x:4=batch").id == "export/dynamic-syntax"
     assert problem_of(Small(), (x,), dynamic={"x": 0}).id == "export/dynamic-syntax"
+    assert problem_of(Small(), (x,), dynamic=True).id == "export/dynamic-syntax"
 
 
 def test_one_name_for_two_sizes() -> None:

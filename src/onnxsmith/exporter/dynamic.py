@@ -30,6 +30,9 @@ def parse(dynamic: Dynamic | Sequence[str], inputs: Sequence[str] = ()) -> dict[
     Raises:
         OnnxsmithError: `export/dynamic-syntax` saying which piece cannot be read.
     """
+    given: object = dynamic  # whatever a caller without type checks gives
+    if given is not None and not isinstance(given, str | Mapping | Sequence):
+        raise _unreadable(repr(given), "a mapping {name: {axis: dimension}}, a list of axes or a text is needed")
     if dynamic is None:
         return {}
     if isinstance(dynamic, str):
