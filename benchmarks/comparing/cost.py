@@ -112,7 +112,7 @@ def _measured(asked: argparse.Namespace) -> dict[str, Any]:
     import onnxruntime  # noqa: F401
     import torch
 
-    import onnxsmith.exporter.compare
+    import onnxsmith.comparing.compare
     from onnxsmith.report.parts.layers import Layers
     from onnxsmith.report.parts.timing import Timing
 

@@ -32,7 +32,7 @@ from onnx import numpy_helper
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.compare import LayerOptions
+from onnxsmith.comparing.compare import LayerOptions
 from onnxsmith.report.parts.layers import Layers
 
 CHUNKS = 40

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith._version import __version__
 
 if TYPE_CHECKING:
+    from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
-    from onnxsmith.exporter.compare import compare
     from onnxsmith.exporter.custom import register
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
@@ -64,7 +64,7 @@ _HOME = {
     "Result": "result",
     "Verdict": "report.base",
     "bisect": "precision.bisect",
-    "compare": "exporter.compare",
+    "compare": "comparing.compare",
     "diagnose": "exporter.diagnose",
     "doctor": "inspection.doctor",
     "dump": "layers.dump",

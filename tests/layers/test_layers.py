@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.by_layer import LayerOptions
+from onnxsmith.comparing.by_layer import LayerOptions
 from onnxsmith.exporter.quiet import quiet
 from onnxsmith.model.save import save
 from onnxsmith.model.text import from_text

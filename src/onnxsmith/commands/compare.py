@@ -46,8 +46,8 @@ class Compare(Command):
     )
 
     def run(self) -> Report:
-        from onnxsmith.exporter.by_layer import LayerOptions
-        from onnxsmith.exporter.compare import compare
+        from onnxsmith.comparing.by_layer import LayerOptions
+        from onnxsmith.comparing.compare import compare
         from onnxsmith.feeds import given
 
         layers = LayerOptions(self.memory * 2**20, self.min_paired)

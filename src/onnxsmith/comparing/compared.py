@@ -9,6 +9,8 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.comparing.by_layer import only_grown
+from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
 from onnxsmith.comparison import doubled, draws, rungs
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
@@ -17,8 +19,6 @@ from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
-from onnxsmith.exporter.by_layer import only_grown
-from onnxsmith.exporter.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.numbers import numbers

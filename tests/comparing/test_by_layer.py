@@ -9,10 +9,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith.comparing.by_layer import only_grown
+from onnxsmith.comparing.sides import side
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Run
-from onnxsmith.exporter.by_layer import only_grown
-from onnxsmith.exporter.sides import side
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.text import from_text
 

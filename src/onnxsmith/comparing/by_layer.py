@@ -6,8 +6,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 from onnxsmith.clock import stage
-from onnxsmith.exporter.sides import SideSource, renamed
-from onnxsmith.exporter.taps import taps
+from onnxsmith.comparing.sides import SideSource, renamed
+from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.memory import no_collection

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnxsmith.exporter.sides import SideSource
+from onnxsmith.comparing.sides import SideSource
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.replay import Recording, ReplayTap
@@ -41,10 +41,10 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
         return ReplayTap(side.source, side.label)
     if side.inferred is not None:
         return OnnxTap(side.inferred, side.preparer, side.options, side.label, feeds, is_inferred=True)
+    from onnxsmith.comparing.fx_tap import FxTap
+    from onnxsmith.comparing.tape_tap import TapeTap
     from onnxsmith.exporter.capture import grown
-    from onnxsmith.exporter.fx_tap import FxTap
     from onnxsmith.exporter.operations import suited, traced
-    from onnxsmith.exporter.tape_tap import TapeTap
 
     assert isinstance(side.source, TorchProgram)
     program = side.source

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.clock import Clock, stage
+from onnxsmith.comparing.by_layer import LayerOptions, by_layer
+from onnxsmith.comparing.compared import Compared, Inputs, compared, elsewhere, evidence
+from onnxsmith.comparing.sides import SideSource, under
 from onnxsmith.comparison import inner
 from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.rounding import roundings
@@ -16,9 +19,6 @@ from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.rungs import LACKS, offered
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.exporter.by_layer import LayerOptions, by_layer
-from onnxsmith.exporter.compared import Compared, Inputs, compared, elsewhere, evidence
-from onnxsmith.exporter.sides import SideSource, under
 from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.memory import no_collection

@@ -1,0 +1,1 @@
+"""`compare`: two models, files or torch modules, on the same inputs, and layer by layer."""
