@@ -197,3 +197,13 @@ def test_a_generated_input_that_is_refused_is_replaced(tmp_path: Path) -> None:
     result = onnxsmith.run(from_text(HEAD + text), random=True)
     assert result.outputs["y"].shape[1] == 6
     assert any("was refused" in note for note in result.report.notes)
+
+
+def test_what_is_short_is_tried_long_where_that_is_cheap() -> None:
+    text = "g (float[n,3] x) => (float[n,3] y) { y = Neg(x) }"
+    assert max((held(text, text).sizes or {})["n"]) > 200
+    dear = (
+        "g (float[n,3] x) => (float[n,k] y) <int64[2] wide = {1, 6000}, int64[1] a = {1}> "
+        "{ m = ReduceMax(x, a) z = Expand(m, wide) y = Neg(z) }"
+    )
+    assert max((held(dear, dear).sizes or {})["n"]) < 200

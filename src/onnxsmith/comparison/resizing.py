@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
+
+import numpy as np
 
 from onnxsmith.comparison.trying import Run, Tries
 from onnxsmith.feeds import sizes as proposals
@@ -25,7 +28,7 @@ _LONG = 257
 _SHORT = 64
 """The largest size that a symbol was taken at for it to be tried so long."""
 _FEW = 1 << 20
-"""Elements of such a run."""
+"""Elements of what goes into such a run, and of what comes out of it."""
 
 
 class Resizer:
@@ -38,6 +41,7 @@ class Resizer:
         self._numbers = proposals.numbers(self._plan.generator)
         self._taken: dict[str, set[int]] = {symbol: set() for symbol in self._symbols}
         self._most = max(_DEARER * self._elements(self._base), _CHEAP)
+        self._given = sum(int(np.size(value)) for value in base.outputs.values() if isinstance(value, np.ndarray))
         self.notes: list[str] = []
         self.untried: list[str] = []
         self.tied: list[list[str]] = []
@@ -79,7 +83,9 @@ class Resizer:
         short = [one for one in self._symbols if max(self._taken[one] | {self._base[one]}) < _SHORT]
         for symbols in [short, *([one] for one in short if len(short) > 1)]:
             asked = {**self._base, **dict.fromkeys(symbols, _LONG)}
-            run = self._try(asked) if symbols and self._elements(asked) <= _FEW else None
+            times = math.prod(_LONG / max(self._base[one], 1) for one in symbols)
+            is_cheap = self._elements(asked) <= _FEW and times * self._given <= _FEW  # what it gives grows as well
+            run = self._try(asked) if symbols and is_cheap else None
             if run is not None:
                 yield run
                 return
