@@ -295,7 +295,7 @@ def test_what_is_no_module() -> None:
 
 
 def test_a_wrong_export_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.exporter import making as module
+    from onnxsmith.exporter import strategy_run as module
 
     honest = module.simplified
 

@@ -14,7 +14,7 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.comparing.by_layer import LayerOptions
-from onnxsmith.exporter.quiet import quiet
+from onnxsmith.exporter.torch_logging import quiet
 from onnxsmith.model.save import save
 from onnxsmith.model.text import from_text
 from onnxsmith.problem import OnnxsmithError

@@ -7,8 +7,8 @@ import pytest
 
 from onnxsmith.model import check, splicing
 from onnxsmith.model.fresh import Names
-from onnxsmith.model.takeover import take_over
 from onnxsmith.model.text import from_text
+from onnxsmith.model.value_replacement import take_over
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> g '
 IFS = f"""{HEAD}(bool c, float[2] x) => (float[2] y) {{

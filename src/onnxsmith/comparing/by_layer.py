@@ -9,7 +9,7 @@ from onnxsmith.clock import stage
 from onnxsmith.comparing.sides import SideSource, renamed
 from onnxsmith.comparing.taps import taps
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.layers.looking import BUDGET, LEAST_SHARE, Request, look
+from onnxsmith.layers.layer_comparison import BUDGET, LEAST_SHARE, Request, look
 from onnxsmith.memory import no_collection
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers

@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparing.by_layer import LayerOptions, by_layer
-from onnxsmith.comparing.compared import Compared, Inputs, compared, elsewhere, evidence
+from onnxsmith.comparing.setup import Compared, Inputs, compared, elsewhere, evidence
 from onnxsmith.comparing.sides import SideSource, under
 from onnxsmith.comparison import inner
 from onnxsmith.comparison.explore import Explorer

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from onnxsmith.comparing.fx_tap import is_move
-from onnxsmith.comparing.tape import Listener, Tape
+from onnxsmith.comparing.operation_tape import Listener, Tape
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values

@@ -45,8 +45,8 @@ def diagnose(
         OnnxsmithError: `export/target-…` and `input/…` when there is no module or example to diagnose.
     """
     runtimes.get("torch-eager")  # says what to install when torch is not here
+    from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs import with_inputs
-    from onnxsmith.exporter.job import Job, evaluating
     from onnxsmith.runtimes.torch_eager import Memory
 
     with Clock() as clock:

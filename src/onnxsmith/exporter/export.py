@@ -85,8 +85,8 @@ def export(
         runtime, external_data, seed, strategy, write_unsure, as_traced, tolerance,
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
+    from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs import with_inputs
-    from onnxsmith.exporter.job import Job, evaluating
 
     refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
     with Clock() as clock, foreseen():

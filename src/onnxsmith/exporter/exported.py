@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.exporter.quiet import quiet
+from onnxsmith.exporter.torch_logging import quiet
 from onnxsmith.problem import problem
 from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.sources.factory import TorchModel

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.recurrent import is_stacked, unstacked
+from onnxsmith.exporter.torch_logging import quiet
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.reshaping import is_reshaping
 from onnxsmith.runtimes.torch_eager import TorchProgram

@@ -17,7 +17,7 @@ from onnxsmith.causes.base import recognise
 from onnxsmith.exporter import missing
 from onnxsmith.exporter.freezing import Frozen, Watch
 from onnxsmith.exporter.missing import Missing
-from onnxsmith.exporter.quiet import quiet
+from onnxsmith.exporter.torch_logging import quiet
 from onnxsmith.exporter.tracing import Tracing, tracing
 from onnxsmith.exporter.translating import translating
 from onnxsmith.problem import Problem

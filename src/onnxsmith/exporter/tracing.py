@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch.export import Dim, ExportedProgram
 
-from onnxsmith.exporter.calls import InPlaceOf
 from onnxsmith.exporter.flat import Flat
 from onnxsmith.exporter.freezing import Watch, watching
+from onnxsmith.exporter.function_substitution import InPlaceOf
 from onnxsmith.exporter.plugins import Uses
-from onnxsmith.exporter.quiet import quiet
 from onnxsmith.exporter.rewriting import rewriting
+from onnxsmith.exporter.torch_logging import quiet
 from onnxsmith.exporter.translating import functions, translating
 from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from onnxsmith.clock import advance
 from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.judging import judge
-from onnxsmith.layers.look import Found, Look, held, plainly
+from onnxsmith.layers.pair_difference import Found, Look, held, plainly
 from onnxsmith.layers.tap import Tap
-from onnxsmith.layers.trial import Trial
 from onnxsmith.runtimes.base import Feeds
 
 Chunks = Sequence[Sequence[Pair]]

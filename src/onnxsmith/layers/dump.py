@@ -29,8 +29,8 @@ from onnxsmith.metrics.base import is_numeric, widen
 from onnxsmith.model.exposing import Exposing
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.places import Place, find, unknown
 from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.model.tensor_paths import Place, find, unknown
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.timing import Timing

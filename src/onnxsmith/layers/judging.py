@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from onnxsmith.layers.look import Found, Look, held
+from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.noise import FINE, stands_out
+from onnxsmith.layers.pair_difference import Found, Look, held
 from onnxsmith.layers.swapping import Effect, effect_of, left_without
-from onnxsmith.layers.trial import Trial
 
 _STEPS_ON = 6
 """How many pairs further an error is followed with everything else as in the reference."""

@@ -15,7 +15,7 @@ from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.terms import MOVING
 from onnxsmith.feeds.generate import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
-from onnxsmith.layers.inside import Inner
+from onnxsmith.layers.loop_divergence import Inner
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.model import captures, provenance, shapes, walk
@@ -24,7 +24,7 @@ from onnxsmith.model.doubling import doubled
 from onnxsmith.model.exposing import Exposing
 from onnxsmith.model.inlining import inlined
 from onnxsmith.model.signature import signature
-from onnxsmith.model.taking import choices, take
+from onnxsmith.model.taken_branches import choices, take
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Array, Feeds, Options, Preparer, Session, Value

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxsmith.comparison.tensors import is_float
-from onnxsmith.layers.look import Look, mismatch
-from onnxsmith.layers.trial import Trial
+from onnxsmith.layers.isolated_runs import Trial
+from onnxsmith.layers.pair_difference import Look, mismatch
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Value

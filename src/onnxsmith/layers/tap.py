@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
 from onnxsmith.comparison.rounding import Rounding
-from onnxsmith.layers.inside import Inner
+from onnxsmith.layers.loop_divergence import Inner
 from onnxsmith.layers.outline import Outline, Step
 from onnxsmith.model.signature import Signature
 from onnxsmith.runtimes.base import Array, Feeds, Value

@@ -1,6 +1,6 @@
 """Copies of a model that give tensors from its middle as outputs: any of its graph, its branches and its bodies.
 
-What a branch or body computes, it computes as often as it runs. `model/carrying.py` brings it out as a list.
+What a branch or body computes, it computes as often as it runs. `model/nested_outputs.py` brings it out as a list.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.memory import no_collection
-from onnxsmith.model import carrying, opset, symbols, walk
-from onnxsmith.model.carrying import Carriage
+from onnxsmith.model import nested_outputs, opset, symbols, walk
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.fresh import Names
 from onnxsmith.model.inference import Inference, agree
 from onnxsmith.model.inlining import inlined
-from onnxsmith.model.places import Place, find, places
+from onnxsmith.model.nested_outputs import Carriage
 from onnxsmith.model.sharing import share_weights
 from onnxsmith.model.signature import Dim
+from onnxsmith.model.tensor_paths import Place, find, places
 
 Which = Iterable[str] | Callable[[Place], bool]
 """Names of tensors, or what chooses among the computed ones."""
@@ -142,7 +142,7 @@ class Exposing:
         outputs = set(copy.graph.outputs)
         free = Names(copy)
         outlets = {name: self.outlets[name] for name in asked if name not in refused}
-        for place, given in carrying.give_out(copy, wanted, free, opset.of(copy)).items():
+        for place, given in nested_outputs.give_out(copy, wanted, free, opset.of(copy)).items():
             value, plan = given.value, wanted[place]
             if place.bodies or sizes:
                 value.name = free.free(place.name)
@@ -165,7 +165,7 @@ class Exposing:
         """How it comes out, why it does not, or None for what is known without a run."""
         if self.outlets[name].given != "output":
             return None
-        return carrying.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
+        return nested_outputs.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
 
 
 def _outlet(place: Place, known: ir.Value) -> Outlet:
@@ -180,7 +180,7 @@ def _outlet(place: Place, known: ir.Value) -> Outlet:
         path=place.path,
         dtype="undefined" if known.dtype is None else known.dtype.name.lower(),
         shape=None if shape is None else tuple(dim if isinstance(dim, int) else dim.value for dim in shape),
-        kind=carrying.kind_of(known.type),
+        kind=nested_outputs.kind_of(known.type),
         operator="" if node is None else walk.op_name(node),
         node="" if node is None else walk.node_label(node),
     )

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import captures, known_integers, sound_shapes, symbols, walk
 from onnxsmith.model.symbols import Element
-from onnxsmith.model.takeover import DECLARED
+from onnxsmith.model.value_replacement import DECLARED
 from onnxsmith.seams import shape_engine
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts, provenance, walk
 from onnxsmith.model.contents import contents
-from onnxsmith.model.takeover import take_over
+from onnxsmith.model.value_replacement import take_over
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _UNREPEATABLE = walk.RANDOM | {"Dropout"}

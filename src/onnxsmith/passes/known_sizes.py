@@ -9,8 +9,8 @@ import onnx_ir as ir
 from onnxsmith.model import facts, provenance, walk
 from onnxsmith.model.fresh import Names
 from onnxsmith.model.known_integers import copy_noted
-from onnxsmith.model.takeover import take_over
 from onnxsmith.model.uses import freed
+from onnxsmith.model.value_replacement import take_over
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _SINCE = 15

@@ -15,7 +15,7 @@ from onnxsmith.comparison.tensors import is_float
 from onnxsmith.metrics.base import widen
 from onnxsmith.model import provenance, walk
 from onnxsmith.model.exposing import Exposing
-from onnxsmith.model.places import places
+from onnxsmith.model.tensor_paths import places
 from onnxsmith.precision.units import Unit
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.precision import NO_KERNEL, KeptNode

@@ -12,7 +12,7 @@ from onnxsmith.model import opset, splicing
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.fresh import Names
 from onnxsmith.model.inlining import inlined
-from onnxsmith.model.takeover import can_be_output, take_over
+from onnxsmith.model.value_replacement import can_be_output, take_over
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.cuts import prune
 from onnxsmith.reduction.oracle import Oracle

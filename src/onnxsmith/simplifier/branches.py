@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts, splicing, walk
 from onnxsmith.model.fresh import Names
-from onnxsmith.model.takeover import take_over
+from onnxsmith.model.value_replacement import take_over
 from onnxsmith.simplifier.state import State
 
 RULE = "fold/branch"

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import facts, provenance, walk
 from onnxsmith.model.fresh import Names
-from onnxsmith.model.takeover import DECLARED, take_over
+from onnxsmith.model.value_replacement import DECLARED, take_over
 from onnxsmith.simplifier.evaluation import Evaluation, shape
 from onnxsmith.simplifier.state import State
 

@@ -13,7 +13,7 @@ from onnxsmith.memory import no_collection
 from onnxsmith.model import facts, walk
 from onnxsmith.model.copying import cloned
 from onnxsmith.model.inference import Inference, agree
-from onnxsmith.model.takeover import DECLARED
+from onnxsmith.model.value_replacement import DECLARED
 from onnxsmith.passes.base import Pass
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification

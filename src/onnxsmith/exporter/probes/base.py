@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from onnxsmith.exporter import capture, probing
-from onnxsmith.exporter.job import Job, Try
+from onnxsmith.exporter.export_run import Job, Try
 from onnxsmith.exporter.linting import Suspicion
 from onnxsmith.exporter.observing import Seen
 from onnxsmith.exporter.program import Built

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.calls import InPlaceOf
+from onnxsmith.exporter.function_substitution import InPlaceOf
 from onnxsmith.exporter.rewrites.base import Rewrite
 
 _Numbers = bool | int | float | torch.SymBool | torch.SymInt | torch.SymFloat

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from onnxsmith.model import symbols
 from onnxsmith.model.fresh import Names
-from onnxsmith.model.places import Body, Place
+from onnxsmith.model.tensor_paths import Body, Place
 
 _SEQUENCES = 13
 """The opset since which Loop and If take and give sequences."""

@@ -14,8 +14,8 @@ from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import diverge
 from onnxsmith.layers.learned import same_weights
-from onnxsmith.layers.look import Found, Look
 from onnxsmith.layers.outline import Step
+from onnxsmith.layers.pair_difference import Found, Look
 from onnxsmith.layers.resemblance import equal_values, fits
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen

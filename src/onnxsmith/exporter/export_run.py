@@ -17,10 +17,10 @@ from onnxsmith.exporter.dynamic import is_auto
 from onnxsmith.exporter.findings import random_nodes
 from onnxsmith.exporter.foreseeing import foreseen
 from onnxsmith.exporter.freezing import FrozenAxisError
-from onnxsmith.exporter.making import Made, Maker
 from onnxsmith.exporter.openness import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.model import opset
 from onnxsmith.model.signature import Port, signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem

@@ -10,9 +10,9 @@ import numpy as np
 from onnxsmith.comparison.rounding import FACTOR, Rounding, asked, counted
 from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
-from onnxsmith.layers.inside import first_inside
-from onnxsmith.layers.look import Look
+from onnxsmith.layers.loop_divergence import first_inside
 from onnxsmith.layers.noise import shaken
+from onnxsmith.layers.pair_difference import Look
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms

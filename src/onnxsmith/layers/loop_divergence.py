@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxsmith.comparison.rounding import Rounding, counted
 from onnxsmith.comparison.tensors import is_float
-from onnxsmith.layers.look import held
+from onnxsmith.layers.pair_difference import held
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Value
 
