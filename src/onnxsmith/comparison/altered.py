@@ -9,8 +9,9 @@ that answer alike there, and read the same tensors, are run alone, on other numb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,6 @@ _UNITS = 64
 """Units in the last place, of the size of a tensor, that two ways to compute one thing are apart by."""
 
 Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
-_Tensors = Mapping[str, Any]
 
 
 def altered(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
@@ -87,6 +87,15 @@ def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
     return np.array_equal(first, second) or not places(first, second).any()
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What one input shows: the pairs that answer otherwise, by name, and the tensors that it brings, as far as they
+    are arrays. Their values are let go: those of all inputs would fill the memory."""
+
+    apart: frozenset[str]
+    tensors: Mapping[str, tuple[ir.DataType, tuple[int, ...]]]
+
+
 def _beside(
     probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
 ) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
@@ -96,26 +105,28 @@ def _beside(
     if not answers and len(found) > 1:
         each = [_beside(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
         return [pair for apart, _ in each for pair in apart], [one for _, quiet in each for one in quiet]
-    apart = [pair for pair in found if any(_is_apart(*given[pair.name]) for given, _ in answers)]
-    reads = [tensors for _, tensors in answers]
+    apart = [pair for pair in found if any(pair.name in one.apart for one in answers)]
     quiet = [
         (pair, *read)
         for pair in found
-        if answers and pair not in apart and pair.is_wired_alike and (read := _read(pair, reads)) is not None
+        if answers and pair not in apart and pair.is_wired_alike and (read := _read(pair, answers)) is not None
     ]
     return apart, quiet
 
 
-def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run]) -> list[tuple[dict[str, tuple[Any, Any]], _Tensors]]:
-    """What the nodes and their twins give on each input that the model with both takes, and what they read."""
-    found: list[tuple[dict[str, tuple[Any, Any]], _Tensors]] = []
+def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run]) -> list[_Answer]:
+    """What each input shows that the model with the nodes and their twins takes."""
+    found: list[_Answer] = []
     try:
         with probe.prepared(doubled.model) as session:
             for run in runs:
                 outputs, _ = answer(session, run.feed)
-                if outputs is not None:
-                    given = {name: (outputs[a], outputs[b]) for name, (a, b) in doubled.outputs.items()}
-                    found.append((given, {**run.feed.values, **outputs}))
+                if outputs is None:
+                    continue
+                apart = (name for name, (a, b) in doubled.outputs.items() if _is_apart(outputs[a], outputs[b]))
+                arrays = {**run.feed.values, **outputs}.items()
+                tensors = {name: (_dtype(one), one.shape) for name, one in arrays if isinstance(one, np.ndarray)}
+                found.append(_Answer(frozenset(apart), tensors))
     except OnnxsmithError:
         return []
     return found
@@ -125,27 +136,26 @@ def _is_apart(ours: Any, theirs: Any) -> bool:
     return bool(difference(theirs, ours, _UNITS * unit(ours)).reason)
 
 
-def _read(pair: Pair, runs: Sequence[_Tensors]) -> tuple[Read, dict[str, int]] | None:
+def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]] | None:
     """What both read: dtypes and shapes, and the sizes of the largest input. Axes whose sizes change from run to run
     are symbols, one for all that change alike. None where it is not all tensors."""
-    names = [value.name or "" for value in pair.ours.inputs if value is not None]
-    held = [{name: run[name] for name in names if name in run} for run in runs]
-    if not held[0] or not all(isinstance(value, np.ndarray) for values in held for value in values.values()):
+    names = list(dict.fromkeys(name for name in pair.reads))
+    if not names or any(name not in one.tensors for one in answers for name in names):
         return None
-    if any(len({values[name].ndim for values in held}) > 1 for name in held[0]):
+    shapes = {name: [one.tensors[name][1] for one in answers] for name in names}
+    if any(len({len(shape) for shape in held}) > 1 for held in shapes.values()):
         return None
-    largest = max(range(len(held)), key=lambda at: sum(value.size for value in held[at].values()))
+    largest = max(range(len(answers)), key=lambda at: sum(math.prod(held[at]) for held in shapes.values()))
     sizes: dict[str, int] = {}
     read: Read = {}
-    for name, value in held[largest].items():
+    for name, held in shapes.items():
         shape: list[int | str] = []
-        for axis, size in enumerate(value.shape):
-            over = tuple(values[name].shape[axis] for values in held)
+        for axis, over in enumerate(zip(*held, strict=True)):
             symbol = "n" + "_".join(map(str, over))
-            shape.append(size if len(set(over)) == 1 else symbol)
+            shape.append(over[0] if len(set(over)) == 1 else symbol)
             if len(set(over)) > 1:
-                sizes[symbol] = size
-        read[name] = (_dtype(value), tuple(shape))
+                sizes[symbol] = held[largest][axis]
+        read[name] = (answers[0].tensors[name][0], tuple(shape))
     return read, sizes
 
 

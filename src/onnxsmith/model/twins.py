@@ -29,7 +29,12 @@ class Pair:
     @property
     def is_wired_alike(self) -> bool:
         """Whether both read the same computed tensors, in one order."""
-        return list(_computed(self.ours)) == list(_computed(self.twin))
+        return self.reads == list(_computed(self.twin))
+
+    @property
+    def reads(self) -> list[str]:
+        """Names of the computed tensors that `ours` reads, in order."""
+        return list(_computed(self.ours))
 
 
 @dataclass(frozen=True)
