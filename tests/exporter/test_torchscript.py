@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import faulthandler
-import gc
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,6 @@ from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.parts.verification import Verification
 
-HOME = os.getpid()
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
@@ -121,7 +123,7 @@ def test_a_process_that_dies_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
         faulthandler.disable()  # pytest's, which would say it once more
         os.kill(os.getpid(), signal.SIGSEGV)
 
-    monkeypatch.setattr(torchscript, "_export", crash)
+    monkeypatch.setattr(torchscript, "_trace", crash)
     problem = problem_of(nn.Linear(3, 2), torch.rand(2, 3), strategy="torchscript")
     assert problem.id == "export/capture-failed"
     assert "SIGSEGV" in problem.why
@@ -184,33 +186,67 @@ def test_without_verification_no_trace_takes_over(tmp_path: Path) -> None:
     )
 
 
-class _OfTheParent:
-    """Garbage that only its own process may clear away, as a session that waits for its threads."""
+class _Home(nn.Module):
+    """Knows in which process it was made."""
 
     def __init__(self) -> None:
-        self.me = self
+        super().__init__()
         self.home = os.getpid()
 
-    def __del__(self) -> None:
-        if os.getpid() != self.home:
-            os.kill(os.getpid(), signal.SIGKILL)
 
-
-class _Collects(nn.Module):
+class _Elsewhere(_Home):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if os.getpid() == HOME:
-            _OfTheParent()  # garbage now, which the next search finds
-        else:
-            gc.collect()
+        assert os.getpid() == self.home or threading.active_count() == 1, "a new process has no thread of its parent's"
         return x * 2
 
 
-def test_the_child_clears_nothing_away_that_is_its_parents() -> None:
-    was_enabled = gc.isenabled()
-    gc.disable()
+def test_the_process_is_a_new_one() -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
     try:
-        result = onnxsmith.export(_Collects(), (torch.ones(3),), strategy="torchscript", verify=False)
+        assert onnxsmith.export(_Elsewhere(), (torch.ones(3),), strategy="torchscript", verify=False).ok
     finally:
-        if was_enabled:
-            gc.enable()
-    assert result.ok
+        stop.set()
+        thread.join()
+
+
+class _Holds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with self.lock:
+            return x * 2
+
+
+def test_a_module_that_cannot_be_sent_is_a_problem() -> None:
+    problem = problem_of(_Holds(), torch.ones(3), strategy="torchscript")
+    assert problem.id == "export/capture-failed"
+    assert "cannot be sent to another process" in problem.why
+
+
+class _Slow(_Home):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if os.getpid() != self.home:
+            time.sleep(60)
+        return x * 2
+
+
+def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONNXSMITH_TIME_LIMIT", "8")
+    problem = problem_of(_Slow(), torch.ones(3), strategy="torchscript", verify=False)
+    assert "it took longer than 8 s; ONNXSMITH_TIME_LIMIT sets another limit" in problem.why
+
+
+def test_a_class_of_a_script_is_sent_by_value(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch, onnxsmith\n"
+        "class Mine(torch.nn.Module):\n    def forward(self, x):\n        return x * 3\n"
+        "made = onnxsmith.export(Mine(), (torch.ones(2),), strategy='torchscript')\n"
+        "print(made.report.verdict.value)\n"
+    )
+    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300)
+    assert found.stdout.strip() == "done", found.stderr

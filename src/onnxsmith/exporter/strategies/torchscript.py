@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import multiprocessing
 import os
 import re
-import signal
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +16,7 @@ import onnx_ir as ir
 import torch
 
 from onnxsmith.exporter.flat import Flat, restore_names
+from onnxsmith.exporter.strategies import _apart
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.model.load import load
 from onnxsmith.problem import problem
@@ -78,62 +75,27 @@ class _Job:
 
 def _in_child(job: _Job) -> tuple[str, ...]:
     """Writes the file; gives the lines that were fixed. Raises what the child could not do."""
-    if "fork" not in multiprocessing.get_all_start_methods():
+    limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
+    try:
+        return tuple(_apart.run(_trace, job, limit=limit))
+    except RuntimeError as error:
+        text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split())[:500]
+        late = f"; {bounds.TIME} sets another limit" if "took longer" in text else ""
         raise problem(
             "export/capture-failed",
-            "TorchScript's exporter needs a process of its own, which this system cannot give it",
-            why="it would have to be forked, because a module cannot always be sent to another process",
-        )
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_trace, args=(job, theirs), daemon=True)
-    gc.freeze()  # what is garbage here, a session with threads for one, is not to be collected where there are none
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of forking beside threads: the child uses one, and none of the parent's
-            child.start()
-    finally:
-        gc.unfreeze()
-    theirs.close()
-    limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
-    late = not ours.poll(limit or None)
-    if late:
-        child.kill()
-    try:
-        fixed, error = ours.recv()
-    except EOFError:
-        fixed, error = (), f"it took longer than {limit:g} s: {bounds.TIME} sets another limit" if late else "it died"
-    child.join()
-    if not error:
-        return tuple(fixed)
-    if child.exitcode is not None and child.exitcode < 0:
-        error = f"{error}: signal {signal.Signals(-child.exitcode).name}"
-    raise problem(
-        "export/capture-failed",
-        "TorchScript's exporter could not do it",
-        where=type(job.program.module).__qualname__,
-        why=error,
-        fix="write the operation with others, or give a translation of it",
-    )
+            "TorchScript's exporter could not do it",
+            where=type(job.program.module).__qualname__,
+            why=f"{text}{late}",
+            fix="write the operation with others, or give a translation of it",
+        ) from error
 
 
-def _trace(job: _Job, answer: Connection) -> None:
-    """Runs in the child: writes the file, and sends the lines that were fixed, and why it could not or nothing. It ends
-    without clearing up: what it has from its parent may wait for threads that only the parent has."""
-    gc.disable()
+def _trace(job: _Job) -> list[str]:
+    """Runs in the child: writes the file, and gives the lines that were fixed."""
     torch.set_num_threads(1)
-    with Path(os.devnull).open("w") as nowhere:
-        for stream in (1, 2):  # what libraries in C++ say
-            os.dup2(nowhere.fileno(), stream)
-    try:
-        with _silent() as said, torch.no_grad(), without_kernels():
-            _export(job)
-        answer.send((list(dict.fromkeys(_fixed(said))), ""))
-    except BaseException as error:  # noqa: BLE001 — whatever it is, the parent says it
-        text = re.sub(r"\x1b\[[0-9;]*m", "", f"{type(error).__name__}: {error}")
-        answer.send(([], " ".join(text.split())[:500]))
-    finally:
-        os._exit(0)
+    with _silent() as said, torch.no_grad(), without_kernels():
+        _export(job)
+    return list(dict.fromkeys(_fixed(said)))
 
 
 def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:

@@ -1,0 +1,118 @@
+"""Runs a function in a Python process of its own, on a torch module that is sent there.
+
+The process is a new one, and no copy of the caller's: a copy would have the caller's locks, and sessions that wait for
+threads which only the caller has. A module is sent as torch saves it, with `cloudpickle` for classes and functions that
+no import gives (of a script, a notebook, a factory's file); modules of TorchScript go as their own format.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import cloudpickle
+import torch
+
+_TARGETS = "onnxsmith_target_"
+"""How the modules of factories' files are called, which no import finds."""
+_BOOT = "import sys; sys.path[:] = {paths!r}; from {module} import main; main({folder!r})"
+_TAIL = 500
+"""Characters of what a dead process said that are told."""
+
+
+def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
+    """What `function` gives for `given` in another process: something that JSON holds. `limit` is in seconds, 0 for
+    none.
+
+    Raises:
+        RuntimeError: why there is nothing: it cannot be sent, the function raised, the process died or took too long.
+    """
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        _send(Path(folder) / "job", (function, given))
+        boot = _BOOT.format(paths=[path for path in sys.path if path], module=__name__, folder=folder)
+        said = Path(folder) / "said"
+        with said.open("wb") as output:
+            command = [sys.executable, "-P", "-c", boot]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            try:
+                code = process.wait(limit or None)
+            except subprocess.TimeoutExpired as error:
+                raise RuntimeError(f"it took longer than {limit:g} s") from error
+            finally:
+                process.kill()
+                process.wait()
+        answer = Path(folder) / "answer.json"
+        if not answer.exists():
+            raise RuntimeError(_death(code, said.read_text(errors="replace")))
+        found = json.loads(answer.read_text(encoding="utf-8"))
+    if "error" in found:
+        raise RuntimeError(found["error"])
+    return found["answer"]
+
+
+def _death(code: int, said: str) -> str:
+    """Why a process ended without an answer."""
+    if code < 0:
+        return f"it died: signal {signal.Signals(-code).name}"
+    lines = " ".join(said.split())[-_TAIL:]
+    return f"it died: exit status {code}{f', it said: {lines}' if lines else ''}"
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
+    """Sends what torch compiled as torch saves it."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+            written = io.BytesIO()
+            torch.jit.save(obj, written)
+            return _compiled, (written.getvalue(),)
+        return super().reducer_override(obj)
+
+
+def _compiled(data: bytes) -> Any:
+    return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
+
+
+def _send(path: Path, job: Any) -> None:
+    files = {
+        name: str(module.__file__)
+        for name, module in sys.modules.items()
+        if name.startswith(_TARGETS) and getattr(module, "__file__", None)
+    }
+    try:
+        torch.save(job, path, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
+    except Exception as error:
+        raise RuntimeError(f"the module cannot be sent to another process: {type(error).__name__}: {error}") from error
+    path.with_suffix(".json").write_text(json.dumps(files), encoding="utf-8")
+
+
+def main(folder: str) -> None:
+    """What the other process does."""
+    place = Path(folder)
+    try:
+        for name, file in json.loads((place / "job.json").read_text(encoding="utf-8")).items():
+            _import(name, file)
+        function, given = torch.load(place / "job", weights_only=False)
+        found = {"answer": function(given)}
+    except BaseException as error:  # noqa: BLE001 — whatever it is, the caller says it
+        found = {"error": f"{type(error).__name__}: {error}"}
+    (place / "answer.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def _import(name: str, file: str) -> None:
+    """The module of a factory's file, under the name that it has in the caller."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
