@@ -28,6 +28,7 @@ from onnxsmith import rooms
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.model import shapes
+from onnxsmith.model.dims import evaluate
 from onnxsmith.model.signature import signature
 from onnxsmith.model.text import from_text
 from onnxsmith.problem import OnnxsmithError
@@ -255,11 +256,7 @@ def made_feeds(model: ir.Model, sizes: Sequence[int], named: Sequence[Mapping[st
 
 
 def _shape(dims: Sequence[int | str], known: Mapping[str, int]) -> tuple[int, ...]:
-    sizes = (
-        dim if isinstance(dim, int) else known[dim] if dim in known else ir.SymbolicDim(dim).evaluate(known)
-        for dim in dims
-    )
-    return tuple(int(size or 0) for size in sizes)
+    return tuple(evaluate(dim, known) or 0 for dim in dims)
 
 
 def _values(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, special: bool) -> Any:

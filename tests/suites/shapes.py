@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model import facts
+from onnxsmith.model.dims import evaluate
 
 
 def lies(value: ir.Value, expected: np.ndarray, sizes: Mapping[str, int]) -> list[str]:
@@ -29,9 +30,6 @@ def _agree(said: tuple[int | str | None, ...], real: tuple[int, ...] | list[int]
     if len(said) != len(real):
         return False
     for expression, size in zip(said, real, strict=True):
-        known = expression
-        if isinstance(expression, str):
-            known = sizes[expression] if expression in sizes else ir.SymbolicDim(expression).evaluate(sizes)
-        if isinstance(known, int) and known != size:
+        if evaluate(expression, sizes) not in (None, size):
             return False
     return True

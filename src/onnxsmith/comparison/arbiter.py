@@ -61,7 +61,7 @@ class Arbiter:
         exact = self._exact(run)
         if exact is None or name not in exact or np.asarray(exact[name]).dtype.kind not in "fc":
             return ""
-        truth = np.asarray(exact[name])
+        truth = widen(np.asarray(exact[name]))
         own = difference(truth, widen(np.asarray(reference)), np.inf)
         if own.reason or own.worst_rel > _WORST:
             return ""
@@ -81,7 +81,7 @@ class Arbiter:
         reference = run.outputs[name]
         if exact is None or name not in exact or isinstance(reference, list) or not is_float(np.asarray(reference)):
             return ""
-        truth, given = np.asarray(exact[name]), widen(np.asarray(reference))
+        truth, given = widen(np.asarray(exact[name])), widen(np.asarray(reference))
         if truth.shape == given.shape and bool((np.isnan(truth) & np.isfinite(given)).any()):
             return ""
         own = difference(truth, given, _WORST)
@@ -102,10 +102,12 @@ class Arbiter:
         ours, theirs = self._reference.outputs(run), self._candidate.outputs(run)
         if ours is None or theirs is None or name not in ours or name not in theirs or isinstance(value, list):
             return ""
-        exact, given = np.asarray(ours[name]), np.asarray(value)
-        if exact.dtype.kind not in "fc" or not is_float(given) or difference(exact, theirs[name], _SAME).reason:
+        exact, other, given = (np.asarray(one) for one in (ours[name], theirs[name], value))
+        if exact.dtype.kind not in "fc" or not is_float(given) or not is_float(other):
             return ""
-        kept = difference(exact, widen(given), _WORST)
+        if difference(widen(exact), widen(other), _SAME).reason:
+            return ""
+        kept = difference(widen(exact), widen(given), _WORST)
         if kept.reason:
             return ""
         return f"in float64 the two agree; in its own dtype the candidate is {kept.worst_rel:.1e} of the scale off"

@@ -15,11 +15,11 @@ from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan, Run, Tries
 from onnxsmith.feeds import given
-from onnxsmith.feeds.dims import symbols
 from onnxsmith.feeds.files import IMAGES, write_image, write_npz
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.metrics.base import widen
 from onnxsmith.model import shapes
+from onnxsmith.model.dims import symbols
 from onnxsmith.model.load import Source, load
 from onnxsmith.model.outputs import refuse_loss
 from onnxsmith.model.signature import Signature, signature

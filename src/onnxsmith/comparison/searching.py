@@ -16,8 +16,8 @@ from onnxsmith.comparison.rungs import LACKS, LacksError
 from onnxsmith.comparison.trying import Run, Tries, says_something
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals
-from onnxsmith.feeds.dims import symbols as symbols_of
 from onnxsmith.feeds.generate import SPREADS, Manner
+from onnxsmith.model.dims import symbols as symbols_of
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 
 _FIRST = 3

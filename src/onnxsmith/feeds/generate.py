@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.feeds import dims, edges, maps, ranges, ranks, roles
+from onnxsmith.feeds import edges, maps, ranges, ranks, roles
 from onnxsmith.feeds.examples import alike, following
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
@@ -21,7 +21,7 @@ from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.texts import Texts, texts
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
-from onnxsmith.model import carried, shapes
+from onnxsmith.model import carried, dims, shapes
 from onnxsmith.model.inlining import inlined
 from onnxsmith.model.signature import Dim, Port, Signature, signature
 from onnxsmith.problem import problem

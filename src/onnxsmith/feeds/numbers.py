@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
-from onnxsmith.feeds import dims
 from onnxsmith.feeds.readers import constant
-from onnxsmith.model import walk
+from onnxsmith.model import dims, walk
 
 _FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "Clip", "Trilu"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnxsmith.feeds import dims
 from onnxsmith.feeds.values import Array, Draw, boxes, matrices, ragged
+from onnxsmith.model import dims
 from onnxsmith.model.signature import Dim
 
 Shape = tuple[Dim | None, ...]

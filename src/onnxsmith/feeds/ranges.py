@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from onnxsmith.feeds import dims
 from onnxsmith.feeds.readers import Owners, Reader, constant, readers, whole
+from onnxsmith.model import dims
 from onnxsmith.model.signature import Dim
 
 _SHAPE_OPERANDS = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnxsmith.feeds import dims
+from onnxsmith.model import dims
 from onnxsmith.model.signature import Port, Signature, is_symbol
 
 if TYPE_CHECKING:

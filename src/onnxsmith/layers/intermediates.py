@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.comparison.tensors import Difference, difference
+from onnxsmith.model import dims
 from onnxsmith.model.exposing import Exposed, Exposing, Outlet, Which
 from onnxsmith.model.load import load
 from onnxsmith.problem import OnnxsmithError
@@ -180,19 +181,8 @@ def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
     """Bytes of a tensor whose shape follows from the sizes of the input."""
     if outlet.kind != "tensor" or outlet.path or outlet.shape is None or outlet.dtype == "undefined":
         return None
-    dims = [dim if isinstance(dim, int) else _size(dim, bound) for dim in outlet.shape]
-    sizes = [size for size in dims if size is not None]
-    return _stored(outlet.dtype, sizes) if len(sizes) == len(dims) else None
-
-
-def _size(dim: str | None, bound: Mapping[str, int]) -> int | None:
-    if dim is None or dim in bound:
-        return None if dim is None else bound[dim]
-    try:
-        size = ir.SymbolicDim(dim).evaluate(bound)
-    except ValueError:
-        return None
-    return size if isinstance(size, int) and size >= 0 else None
+    sizes = [size for dim in outlet.shape if (size := dims.evaluate(dim, bound)) is not None]
+    return _stored(outlet.dtype, sizes) if len(sizes) == len(outlet.shape) else None
 
 
 def _stored(dtype: str, shape: Sequence[int]) -> int:

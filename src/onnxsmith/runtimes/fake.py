@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import onnx_ir as ir
 
+from onnxsmith.model import dims
 from onnxsmith.model.load import load
 from onnxsmith.model.signature import Port, Signature, signature
 from onnxsmith.problem import Problem
@@ -59,18 +59,7 @@ class FakeSession(Session):
 def _zeros_of(port: Port, sizes: dict[str, int]) -> Value:
     if port.kind == "sequence":
         return []
-    shape = [dim if isinstance(dim, int) else _size(dim, sizes) for dim in port.shape or ()]
+    shape = [1 if (size := dims.evaluate(dim, sizes)) is None else size for dim in port.shape or ()]
     if port.dtype == "string":
         return np.full(shape, "", dtype=object)
     return np.zeros(shape, numpy_dtype(port.dtype))
-
-
-def _size(dim: str, sizes: dict[str, int]) -> int:
-    """The size of a symbol or an expression; 1 where the inputs do not tell it."""
-    if dim in sizes:
-        return sizes[dim]
-    try:
-        size = ir.SymbolicDim(dim).evaluate(sizes)
-    except ValueError:
-        return 1
-    return size if isinstance(size, int) and size >= 0 else 1

@@ -7,6 +7,7 @@ no import gives (of a script, a notebook, a factory's file); modules of TorchScr
 
 from __future__ import annotations
 
+import copyreg
 import importlib.util
 import io
 import json
@@ -21,6 +22,7 @@ from typing import Any
 
 import cloudpickle
 import torch
+from torch.nn.utils.parametrize import is_parametrized
 
 _TARGETS = "onnxsmith_target_"
 """How the modules of factories' files are called, which no import finds."""
@@ -68,13 +70,16 @@ def _death(code: int, said: str) -> str:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
-    """Sends what torch compiled as torch saves it."""
+    """Sends what torch compiled as torch saves it, and modules that are made of parametrizations as any other: their
+    own `__getstate__` refuses, for files that a later torch may read."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             written = io.BytesIO()
             torch.jit.save(obj, written)
             return _compiled, (written.getvalue(),)
+        if isinstance(obj, torch.nn.Module) and is_parametrized(obj):
+            return copyreg.__newobj__, (type(obj),), obj.__dict__  # type: ignore[attr-defined]
         return super().reducer_override(obj)
 
 

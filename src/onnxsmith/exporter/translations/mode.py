@@ -13,8 +13,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 class Mode(Translation):
     """Equal elements are runs of the sorted row. The first of the longest runs holds the value, and the last of that
-    run the index. What it makes of NaN is not
-    defined, in PyTorch neither."""
+    run the index, as in PyTorch for rows of up to 16 elements: which index longer ones give is left to a sort that keeps
+    no order. What it makes of NaN is not defined, in PyTorch neither."""
 
     targets = ("aten::mode",)
 
@@ -38,4 +38,10 @@ class Mode(Translation):
         yield Sample((torch.randint(0, 2, (5, 9)).bool(), 1))
         yield Sample((torch.randn(3, 1), 1))
         yield Sample((torch.tensor(1.5),))
-        yield Sample((torch.randint(0, 4, (5, 9)), 0), dynamic={0: {0: "n"}})
+        yield Sample((torch.randint(0, 4, (5, 9)), 0), dynamic={0: {0: "n"}}, around=_found)
+
+
+def _found(mode: Any, x: Any, dim: int) -> tuple[Any, Any]:
+    """The value, and what stands at the index."""
+    value, index = mode(x, dim)
+    return value, x.gather(dim, index.unsqueeze(dim))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.feeds.dims import evaluate, names_in, symbols
+from onnxsmith.model.dims import evaluate, names_in, symbols
 from onnxsmith.model.signature import Port, Signature
 
 
