@@ -70,7 +70,8 @@ def test_the_variance_of_large_numbers_stays(runtime: str) -> None:
 
 @pytest.mark.parametrize("runtime", ["onnxruntime", "reference"])
 def test_weights_in_external_data(tmp_path: Path, runtime: str) -> None:
-    body = f"""(float[n,32] x) => (float[n,32] y) <{weight("w", 32, 32)}, {weight("big", 32, 32, scale=20000)}, float k = {{0.001}}> {{
+    weights = f"{weight('w', 32, 32)}, {weight('big', 32, 32, scale=20000)}, float k = {{0.001}}"
+    body = f"""(float[n,32] x) => (float[n,32] y) <{weights}> {{
         [first] a = MatMul(x, w)
         [overflow] b = MatMul(a, big)
         [last] y = Mul(b, k)

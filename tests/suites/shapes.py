@@ -29,7 +29,4 @@ def lies(value: ir.Value, expected: np.ndarray, sizes: Mapping[str, int]) -> lis
 def _agree(said: tuple[int | str | None, ...], real: tuple[int, ...] | list[int], sizes: Mapping[str, int]) -> bool:
     if len(said) != len(real):
         return False
-    for expression, size in zip(said, real, strict=True):
-        if evaluate(expression, sizes) not in (None, size):
-            return False
-    return True
+    return all(evaluate(dim, sizes) in (None, size) for dim, size in zip(said, real, strict=True))

@@ -13,8 +13,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 class Mode(Translation):
     """Equal elements are runs of the sorted row. The first of the longest runs holds the value, and the last of that
-    run the index, as in PyTorch for rows of up to 16 elements: which index longer ones give is left to a sort that keeps
-    no order. What it makes of NaN is not defined, in PyTorch neither."""
+    run the index, as in PyTorch for rows of up to 16 elements: which index longer ones give is left to a sort that
+    keeps no order. What it makes of NaN is not defined, in PyTorch neither."""
 
     targets = ("aten::mode",)
 
