@@ -23,8 +23,8 @@ import pytest
 import onnxsmith
 from onnxsmith import rooms
 from onnxsmith.commands.base import Command
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Report
 
 SOURCE = Path(onnxsmith.__file__).parent.parent

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 
 pytestmark = pytest.mark.slow
 

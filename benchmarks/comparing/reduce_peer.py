@@ -34,10 +34,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from comparing.planted import PLANTED, Planted
 from comparing.reducing import processor_seconds
 from onnxsmith.feeds.generate import Generator
-from onnxsmith.model import walk
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.reduction import arrays
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.case import Case, fed

@@ -39,7 +39,7 @@ def torchscript(call: Call, path: Path) -> None:
 def ours(call: Call, path: Path, **options: Any) -> None:
     """`onnxsmith.export`, as a user would call it."""
     import onnxsmith
-    from onnxsmith.exporter.program import input_names
+    from onnxsmith.exporter.inputs.program import input_names
     from onnxsmith.sources.factory import TorchModel
 
     names = input_names(TorchModel(call.module, call.args, dict(call.kwargs)))

@@ -19,8 +19,9 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith import load
-from onnxsmith.model import shapes, walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes.inferred import infer
 
 GLUE = frozenset({"Shape", "Size", "Range", "ConstantOfShape"})
 ORIGIN = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.stack_trace", "namespace")
@@ -69,7 +70,7 @@ def glue(model: ir.Model) -> int:
         for value in node.outputs:
             if id(value) not in outputs:
                 value.shape = value.type = None
-    shapes.infer(bare)
+    infer(bare)
     return sum(map(_is_glue, walk.all_nodes(bare)))
 
 

@@ -14,8 +14,8 @@ import onnxruntime
 from onnxsmith import load
 from onnxsmith.comparison.explore import Explorer, Plan
 from onnxsmith.feeds.generate import Generator
-from onnxsmith.model import shapes
-from onnxsmith.model.signature import signature
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.runtimes import base as runtimes
 
 LEVELS = {
@@ -42,7 +42,7 @@ def ratios(source: Path, results: dict[str, Path]) -> dict[str, dict[str, float]
 def first_feed(source: Path) -> dict[str, Any]:
     """The first input that the verification would use."""
     model = load(source)
-    known, _ = shapes.inferred(model)
+    known, _ = inferred(model)
     generator = Generator.for_model(known)
     with ExitStack() as stack:
         session = stack.enter_context(runtimes.get("onnxruntime").prepare(source))

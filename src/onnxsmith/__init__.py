@@ -14,17 +14,17 @@ from onnxsmith._version import __version__
 if TYPE_CHECKING:
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
-    from onnxsmith.exporter.custom import register
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
-    from onnxsmith.exporter.rewriting import rewrite
+    from onnxsmith.exporter.tracing.rewriting import rewrite
+    from onnxsmith.exporter.translating.register import register
     from onnxsmith.exporter.translations.base import onnx_op
     from onnxsmith.inspection.doctor import doctor
     from onnxsmith.inspection.explain import explain
     from onnxsmith.inspection.inspect import inspect
     from onnxsmith.layers.dump import dump
-    from onnxsmith.model.load import load
-    from onnxsmith.model.save import save
+    from onnxsmith.model.files.load import load
+    from onnxsmith.model.files.save import save
     from onnxsmith.precision.bisect import bisect
     from onnxsmith.problem import OnnxsmithError, Problem
     from onnxsmith.reduction.reduce import reduce

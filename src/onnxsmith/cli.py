@@ -157,7 +157,7 @@ def _refuse_loss(command: Command, html: str) -> None:
     writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
     if not html and not writes:
         return
-    from onnxsmith.model.outputs import refuse_loss, refuse_other_than_page
+    from onnxsmith.model.files.outputs import refuse_loss, refuse_other_than_page
 
     reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
     refuse_loss([*writes, html], reads, in_place=command.replaces())

@@ -14,7 +14,7 @@ from onnxsmith.comparing.sides import side
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Run
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> g (float[n,256] x) => (float[n,1] y) <int64[1] a = {1}> '
 CANCELS = HEAD + "{ s = Mul(x, x) t = ReduceMean(s, a) m = ReduceMean(x, a) q = Mul(m, m) y = Sub(t, q) }"

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from onnxsmith.comparing.tape_tap import TapeTap
-from onnxsmith.exporter.program import build
+from onnxsmith.exporter.inputs.program import build
 from onnxsmith.runtimes.torch_eager import TorchEager
 from onnxsmith.sources.factory import TorchModel
 

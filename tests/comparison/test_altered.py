@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith import compare
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Report, Verdict
 
 

@@ -13,9 +13,9 @@ from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.rounding import counted
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model.signature import Port, Signature
-from onnxsmith.model.text import from_text
-from onnxsmith.model.widening import widened
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import Port, Signature
+from onnxsmith.model.surgery.widening import widened
 from onnxsmith.report.base import Verdict
 from onnxsmith.runtimes.base import Outputs, Session
 

@@ -6,7 +6,7 @@ import pytest
 
 from onnxsmith.comparison import draws
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from tests.conftest import Refused
 
 

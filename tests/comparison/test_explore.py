@@ -14,10 +14,10 @@ from onnxsmith.comparison.untried import clauses
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.numbers import numbers
-from onnxsmith.model import shapes
-from onnxsmith.model.save import save
-from onnxsmith.model.signature import signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Feeds, Outputs
@@ -54,7 +54,7 @@ def fake(answer: Answer, provider: str = "fake", text: str = "g (float[n] x) => 
 
 
 def plan(text: str = "g (float[n] x) => (float[n] y) { y = Neg(x) }") -> Plan:
-    model, _ = shapes.inferred(from_text(HEAD + text))
+    model, _ = inferred(from_text(HEAD + text))
     return Plan(Generator.for_model(model))
 
 
@@ -100,14 +100,14 @@ def test_several_symbols_move_in_one_run() -> None:
     ],
 )
 def test_numbers_that_a_size_runs_against_are_found(text: str, wanted: set[int]) -> None:
-    found = numbers(shapes.inferred(from_text(HEAD + text))[0])
+    found = numbers(inferred(from_text(HEAD + text))[0])
     assert set().union(found.free, *found.of_dims.values()) == wanted
 
 
 def test_numbers_of_a_slice_before_opset_10() -> None:
     text = """<ir_version: 6, opset_import: ["": 9]>
     g (float[n] x) => (float[k] y) { y = Slice <starts = [-20], ends = [99]> (x) }"""
-    assert numbers(shapes.inferred(from_text(text))[0]).of_dims == {"n": {20, 99}}
+    assert numbers(inferred(from_text(text))[0]).of_dims == {"n": {20, 99}}
 
 
 def test_a_number_that_is_too_dear_is_said() -> None:

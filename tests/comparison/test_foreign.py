@@ -6,7 +6,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.verification import Verification
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "mine": 1]>\n'

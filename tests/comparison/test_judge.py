@@ -14,10 +14,10 @@ from onnxsmith.comparison.probe import planted
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.model import shapes
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
-from onnxsmith.model.weights import adjustable
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.weights import adjustable
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Power, Verification
 
@@ -146,7 +146,7 @@ def test_one_cast_adds_its_own_rounding_only() -> None:
         b = Tanh(a) c = Tanh(b) d = Tanh(c) e = Tanh(d) f = Tanh(e) i = Tanh(f) j = Tanh(i) y = Tanh(j)
     }
     """)
-    tolerance = roundings(shapes.inferred(model)[0])["y"].tolerance
+    tolerance = roundings(inferred(model)[0])["y"].tolerance
     assert 8 * 2.0**-11 < tolerance < 8 * 2.0**-11 * 1.6
 
 

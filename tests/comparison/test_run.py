@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import onnxsmith
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.outputs import Outputs
 
 UPSCALE = """

@@ -8,7 +8,7 @@ import onnxsmith
 from onnxsmith.comparison import rungs
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import Problem
 from tests.conftest import Refused
 

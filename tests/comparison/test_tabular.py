@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.verification import Verification
 
 TREES = """<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>

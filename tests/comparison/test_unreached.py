@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import compare
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Verdict
 
 RNG = np.random.default_rng(0)

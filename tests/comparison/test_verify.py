@@ -16,9 +16,9 @@ from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.verdict import ending, verdict
 from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.feeds.generate import Generator
-from onnxsmith.model.save import save
-from onnxsmith.model.signature import signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification

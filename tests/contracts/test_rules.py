@@ -11,7 +11,7 @@ import pytest
 
 from onnxsmith import rooms
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.rules.base import Exactness, Rule
 from onnxsmith.simplifier.rounds import simplified
 from tests.graphs import assert_same_graph

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from onnxsmith import rooms
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.runtimes.base import Options, Program, Runtime, Session, Value, default, get
 from tests.conftest import Refused
 
@@ -191,7 +191,7 @@ def test_a_program_is_the_wrong_source(name: str, refused: Refused) -> None:
 
 @pytest.mark.parametrize("name", ["reference", "torch-eager"])
 def test_a_provider_that_a_runtime_has_not_is_refused(name: str, refused: Refused) -> None:
-    from onnxsmith.model.signature import Signature
+    from onnxsmith.model.graph.signature import Signature
     from onnxsmith.runtimes.torch_eager import TorchProgram
 
     program = TorchProgram(torch.nn.Identity(), Signature((), ()), [], [], lambda leaves: (leaves, {}))

@@ -8,12 +8,12 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.known_integers import elements
-from onnxsmith.model.shapes import inferred
-from onnxsmith.model.signature import is_symbol
-from onnxsmith.model.symbols import canonical
-from onnxsmith.model.symbols import names as names_of
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import is_symbol
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.shapes.known_integers import elements
+from onnxsmith.model.shapes.symbols import canonical
+from onnxsmith.model.shapes.symbols import names as names_of
 from onnxsmith.runtimes.base import get
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'

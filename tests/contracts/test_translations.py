@@ -10,8 +10,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 import onnxsmith
-from onnxsmith.exporter.overloads import overloads
-from onnxsmith.exporter.translating import translations
+from onnxsmith.exporter.translating.exporter_hooks import translations
+from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translations.base import Sample, Translation
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification

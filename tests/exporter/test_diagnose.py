@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.custom import forget, registered
+from onnxsmith.exporter.translating.register import forget, registered
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.diagnosis import Diagnosis, Finding, Weight
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.export import Dim
 
 import onnxsmith
-from onnxsmith.exporter.dynamic import parse
+from onnxsmith.exporter.inputs.dynamic import parse
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.capture import Capture
 
@@ -91,7 +91,7 @@ class DoublesUntil(nn.Module):
 
 
 def test_what_no_trace_follows_at_any_size_is_tried_with_fewer_axes_and_told() -> None:
-    from onnxsmith.exporter.openness import Probed
+    from onnxsmith.exporter.module.open_axes import Probed
 
     probed = Probed(((("x", 0),), (("x", 1),), (("y", 0),)), (("x", 0),))
     assert probed.fewer().symbols == ["batch"]

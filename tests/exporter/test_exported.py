@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from onnxsmith.exporter import program as programs
-from onnxsmith.exporter.exported import as_model, results
+from onnxsmith.exporter.inputs import program as programs
+from onnxsmith.exporter.tracing.exported_program import as_model, results
 
 
 class Returning(nn.Module):

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from onnxsmith.exporter import linting
-from onnxsmith.exporter.observing import observe
+from onnxsmith.exporter.module import linting
+from onnxsmith.exporter.module.observing import observe
 from onnxsmith.sources.factory import TorchModel
 
 

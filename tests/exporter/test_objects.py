@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import onnxsmith
-from onnxsmith.exporter import objects
+from onnxsmith.exporter.inputs import objects
 from onnxsmith.report.parts.capture import Capture
 
 

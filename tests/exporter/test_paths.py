@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter import program
-from onnxsmith.exporter.paths import Reference, without_kernels
+from onnxsmith.exporter.inputs import program
+from onnxsmith.exporter.module.called_paths import Reference, without_kernels
 from onnxsmith.exporter.rewrites import nested_encoder
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification

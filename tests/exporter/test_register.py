@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.custom import DELIVERIES, forget, registered
-from onnxsmith.exporter.plugins import Uses
-from onnxsmith.model.save import Stage
+from onnxsmith.exporter.translating.custom_operators import Uses
+from onnxsmith.exporter.translating.register import DELIVERIES, forget, registered
+from onnxsmith.model.files.save import Stage
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture

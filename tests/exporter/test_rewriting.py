@@ -13,7 +13,7 @@ from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils.generic import torch_float, torch_int
 
 import onnxsmith
-from onnxsmith.exporter import rewriting
+from onnxsmith.exporter.tracing import rewriting
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture

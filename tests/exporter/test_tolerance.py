@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter import rewriting
+from onnxsmith.exporter.tracing import rewriting
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
 

@@ -146,7 +146,7 @@ def test_a_branch_on_data_is_kept_by_compiling_the_module() -> None:
 
 
 def test_plain_torch_takes_over_from_a_translation_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.exporter import translating
+    from onnxsmith.exporter.translating import exporter_hooks as translating
 
     monkeypatch.setattr(translating, "_own", lambda: {torch.ops.aten.relu.default: lambda x: x * 2})
     result = onnxsmith.export(nn.ReLU(), (torch.rand(2, 3) - 0.5,))

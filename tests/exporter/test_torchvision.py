@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.exporter.rewriting import rewriting
+from onnxsmith.exporter.tracing.rewriting import rewriting
 
 
 def nms(boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torch.Tensor:

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 import onnxsmith
-from onnxsmith.exporter.weightless import Weights
+from onnxsmith.exporter.graph.weightless import Weights
 
 
 class Does(nn.Module):

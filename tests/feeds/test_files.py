@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from onnxsmith.feeds.files import read_image, read_npz, write_image
-from onnxsmith.model.signature import Dim, Port
+from onnxsmith.model.graph.signature import Dim, Port
 from tests.conftest import Refused
 
 # Arrays

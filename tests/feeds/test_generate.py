@@ -11,9 +11,9 @@ import pytest
 from onnxsmith.feeds.generate import SPREADS, Feed, Generator, Manner, shape_of, size_of
 from onnxsmith.feeds.ranges import Allowed
 from onnxsmith.feeds.texts import Texts
-from onnxsmith.model import shapes
-from onnxsmith.model.signature import Dim, Port, Signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import Dim, Port, Signature
+from onnxsmith.model.shapes.inferred import inferred
 from tests.conftest import Refused
 
 DTYPES = [d.name.lower() for d in ir.DataType if d != ir.DataType.UNDEFINED]
@@ -253,7 +253,7 @@ def test_corners_that_index_are_whole_and_in_order() -> None:
         "{ l = Gather<axis = 1>(x, a) h = Gather<axis = 1>(x, b) s = Sub(h, l) p = Gather(t, s) q = Gather(t, l) "
         "y = Add(p, q) }"
     )
-    boxes = Generator.for_model(shapes.inferred(model)[0]).feed({"n": 40}).values["x"]
+    boxes = Generator.for_model(inferred(model)[0]).feed({"n": 40}).values["x"]
     assert 0 <= boxes.min() <= boxes.max() <= 8
     assert (boxes[:, 2] >= boxes[:, 0]).all()
     assert (boxes[:, 2] > boxes[:, 0]).any()

@@ -9,9 +9,9 @@ import pytest
 
 import onnxsmith
 from onnxsmith.feeds.given import feeds, several, values
-from onnxsmith.model.save import save
-from onnxsmith.model.signature import Port, Signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.report.parts.verification import Verification
 from tests.conftest import Refused
 

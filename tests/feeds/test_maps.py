@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import onnxsmith
 from onnxsmith.feeds.generate import Generator
-from onnxsmith.model.load import load
+from onnxsmith.model.files.load import load
 from onnxsmith.runtimes._maps import of_map
 from tests.conftest import Refused
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.feeds.ranges import Allowed, allowed
-from onnxsmith.model import shapes
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inferred import inferred
 
 TABLE = "float[10,4] table = {" + ",".join(["0"] * 40) + "}"
 
@@ -145,7 +145,7 @@ def test_a_computed_size_limits_too() -> None:
         '<ir_version: 10, opset_import: ["": 20]>\n'
         "g (int64[n] x, float[m,2] z) => (float[k,2] y) { t = Concat<axis = 0>(z, z)\n y = Gather(t, x) }"
     )
-    found = allowed(shapes.inferred(model)[0].graph.inputs[0])
+    found = allowed(inferred(model)[0].graph.inputs[0])
     assert found.within({"m": 7}) == (0, 13)
 
 
@@ -189,5 +189,5 @@ def test_a_length_in_samples_reaches_to_the_end_of_what_it_is_of() -> None:
     )
     weights = "int64 five = {5}, int64 ten = {10}, int64[1] one = {1}, int64 zero = {0}, int64 step = {1}"
     head = '<ir_version: 10, opset_import: ["": 20]> g (int64[n] x, float[n,t] w) => (bool[n,t] y) '
-    model, _ = shapes.inferred(from_text(f"{head} <{weights}> {{ {nodes} }}"))
+    model, _ = inferred(from_text(f"{head} <{weights}> {{ {nodes} }}"))
     assert allowed(model.graph.inputs[0]).within({"t": 100}) == (5, 100)

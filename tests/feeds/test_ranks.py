@@ -6,7 +6,7 @@ import pytest
 
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.ranks import Sizes, guessed
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from onnxsmith.feeds.edges import thresholds
 from onnxsmith.feeds.generate import Feed, Generator, Manner
 from onnxsmith.feeds.rows import LEAVES, SPLITS
 from onnxsmith.feeds.trees import ensembles
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": {}]>\n'
 REGRESSOR = """ai.onnx.ml.TreeEnsembleRegressor<n_targets = 1, nodes_falsenodeids = [2, 4, 6, 0, 0, 0, 0],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.feeds.sizes import bases, others
-from onnxsmith.model.signature import Dim, Port, Signature
+from onnxsmith.model.graph.signature import Dim, Port, Signature
 
 IMAGE = ("batch", 3, "h", "w")
 

@@ -10,9 +10,9 @@ import pytest
 from onnxsmith.comparison.explore import Explorer, Plan, tried
 from onnxsmith.comparison.trying import says_something
 from onnxsmith.feeds.generate import Generator
-from onnxsmith.model import shapes
-from onnxsmith.model.signature import signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Preparer
 from tests.feeds.structured import MODELS
@@ -40,7 +40,7 @@ def test_inputs_are_found(preparer: Preparer, name: str) -> None:
     model = from_text(known.text)
     session = preparer.prepare(model)
     session.run(known.hand)
-    generator = replace(Generator.for_model(shapes.inferred(model)[0]), signature=signature(model))
+    generator = replace(Generator.for_model(inferred(model)[0]), signature=signature(model))
     explorer = Explorer(session, Plan(generator), {})
     runs = list(explorer.runs())
     assert sum(says_something(run.outputs) for run in runs) > 1

@@ -8,7 +8,7 @@ import pytest
 
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.feeds.texts import Texts, texts
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 4, "com.microsoft": 1]>\n'
 COUNTED = """TfIdfVectorizer<max_gram_length = 2, max_skip_count = 0, min_gram_length = 1, mode = "TF",

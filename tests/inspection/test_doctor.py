@@ -13,7 +13,7 @@ import pytest
 from onnxsmith.commands.doctor import Doctor
 from onnxsmith.inspection import doctor as room
 from onnxsmith.inspection.doctor import Found, doctor, findings
-from onnxsmith.model.versions import newest
+from onnxsmith.model.graph.versions import newest
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.environment import Environment
@@ -122,7 +122,7 @@ def test_a_broken_or_missing_core_fails(monkeypatch: pytest.MonkeyPatch) -> None
     assert report.verdict is Verdict.FAILED
     assert [each.id for each in report.problems] == ["doctor/core-missing"]
     monkeypatch.setattr(room, "_versions", lambda: dict(CORE))
-    monkeypatch.setitem(sys.modules, "onnxsmith.model.versions", None)
+    monkeypatch.setitem(sys.modules, "onnxsmith.model.graph.versions", None)
     report = doctor()
     assert report.verdict is Verdict.FAILED
     assert [each.id for each in report.problems] == ["doctor/core-broken"]

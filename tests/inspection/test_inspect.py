@@ -12,10 +12,10 @@ from onnx import TensorProto, helper
 
 from onnxsmith.commands.inspect import Inspect
 from onnxsmith.inspection.inspect import inspect
-from onnxsmith.model import walk
-from onnxsmith.model.load import Source
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import Source
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Facts, Report, Table, Verdict
 from onnxsmith.report.parts.model_summary import MacTerm, ModelSummary, Module

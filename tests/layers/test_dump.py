@@ -13,8 +13,8 @@ import pytest
 from onnxsmith import Report, dump
 from onnxsmith.commands.dump import Dump
 from onnxsmith.layers.bundle import read
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Table
 from onnxsmith.report.parts.values import ValueRow, Values, bars
 from tests.conftest import Refused

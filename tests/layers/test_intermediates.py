@@ -12,9 +12,9 @@ import pytest
 from onnxsmith.comparison.rounding import counted
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.layers.intermediates import Intermediates, intermediates
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, get
 from tests.conftest import Refused

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 import onnxsmith
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.layers import Layers
 

@@ -14,9 +14,9 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.comparing.by_layer import LayerOptions
-from onnxsmith.exporter.torch_logging import quiet
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.exporter.tracing.torch_logging import quiet
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.layers import Layers

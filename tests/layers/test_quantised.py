@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.layers import Layers
 

@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.affine import Affine, affine
-from onnxsmith.model.inference import Inference
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.affine import Affine, affine
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.runtimes.base import get
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'

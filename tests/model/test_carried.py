@@ -10,12 +10,12 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from onnxsmith.model import carried
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.signature import signature
-from onnxsmith.model.text import to_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import to_text
+from onnxsmith.model.graph import carried
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.signature import signature
 from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "ai.onnx.ml": 3]>\n'

@@ -10,10 +10,10 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
-from onnxsmith.model.check import check
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.shapes import inferred
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.simplifier.rounds import simplified
 
 TEXT = """

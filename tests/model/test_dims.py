@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.model.dims import evaluate, names_in, symbols
-from onnxsmith.model.signature import Port, Signature
+from onnxsmith.model.graph.signature import Port, Signature
+from onnxsmith.model.shapes.dims import evaluate, names_in, symbols
 
 
 @pytest.mark.parametrize(

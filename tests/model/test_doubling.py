@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.doubling import doubled
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.model.surgery.doubling import doubled
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[4] x, int64 n) => (float[4] y, seq(float[4]) q) <float[4] w = {1, 2, 3, 4}> {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.model import symbols
-from onnxsmith.model.inference import Inference
-from onnxsmith.model.known_integers import elements
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes import symbols
+from onnxsmith.model.shapes.inference import Inference
+from onnxsmith.model.shapes.known_integers import elements
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>\n'
 SIZES = "n = Shape<start = 0, end = 1>(x)\n"

@@ -9,9 +9,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.check import check
-from onnxsmith.model.exposing import Exposed, Exposing, expose
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.surgery.exposing import Exposed, Exposing, expose
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
 

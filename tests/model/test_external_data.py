@@ -11,9 +11,9 @@ import onnx_ir as ir
 import pytest
 from onnx import numpy_helper, parser
 
-from onnxsmith.model import walk
-from onnxsmith.model.external import in_memory
-from onnxsmith.model.load import load
+from onnxsmith.model.files.external import in_memory
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
 from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "l": 1]>\n'

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from onnxsmith.model import facts, walk
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes import facts
 
 
 def test_a_body_has_the_model_s_opsets_whatever_an_exporter_noted_there() -> None:

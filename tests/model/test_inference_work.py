@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.inference import Inference
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.simplifier.rounds import simplified
 
 

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper, parser
 
-from onnxsmith.model.load import from_proto, load
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import from_proto, load
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from tests.conftest import Refused
 

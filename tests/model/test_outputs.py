@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import onnxsmith
 from onnxsmith import simplify
 from onnxsmith.cli import app
-from onnxsmith.model.outputs import refuse_loss
+from onnxsmith.model.files.outputs import refuse_loss
 from tests.conftest import Refused
 
 WEIGHTS = np.arange(600, dtype=np.float32)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.model import provenance
-from onnxsmith.model.provenance import Provenance
+from onnxsmith.model.graph import provenance
+from onnxsmith.model.graph.provenance import Provenance
 
 TRACE = """File "/home/me/net.py", line 31, in forward
     return self.body(x)

@@ -13,9 +13,9 @@ import onnx_ir as ir
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from tests.conftest import Refused
 
 HEAD = '<ir_version: 11, opset_import: ["": 23, "l": 1]>\n'
@@ -260,7 +260,7 @@ def test_weights_can_be_taken_inside(tmp_path: Path) -> None:
 
 
 def test_weights_over_the_limit_go_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxsmith.model.save.INLINE_LIMIT", 9999)
+    monkeypatch.setattr("onnxsmith.model.files.save.INLINE_LIMIT", 9999)
     assert len(save(holding(ir.Tensor(np.zeros(1250), name="w")), tmp_path / "m.onnx")) == 2
 
 
@@ -273,7 +273,7 @@ def test_what_one_message_cannot_hold_is_too_large(
     def fails(_: object) -> None:
         raise EncodeError("Failed to serialize proto") if error == "EncodeError" else ValueError("over 2GB")
 
-    monkeypatch.setattr("onnxsmith.model.save.ir.to_proto", fails)
+    monkeypatch.setattr("onnxsmith.model.files.save.ir.to_proto", fails)
     with refused("save/too-large"):
         save(holding(), tmp_path / "m.onnx")
 

@@ -17,11 +17,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model import save as room
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.load import load
-from onnxsmith.model.save import commit, save, staged
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files import save as room
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import commit, save, staged
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.copying import cloned
 from tests.conftest import Refused
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ import onnx_ir as ir
 import pytest
 from onnx import helper
 
-from onnxsmith.model.load import load
-from onnxsmith.model.shapes import inferred
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inferred import inferred
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 

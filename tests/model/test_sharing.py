@@ -10,11 +10,11 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model import walk
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.sharing import LARGE, held, share_weights
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.sharing import LARGE, held, share_weights
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.runtimes import _idle
 from tests.conftest import Refused

@@ -7,9 +7,9 @@ import onnx_ir as ir
 import pytest
 from onnx import helper
 
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import Port, Signature, is_symbol, names_something, signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import Port, Signature, is_symbol, names_something, signature
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model import check, splicing
-from onnxsmith.model.fresh import Names
-from onnxsmith.model.text import from_text
-from onnxsmith.model.value_replacement import take_over
+from onnxsmith.model.files import check
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.value_replacement import take_over
+from onnxsmith.model.surgery import splicing
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> g '
 IFS = f"""{HEAD}(bool c, float[2] x) => (float[2] y) {{

@@ -6,8 +6,8 @@ import onnx
 import pytest
 from onnx import parser
 
-from onnxsmith.model.load import load
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.text import from_text
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxsmith.model import symbols
+from onnxsmith.model.shapes import symbols
 
 NAMES = ("n", "m", "_d0")
 SIZES = (

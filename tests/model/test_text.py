@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.model.text import from_text, to_text
+from onnxsmith.model.files.text import from_text, to_text
 from onnxsmith.problem import OnnxsmithError
 from tests.conftest import Refused
 

@@ -6,9 +6,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.inference import Inference
-from onnxsmith.model.text import from_text
-from onnxsmith.model.uniform import uniform
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inference import Inference
+from onnxsmith.model.shapes.uniform import uniform
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 SHAPE = "s = Shape(x)\n o = ConstantOfShape<value = int64[1] {1}>(s)\n p = Gather(s, i)\n r = Range(z, p, i)\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.model import walk
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 
 MODEL = from_text(
     '<ir_version: 10, opset_import: ["": 20, "l": 1]>\n'

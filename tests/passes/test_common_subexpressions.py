@@ -6,9 +6,9 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inference import Inference
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.common_subexpressions import CommonSubexpressions
 from onnxsmith.runtimes.base import get
 

@@ -7,9 +7,9 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.passes.shared_initializers import SharedInitializers
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
@@ -88,7 +88,7 @@ def test_readers_in_branches_follow() -> None:
 def test_external_tensors_are_compared(tmp_path: object) -> None:
     from pathlib import Path
 
-    from onnxsmith.model.load import load
+    from onnxsmith.model.files.load import load
 
     path = Path(str(tmp_path)) / "m.onnx"
     save(two(np.arange(5000, dtype=np.float32), np.arange(5000, dtype=np.float32)), path, external_data=True)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import onnxsmith
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.model.check import check
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.precision import keep as keeping
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.precision import NO_KERNEL, Precision

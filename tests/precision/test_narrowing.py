@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnxsmith.model import shapes, walk
-from onnxsmith.model.check import check
-from onnxsmith.model.inlining import inlined
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.units import NARROW, Units, find
 from onnxsmith.runtimes.base import get
@@ -23,7 +24,7 @@ HALF, BRAIN = NARROW["float16"], NARROW["bfloat16"]
 
 
 def model(body: str, *, opset: int = 21, more: str = "") -> ir.Model:
-    return shapes.inferred(
+    return inferred(
         inlined(from_text(f'<ir_version: 10, opset_import: ["": {opset}, "own": 1]>\ng {body}\n{more}'))[0]
     )[0]
 

@@ -9,9 +9,9 @@ import onnx_ir as ir
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.model import check
-from onnxsmith.model.load import from_proto
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files import check
+from onnxsmith.model.files.load import from_proto
+from onnxsmith.model.files.text import from_text
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.cuts import computing, prune, without
 from onnxsmith.reduction.tensors import Known, kinds

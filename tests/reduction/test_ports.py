@@ -11,9 +11,10 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model import check, walk
-from onnxsmith.model.load import load
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files import check
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.choosing import chosen

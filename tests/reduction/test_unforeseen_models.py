@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
-from onnxsmith.model import walk
-from onnxsmith.model.load import load
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 from tests.conftest import Refused
 from tests.reduction.planted import Chain, operators
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 

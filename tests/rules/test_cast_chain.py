@@ -46,7 +46,7 @@ def test_there_and_back_is_nothing(dtypes: str) -> None:
     ],
 )
 def test_refused(dtypes: str, reason: str) -> None:
-    from onnxsmith.model.text import from_text
+    from onnxsmith.model.files.text import from_text
     from onnxsmith.simplifier.rounds import simplified
     from tests.rewrites import head
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.rounds import simplified
 from tests.rewrites import assert_rewritten
 

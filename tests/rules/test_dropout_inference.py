@@ -35,7 +35,7 @@ def test_refused_1_training_is_asked_at_run_time() -> None:
 
 
 def test_refused_1_before_opset_7() -> None:
-    from onnxsmith.model.text import from_text
+    from onnxsmith.model.files.text import from_text
     from onnxsmith.simplifier.rounds import simplified
     from tests.rewrites import head
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.simplify import simplified
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 

@@ -7,7 +7,7 @@ import resource
 import numpy as np
 import pytest
 
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes import base as runtimes

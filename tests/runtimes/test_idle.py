@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes.base import get

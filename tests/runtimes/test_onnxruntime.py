@@ -14,7 +14,7 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes.base import Options, Session, get

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from onnxsmith import compare, run
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Verdict
 from onnxsmith.runtimes.base import Options, get, parse
 from tests.conftest import Refused

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from onnxsmith.model.signature import Port, Signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.runtimes.base import get
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_array, to_tensor
 from tests.conftest import Refused

@@ -10,8 +10,8 @@ import onnx_ir as ir
 import onnx_shape_inference as library
 import pytest
 
-from onnxsmith.model.shapes import inferred
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.seams import shape_engine
 from onnxsmith.seams.base import private
 from onnxsmith.simplifier.simplify import simplify

@@ -9,7 +9,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith import rooms
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.rules.base import Exactness, Match, Rule

@@ -6,11 +6,11 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model import facts
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inference import Inference
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.unused import Unused
 from onnxsmith.simplifier.branches import flatten
 from onnxsmith.simplifier.journal import Journal

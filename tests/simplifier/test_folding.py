@@ -7,10 +7,10 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model import facts
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inference import Inference
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.unused import Unused
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import get

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.answer import Answer
 from onnxsmith.report.parts.operator_changes import OperatorChanges
 from onnxsmith.report.parts.rewrites import Rewrites

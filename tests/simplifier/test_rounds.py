@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.rounds import simplified
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'

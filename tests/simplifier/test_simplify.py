@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 import onnxsmith
-from onnxsmith.model.save import save
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written

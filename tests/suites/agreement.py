@@ -27,10 +27,10 @@ from onnx.reference import ReferenceEvaluator
 from onnxsmith import rooms
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.tensors import difference, is_float
-from onnxsmith.model import shapes
-from onnxsmith.model.dims import evaluate
-from onnxsmith.model.signature import signature
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.dims import evaluate
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.rules.base import Exactness, Rule
@@ -299,7 +299,7 @@ class _Comparison:
         fired = {entry.rule for entry in part.fired}
         self._exactness = max((rules[name].exactness for name in fired & set(rules)), default=Exactness.BITWISE)
         self._folded = "fold/constant" in fired
-        shaped, _ = shapes.inferred(model)
+        shaped, _ = inferred(model)
         self._tolerances = {name: rounding.tolerance for name, rounding in roundings(shaped).items()}
 
     def __call__(self, wanted: dict[str, Any], found: dict[str, Any], runtime: str, values: Values) -> str:

@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.model import walk
-from onnxsmith.model.shapes import inferred
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.base import Options, get
 from onnxsmith.simplifier.simplify import simplify

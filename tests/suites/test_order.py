@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import onnxsmith
 from onnxsmith import rooms
-from onnxsmith.model import walk
-from onnxsmith.model.load import load
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.rules.base import Rule
 from onnxsmith.simplifier.simplify import simplified

@@ -22,8 +22,8 @@ from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.memory import no_collection
-from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.layers import Layers

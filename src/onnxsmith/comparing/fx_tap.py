@@ -15,13 +15,13 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from onnxsmith.comparison.rounding import Rounding
-from onnxsmith.exporter.flat import own_name
-from onnxsmith.exporter.operations import Operations
-from onnxsmith.exporter.recurrent import MADE
+from onnxsmith.exporter.tracing.flat import own_name
+from onnxsmith.exporter.tracing.operations import Operations
+from onnxsmith.exporter.tracing.recurrent import MADE
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.model import provenance
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph import provenance
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.runtimes.torch_eager import to_array, to_tensor
 from onnxsmith.seams.torch import trees as pytree

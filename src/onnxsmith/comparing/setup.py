@@ -22,7 +22,7 @@ from onnxsmith.comparison.view import View
 from onnxsmith.feeds import given as inputs_given
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.numbers import numbers
-from onnxsmith.model.signature import Signature, signature
+from onnxsmith.model.graph.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes import torch_eager as programs

@@ -16,10 +16,10 @@ from onnxsmith.comparison.view import View
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.layers.bundle import is_bundle
 from onnxsmith.layers.replay import Recording, Replaying
-from onnxsmith.model import shapes
-from onnxsmith.model.load import TEXT_SUFFIXES, load
-from onnxsmith.model.sharing import share_weights
-from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.model.files.load import TEXT_SUFFIXES, load
+from onnxsmith.model.files.sharing import share_weights
+from onnxsmith.model.graph.signature import Port, Signature, signature
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Program, Runtime, Session
@@ -48,7 +48,7 @@ class SideSource:
     @cached_property
     def inferred(self) -> ir.Model | None:
         """The graph with the shapes that follow from its inputs."""
-        return None if self.model is None else shapes.inferred(self.model)[0]
+        return None if self.model is None else inferred(self.model)[0]
 
     @cached_property
     def preparer(self) -> Preparer:
@@ -135,7 +135,7 @@ def is_program(value: Any) -> bool:
 
 
 def _program_side(value: Any) -> SideSource:
-    from onnxsmith.exporter.exported import as_model, read
+    from onnxsmith.exporter.tracing.exported_program import as_model, read
 
     label = Path(value).name if isinstance(value, str | Path) else "the given program"
     exported = read(Path(value)) if isinstance(value, str | Path) else value
@@ -155,13 +155,13 @@ def _as_program(side: SideSource, other: Signature) -> SideSource:
     """A torch side with the dynamic axes of the other; the module is put in evaluation mode, as for an export."""
     if side.torch_model is None:
         return side
-    from onnxsmith.exporter import program as programs
+    from onnxsmith.exporter.inputs import program as programs
 
     if side.exported is None:
         side.torch_model.module.eval()
         built = programs.build(side.torch_model, {})
     else:
-        from onnxsmith.exporter.exported import results
+        from onnxsmith.exporter.tracing.exported_program import results
 
         built = programs.build(side.torch_model, {}, result=results(side.exported))
     program, example = built.program, built.example

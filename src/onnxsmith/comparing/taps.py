@@ -12,7 +12,7 @@ from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.layers.outline import Outline
 from onnxsmith.layers.replay import Recording, ReplayTap
 from onnxsmith.layers.tap import Tap
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Program
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -43,8 +43,8 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
         return OnnxTap(side.inferred, side.preparer, side.options, side.label, feeds, is_inferred=True)
     from onnxsmith.comparing.fx_tap import FxTap
     from onnxsmith.comparing.tape_tap import TapeTap
-    from onnxsmith.exporter.capture import grown
-    from onnxsmith.exporter.operations import suited, traced
+    from onnxsmith.exporter.graph.capture import grown
+    from onnxsmith.exporter.tracing.operations import suited, traced
 
     assert isinstance(side.source, TorchProgram)
     program = side.source

@@ -25,8 +25,8 @@ from onnxsmith.comparison.tensors import difference, unit
 from onnxsmith.comparison.unreached import places
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.numbers import numbers
-from onnxsmith.model import twins
-from onnxsmith.model.twins import Doubled, Pair
+from onnxsmith.model.surgery import twins
+from onnxsmith.model.surgery.twins import Doubled, Pair
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs
 

@@ -15,7 +15,7 @@ from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference, layout_difference
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.verification import OutputCheck
 from onnxsmith.runtimes.base import Outputs

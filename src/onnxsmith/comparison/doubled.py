@@ -7,7 +7,7 @@ import time
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.widening import widened
+from onnxsmith.model.surgery.widening import widened
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Session

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts, shapes, walk
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inlining import inlined
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.inlining import inlined
 
 _OLDEST = 9
 """The first opset with what the sequences are computed by."""
@@ -88,7 +90,7 @@ def _plain(model: ir.Model) -> ir.Model:
     for value in walk.initializers(copy):
         if value.type is None and value.const_value is not None:  # a file need not say it twice
             value.type = ir.TensorType(value.const_value.dtype)
-    return shapes.inferred(copy)[0]
+    return inferred(copy)[0]
 
 
 def _owners(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[str, int]]]:

@@ -16,9 +16,11 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.comparison.rungs import LACKS, Rung, rungs
-from onnxsmith.model import captures, facts, shapes, walk
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inlining import inlined
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import base as runtimes
 
@@ -82,7 +84,7 @@ def _inlined(model: ir.Model) -> ir.Model:
     functions = {(domain, name) for domain, name, _ in model.functions}
     inside = (node for function in model.functions.values() for node in walk.nodes(function))
     plain = inlined(model)[0] if any(_is_foreign(node, functions) for node in inside) else model
-    return shapes.inferred(plain)[0]
+    return inferred(plain)[0]
 
 
 def _is_foreign(node: ir.Node, functions: Iterable[tuple[str, str]]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import shapes
+from onnxsmith.model.shapes.inferred import inferred
 
 _MOST = 64
 """Tensors that are given at most: each keeps its memory for as long as a run lasts."""
@@ -17,7 +17,7 @@ _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataTy
 
 def opened(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
     """Copies of both that give tensors of one name and dtype, weights shared. None where they have none but outputs."""
-    ours, theirs = shapes.inferred(reference)[0], shapes.inferred(candidate)[0]
+    ours, theirs = inferred(reference)[0], inferred(candidate)[0]
     mine, other = _values(ours), _values(theirs)
     outputs = {value.name for model in (ours, theirs) for value in (*model.graph.outputs, *model.graph.inputs)}
     common = [

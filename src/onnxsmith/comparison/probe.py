@@ -17,8 +17,8 @@ from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
-from onnxsmith.model.load import load
-from onnxsmith.model.weights import Weight, adjustable, with_numbers
+from onnxsmith.model.files.load import load
+from onnxsmith.model.surgery.weights import Weight, adjustable, with_numbers
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs, Session
 

@@ -18,11 +18,11 @@ from onnxsmith.feeds import given
 from onnxsmith.feeds.files import IMAGES, write_image, write_npz
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.metrics.base import widen
-from onnxsmith.model import shapes
-from onnxsmith.model.dims import symbols
-from onnxsmith.model.load import Source, load
-from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.signature import Signature, signature
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.graph.signature import Signature, signature
+from onnxsmith.model.shapes.dims import symbols
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.outputs import OutputArray, Outputs
@@ -91,7 +91,7 @@ def run(
 
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
     """Generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
-    generator = Generator.for_model(shapes.inferred(model)[0]).under(interface)
+    generator = Generator.for_model(inferred(model)[0]).under(interface)
     start = {**dict.fromkeys(symbols(generator.signature), 1), **sizes}
     return Plan(generator, known=sizes, start=start, seed=seed)
 

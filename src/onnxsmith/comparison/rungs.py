@@ -11,9 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import rooms
-from onnxsmith.model import walk
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Runtime

@@ -17,7 +17,7 @@ from onnxsmith.comparison.trying import Run, Tries, says_something
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals
 from onnxsmith.feeds.generate import SPREADS, Manner
-from onnxsmith.model.dims import symbols as symbols_of
+from onnxsmith.model.shapes.dims import symbols as symbols_of
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 
 _FIRST = 3

@@ -17,9 +17,10 @@ from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, roundings
 from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.model import shapes, walk
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes import base as runtimes
@@ -87,7 +88,7 @@ def _verified(
     """The comparison on the runtime of that name."""
     model = load(pair[0])
     with stage("shapes"):
-        known_shapes, _ = shapes.inferred(model)
+        known_shapes, _ = inferred(model)
         generator = Generator.for_model(known_shapes).under(signature(model))
         plan = Plan(generator, given=given, known=known or {}, generate=generate, seed=seed)
         tolerances = roundings(known_shapes)

@@ -12,7 +12,7 @@ import numpy as np
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.feeds.generate import Feed, Generator, Manner
 from onnxsmith.metrics.base import widen
-from onnxsmith.model import dims
+from onnxsmith.model.shapes import dims
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.base import Outputs, Session
 

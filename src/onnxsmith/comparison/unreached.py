@@ -19,7 +19,7 @@ from onnxsmith.comparison.probe import Array, Probe
 from onnxsmith.comparison.tensors import difference, unit
 from onnxsmith.metrics.base import widen
 from onnxsmith.metrics.max_rel import rms
-from onnxsmith.model.weights import Weight, single_numbers
+from onnxsmith.model.surgery.weights import Weight, single_numbers
 from onnxsmith.runtimes.base import Outputs
 
 Tells = Callable[[Run, Outputs, Outputs], bool]

@@ -24,7 +24,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.unreached import unreached
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.verification import OutputCheck, Power, Verification
 from onnxsmith.runtimes.base import Outputs, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Outputs, Session
 
 

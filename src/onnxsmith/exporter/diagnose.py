@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.exporter.dynamic import Dynamic
+from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report, Verdict
@@ -46,7 +46,7 @@ def diagnose(
     """
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.export_run import Job, evaluating
-    from onnxsmith.exporter.inputs import with_inputs
+    from onnxsmith.exporter.inputs.examples import with_inputs
     from onnxsmith.runtimes.torch_eager import Memory
 
     with Clock() as clock:
@@ -85,10 +85,10 @@ def _conclusion(count: int, gaps: Sequence[str]) -> str:
 
 
 def _case(job: Any) -> Case:
-    from onnxsmith.exporter import linting
-    from onnxsmith.exporter import program as programs
-    from onnxsmith.exporter.observing import observe
-    from onnxsmith.exporter.openness import asked
+    from onnxsmith.exporter.inputs import program as programs
+    from onnxsmith.exporter.module import linting
+    from onnxsmith.exporter.module.observing import observe
+    from onnxsmith.exporter.module.open_axes import asked
     from onnxsmith.exporter.probes.base import Case
 
     built: programs.Built | None = None

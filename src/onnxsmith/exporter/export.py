@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.exporter.dynamic import Dynamic
-from onnxsmith.exporter.foreseeing import foreseen
+from onnxsmith.exporter.foreseen_errors import foreseen
+from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.exporter.settings import Settings
-from onnxsmith.model.outputs import refuse_loss
+from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.problem import problem
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
@@ -86,7 +86,7 @@ def export(
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.export_run import Job, evaluating
-    from onnxsmith.exporter.inputs import with_inputs
+    from onnxsmith.exporter.inputs.examples import with_inputs
 
     refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
     with Clock() as clock, foreseen():

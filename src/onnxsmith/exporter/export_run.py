@@ -10,19 +10,21 @@ from typing import Any, BinaryIO
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.exporter import baked, openness, plugins
-from onnxsmith.exporter import capture as capturing
-from onnxsmith.exporter import program as programs
-from onnxsmith.exporter.dynamic import is_auto
-from onnxsmith.exporter.findings import random_nodes
-from onnxsmith.exporter.foreseeing import foreseen
-from onnxsmith.exporter.freezing import FrozenAxisError
-from onnxsmith.exporter.openness import Probed
+from onnxsmith.exporter.foreseen_errors import foreseen
+from onnxsmith.exporter.graph import baked
+from onnxsmith.exporter.graph import capture as capturing
+from onnxsmith.exporter.graph.random_nodes import random_nodes
+from onnxsmith.exporter.inputs import program as programs
+from onnxsmith.exporter.inputs.dynamic import is_auto
+from onnxsmith.exporter.module import open_axes
+from onnxsmith.exporter.module.open_axes import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
-from onnxsmith.model import opset
-from onnxsmith.model.signature import Port, signature
+from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.translating import custom_operators
+from onnxsmith.model.graph.signature import Port, signature
+from onnxsmith.model.surgery import opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
@@ -77,7 +79,7 @@ class Job:
         with stage("run eagerly"):
             built = self._built({})
             if not is_auto(self.settings.dynamic):
-                axes = openness.asked(self.settings.dynamic, built)
+                axes = open_axes.asked(self.settings.dynamic, built)
                 built = self._built(axes) if axes else built
         if is_auto(self.settings.dynamic):
             built, made, failures = self._as_open_as_can_be(built, output)
@@ -96,7 +98,7 @@ class Job:
     ) -> tuple[programs.Built, Made, tuple[str, ...]]:
         """With every axis dynamic that the module moves and a graph can follow; the others are told of."""
         with stage("probe"):
-            probed = openness.probe(fixed)
+            probed = open_axes.probe(fixed)
         told: list[str] = []
         while True:
             built = self._built(probed.axes)
@@ -175,7 +177,10 @@ class Job:
         notes = [*self.torch_model.notes, *graph.notes]
         if self.was_training:
             notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
-        notes += [*random_nodes(model), *plugins.notes(model, made.written.files, verified=made.verification.equal)]
+        notes += [
+            *random_nodes(model),
+            *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
+        ]
         notes += baked.notes(built.program)
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
@@ -208,7 +213,7 @@ class Job:
             notes=() if differs else tuple(one.what for one in made.lost),
         )
         path = Path(next(iter(written.files))) if written.files else None
-        model = plugins.bare(made.model)
+        model = custom_operators.bare(made.model)
         return Result(report, model if report.verdict is Verdict.DONE or path is not None else None, path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnxsmith.exporter.dynamic import Dynamic
+from onnxsmith.exporter.inputs.dynamic import Dynamic
 
 
 @dataclass(frozen=True)

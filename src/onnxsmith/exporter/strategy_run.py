@@ -24,20 +24,23 @@ from onnxsmith.comparison.rounding import Rounding, asked, roundings
 from onnxsmith.comparison.sessions import agreement, both_levels, spread
 from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.comparison.view import View
-from onnxsmith.exporter import baked, paths, plugins
-from onnxsmith.exporter import capture as capturing
-from onnxsmith.exporter import program as programs
-from onnxsmith.exporter.freezing import FrozenAxisError
+from onnxsmith.exporter.graph import baked
+from onnxsmith.exporter.graph import capture as capturing
+from onnxsmith.exporter.graph.weightless import Weights
+from onnxsmith.exporter.inputs import program as programs
+from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
-from onnxsmith.exporter.weightless import Weights
+from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model import ports, shapes
-from onnxsmith.model.check import check
-from onnxsmith.model.load import load
-from onnxsmith.model.save import Stage, commit, staged
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import Stage, commit, staged
+from onnxsmith.model.graph.signature import Signature
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery import ports
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification, nothing_verified
@@ -110,7 +113,7 @@ class Maker:
         self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path | BinaryIO | None
     ) -> tuple[Verification, Written]:
         if output is None:
-            check(plugins.runnable(model), where="the exported model")
+            check(custom_operators.runnable(model), where="the exported model")
             return self._verify(strategy, built, model), Written({}, "no output was asked for")
         if isinstance(output, str | Path):
             return self._write(strategy, built, model, output)
@@ -126,13 +129,13 @@ class Maker:
     ) -> tuple[Verification, Written]:
         """Writes aside, verifies that very file (before its weights are left out, where they are), then commits. With
         plugins it is the file beside it that is verified, which has their functions and goes into place with it."""
-        bare = plugins.bare(model)
+        bare = custom_operators.bare(model)
         with ExitStack() as stack:
             target = verified = stack.enter_context(staged(output))
             files = {target: bare}
             if bare is not model:
-                verified = stack.enter_context(staged(plugins.reference(target.target)))
-                files[verified] = plugins.runnable(model)
+                verified = stack.enter_context(staged(custom_operators.reference(target.target)))
+                files[verified] = custom_operators.runnable(model)
             if self.settings.weights:
                 self._stage(files, external_data=self.settings.external_data)
             verification = self._verify(strategy, built, verified.path if self.settings.weights else files[verified])
@@ -165,11 +168,11 @@ class Maker:
             if error.problem.id != "export/other-path":
                 raise
             if not self.settings.as_traced:
-                raise OnnxsmithError(paths.located(error.problem, built.program, built.example)) from error
+                raise OnnxsmithError(called_paths.located(error.problem, built.program, built.example)) from error
             found = None
         if found is not None and not (found.differs and self.settings.as_traced):
             return found
-        traced = replace(built, program=paths.as_traced(built.program))
+        traced = replace(built, program=called_paths.as_traced(built.program))
         again = self._held(strategy, traced, candidate)
         said = "compared with the module in the traced path, which gives other results than the module as called"
         return replace(again, untried=(*again.untried, said)) if found is None or not again.differs else found
@@ -181,24 +184,24 @@ class Maker:
         bad = next((output for output in found.outputs if not output.equal), None)
         if bad is None or not found.differs or self.settings.as_traced:
             return None
-        traced = replace(built, program=paths.as_traced(built.program))
+        traced = replace(built, program=called_paths.as_traced(built.program))
         try:
             again = self._held(strategy, traced, model)
             if again.differs:
                 return None
-            return paths.other_path(built.program, built.example, f"output {bad.name!r} differs, {bad.reason}")
+            return called_paths.other_path(built.program, built.example, f"output {bad.name!r} differs, {bad.reason}")
         except OnnxsmithError:
             return None
 
     def _held(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):
-            candidate = plugins.runnable(candidate)
+            candidate = custom_operators.runnable(candidate)
         if not self.settings.verify:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
         program = capturing.with_shapes(built.program, load(candidate))
         with stage("shapes"):
-            inferred, _ = shapes.inferred(load(candidate))
-            generator = Generator.for_model(inferred)
+            shaped, _ = inferred(load(candidate))
+            generator = Generator.for_model(shaped)
             generator = replace(
                 generator,
                 signature=program.signature,
@@ -209,10 +212,10 @@ class Maker:
             example = Feed("the example", sizes, dict(built.example))
             plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
-            tolerances = roundings(inferred)
+            tolerances = roundings(shaped)
             if self.settings.tolerance is not None:
                 tolerances = {output: asked(self.settings.tolerance) for output in tolerances}
-        with stage("verify"), paths.Reference(program) as reference:
+        with stage("verify"), called_paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
                 return self._compared(name, reference, candidate, plan, tolerances, arbiter)

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith.feeds import trees
 from onnxsmith.feeds.readers import Owners, constant, readers
-from onnxsmith.model import walk
+from onnxsmith.model.graph import walk
 
 Array = npt.NDArray[Any]
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "ThresholdedRelu", "Hardmax", "Binarizer"}

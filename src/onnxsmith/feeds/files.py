@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxsmith.folders import replacing
-from onnxsmith.model.save import disk_problems
-from onnxsmith.model.signature import Port
+from onnxsmith.model.files.save import disk_problems
+from onnxsmith.model.graph.signature import Port
 from onnxsmith.problem import problem
 
 if TYPE_CHECKING:

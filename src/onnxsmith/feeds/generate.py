@@ -21,9 +21,11 @@ from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.texts import Texts, texts
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
-from onnxsmith.model import carried, dims, shapes
-from onnxsmith.model.inlining import inlined
-from onnxsmith.model.signature import Dim, Port, Signature, signature
+from onnxsmith.model.graph import carried
+from onnxsmith.model.graph.signature import Dim, Port, Signature, signature
+from onnxsmith.model.shapes import dims
+from onnxsmith.model.shapes.inferred import infer
+from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import problem
 
 Array = npt.NDArray[Any]
@@ -111,7 +113,7 @@ class Generator:
         own = model
         if model.functions:
             model, _ = inlined(model)
-            shapes.infer(model)
+            infer(model)
         inside = owners(model)
         inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
         limited = {v.name or "": limits for v in inputs if (limits := _limits(v, inside)) is not None}

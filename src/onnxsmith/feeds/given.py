@@ -10,8 +10,8 @@ from onnxsmith.feeds.files import IMAGES, read_image, read_npz
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.feeds.spec import InputSpec, parse
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 
 

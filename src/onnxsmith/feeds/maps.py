@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.feeds.readers import Owners, readers
 from onnxsmith.feeds.texts import Texts
-from onnxsmith.model.signature import Port
+from onnxsmith.model.graph.signature import Port
 
 _VOCABULARIES = ("string_vocabulary", "int64_vocabulary")
 _SOME = 0.75

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from onnxsmith.feeds.readers import constant
-from onnxsmith.model import dims, walk
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes import dims
 
 _FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "Clip", "Trilu"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxsmith.feeds.values import Array, Draw, boxes, matrices, ragged
-from onnxsmith.model import dims
-from onnxsmith.model.signature import Dim
+from onnxsmith.model.graph.signature import Dim
+from onnxsmith.model.shapes import dims
 
 Shape = tuple[Dim | None, ...]
 

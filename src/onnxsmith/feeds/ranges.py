@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from onnxsmith.feeds.readers import Owners, Reader, constant, readers, whole
-from onnxsmith.model import dims
-from onnxsmith.model.signature import Dim
+from onnxsmith.model.graph.signature import Dim
+from onnxsmith.model.shapes import dims
 
 _SHAPE_OPERANDS = {
     "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "Range": (0, 1, 2), "Resize": (3,),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from onnxsmith.feeds.readers import Owners, Reader, readers
-from onnxsmith.model.signature import Dim, Port
+from onnxsmith.model.graph.signature import Dim, Port
 
 Sizes = tuple[int | None, ...]
 """The size of each axis; None for any."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnxsmith.model import dims
-from onnxsmith.model.signature import Port, Signature, is_symbol
+from onnxsmith.model.graph.signature import Port, Signature, is_symbol
+from onnxsmith.model.shapes import dims
 
 if TYPE_CHECKING:
     from onnxsmith.feeds.generate import Generator

@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.feeds.columns import Column, origin
-from onnxsmith.model import walk
+from onnxsmith.model.graph import walk
 
 KINDS = {"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")

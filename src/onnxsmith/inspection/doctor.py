@@ -92,7 +92,7 @@ def _ask_onnx(found: Found) -> None:
     if "onnx" not in found.versions:
         return
     try:
-        from onnxsmith.model.versions import newest
+        from onnxsmith.model.graph.versions import newest
 
         known = newest()
     except Exception as error:  # noqa: BLE001 — whatever a broken package raises on import is the finding

@@ -10,10 +10,10 @@ from onnxsmith.clock import stage
 from onnxsmith.inspection import lookup, tables
 from onnxsmith.inspection.summary import headline, summary
 from onnxsmith.inspection.weights import held
-from onnxsmith.model import carried
-from onnxsmith.model.load import Source, load
-from onnxsmith.model.shapes import inferred
-from onnxsmith.model.text import to_text
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.text import to_text
+from onnxsmith.model.graph import carried
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.model_summary import ModelSummary

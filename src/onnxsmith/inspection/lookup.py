@@ -11,8 +11,8 @@ from onnxsmith.inspection.scopes import Scope, nodes, scopes
 from onnxsmith.inspection.show import attribute_text, elements, value_type
 from onnxsmith.inspection.tables import look
 from onnxsmith.inspection.weights import Held, held, place
-from onnxsmith.model import provenance, schema
-from onnxsmith.model.walk import node_label, op_name
+from onnxsmith.model.graph import provenance, schema
+from onnxsmith.model.graph.walk import node_label, op_name
 from onnxsmith.report.base import Part
 from onnxsmith.report.parts.node_view import Attribute, NodeView, Slot
 from onnxsmith.report.parts.tensor_view import TensorView

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model.walk import node_label
+from onnxsmith.model.graph.walk import node_label
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.inspection.weights import place, readable
-from onnxsmith.model.walk import op_name
+from onnxsmith.model.graph.walk import op_name
 from onnxsmith.words import several
 
 FIRST = 64

@@ -13,9 +13,9 @@ from onnxsmith.inspection.macs import macs
 from onnxsmith.inspection.scopes import function_name, nodes, scopes
 from onnxsmith.inspection.show import dtype_name
 from onnxsmith.inspection.weights import Held, held, is_constant, readable
-from onnxsmith.model import provenance, walk
-from onnxsmith.model.signature import Port as SignaturePort
-from onnxsmith.model.signature import signature
+from onnxsmith.model.graph import provenance, walk
+from onnxsmith.model.graph.signature import Port as SignaturePort
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.report.parts.model_summary import DataFile, Function, ModelSummary, Module, Port, Weights
 from onnxsmith.words import several
 

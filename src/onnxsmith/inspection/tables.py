@@ -9,8 +9,8 @@ from onnxsmith.inspection.scopes import nodes
 from onnxsmith.inspection.show import dtype_name, value_type
 from onnxsmith.inspection.statistics import statistics
 from onnxsmith.inspection.weights import Held, held, place
-from onnxsmith.model import provenance
-from onnxsmith.model.walk import op_name
+from onnxsmith.model.graph import provenance
+from onnxsmith.model.graph.walk import op_name
 from onnxsmith.report.parts.node_table import NodeRow, NodeTable, Operand
 from onnxsmith.report.parts.tensor_table import Statistics, TensorRow, TensorTable
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from onnxsmith import folders
 from onnxsmith.layers import _npz, _safetensors
-from onnxsmith.model.tensor_paths import near
+from onnxsmith.model.graph.tensor_paths import near
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
 from onnxsmith.runtimes.base import Array, Value

@@ -26,11 +26,11 @@ from onnxsmith.layers import bundle
 from onnxsmith.layers.bundle import About, Role, Writer
 from onnxsmith.layers.intermediates import BUDGET, Intermediates
 from onnxsmith.metrics.base import is_numeric, widen
-from onnxsmith.model.exposing import Exposing
-from onnxsmith.model.load import Source, load
-from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.signature import Port, Signature, signature
-from onnxsmith.model.tensor_paths import Place, find, unknown
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.graph.signature import Port, Signature, signature
+from onnxsmith.model.graph.tensor_paths import Place, find, unknown
+from onnxsmith.model.surgery.exposing import Exposing
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.timing import Timing

@@ -1,7 +1,8 @@
 """The values of a model's tensors on one input, in as few runs as fit into a budget of memory.
 
-Each run is one session with an exposed copy of the model (`model/exposing.py`). How much a tensor takes follows from
-its inferred shape and the sizes of the input; where it does not, a run that gives shapes in place of values tells it.
+Each run is one session with an exposed copy of the model (`model/surgery/exposing.py`). How much a tensor takes follows
+from its inferred shape and the sizes of the input; where it does not, a run that gives shapes in place of values tells
+it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.comparison.tensors import Difference, difference
-from onnxsmith.model import dims
-from onnxsmith.model.exposing import Exposed, Exposing, Outlet, Which
-from onnxsmith.model.load import load
+from onnxsmith.model.files.load import load
+from onnxsmith.model.shapes import dims
+from onnxsmith.model.surgery.exposing import Exposed, Exposing, Outlet, Which
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Value
 
@@ -36,7 +37,7 @@ def intermediates(
     feeds: Feeds,
     budget: int = BUDGET,
 ) -> Intermediates:
-    """The values of the asked tensors (`model/exposing.py` says how they are called) for one input.
+    """The values of the asked tensors (`model/surgery/exposing.py` says how they are called) for one input.
 
     The model is run once as it is, at once, and then as the result is iterated. No more than `budget` bytes of asked
     values are held at one time, as long as the caller holds none of them; the model's own outputs come on top.

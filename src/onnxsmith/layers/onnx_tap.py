@@ -18,13 +18,14 @@ from onnxsmith.feeds.sizes import Sizes, of_feed
 from onnxsmith.layers.loop_divergence import Inner
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.model import captures, provenance, shapes, walk
-from onnxsmith.model.cutting import Cut, cut
-from onnxsmith.model.doubling import doubled
-from onnxsmith.model.exposing import Exposing
-from onnxsmith.model.inlining import inlined
-from onnxsmith.model.signature import signature
-from onnxsmith.model.taken_branches import choices, take
+from onnxsmith.model.graph import captures, provenance, walk
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.cutting import Cut, cut
+from onnxsmith.model.surgery.doubling import doubled
+from onnxsmith.model.surgery.exposing import Exposing
+from onnxsmith.model.surgery.inlining import inlined
+from onnxsmith.model.surgery.taken_branches import choices, take
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Array, Feeds, Options, Preparer, Session, Value
@@ -55,7 +56,7 @@ class OnnxTap(Tap):
         if feeds is not None:
             self.notes += self._follow(flat, feeds)
         known = is_inferred and not model.functions and not self.notes
-        self.model = flat if known else shapes.inferred(flat)[0]
+        self.model = flat if known else inferred(flat)[0]
         self.signature = signature(self.model)
         self.quantises = quantises(self.model)
         self.outline = _outline(self.model)

@@ -12,7 +12,7 @@ from onnxsmith.comparison.tensors import difference
 from onnxsmith.layers.bundle import Bundle, Entry, read
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
 from onnxsmith.layers.tap import Tap, Values
-from onnxsmith.model.signature import Port, Signature
+from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
 

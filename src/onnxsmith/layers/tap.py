@@ -9,7 +9,7 @@ from typing import Self
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.layers.loop_divergence import Inner
 from onnxsmith.layers.outline import Outline, Step
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes.base import Array, Feeds, Value
 
 Values = dict[str, Value]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, provenance, walk
-from onnxsmith.model.contents import contents
-from onnxsmith.model.value_replacement import take_over
+from onnxsmith.model.graph import provenance, walk
+from onnxsmith.model.graph.contents import contents
+from onnxsmith.model.graph.value_replacement import take_over
+from onnxsmith.model.shapes import facts
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _UNREPEATABLE = walk.RANDOM | {"Dropout"}

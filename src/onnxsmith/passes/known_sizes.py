@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, provenance, walk
-from onnxsmith.model.fresh import Names
-from onnxsmith.model.known_integers import copy_noted
-from onnxsmith.model.uses import freed
-from onnxsmith.model.value_replacement import take_over
+from onnxsmith.model.graph import provenance, walk
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.uses import freed
+from onnxsmith.model.graph.value_replacement import take_over
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.known_integers import copy_noted
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _SINCE = 15

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.contents import contents, glimpse, outline
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.contents import contents, glimpse, outline
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, walk
+from onnxsmith.model.graph import captures, walk
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 

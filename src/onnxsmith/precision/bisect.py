@@ -17,11 +17,12 @@ from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds import given as given_inputs
 from onnxsmith.feeds.generate import Feed, Generator
-from onnxsmith.model import shapes, walk
-from onnxsmith.model.inlining import inlined
-from onnxsmith.model.load import Source, load
-from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision import dtypes, kernels, ranking, why
 from onnxsmith.precision.dtypes import Operators
 from onnxsmith.precision.narrowing import narrowed
@@ -141,7 +142,7 @@ class _Search:
         self.name = request.runtime or runtimes.default()
         self.runtime: Runtime = runtimes.get(self.name)
         plain, trouble = inlined(loaded)
-        self.model, shape_trouble = shapes.inferred(plain)
+        self.model, shape_trouble = inferred(plain)
         self.notes = [text for text in (trouble, shape_trouble, replaceable(self.model)) if text]
         operators = Operators(self.model, self.runtime)
         dtypes.fill(self.model, operators)
@@ -268,7 +269,7 @@ class _Search:
     def _roundings(self) -> dict[str, Rounding]:
         if self._request.tolerance is not None:
             return {port.name: asked(self._request.tolerance) for port in self._interface.outputs}
-        whole, _ = shapes.inferred(narrowed(self.model, self.units.units, self._to))
+        whole, _ = inferred(narrowed(self.model, self.units.units, self._to))
         return roundings(whole)
 
     def part(self, mixed: ir.Model) -> Precision:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, schema, walk
-from onnxsmith.model.schema import Parameter, Schema
+from onnxsmith.model.graph import captures, schema, walk
+from onnxsmith.model.graph.schema import Parameter, Schema
 from onnxsmith.runtimes.base import Runtime
 
 NAMING = ("to", "dtype", "output_dtype", "output_datatype")

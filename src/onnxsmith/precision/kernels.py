@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.model import walk
+from onnxsmith.model.graph import walk
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.trials import Trials
 from onnxsmith.precision.units import Unit

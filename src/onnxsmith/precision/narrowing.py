@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.fresh import Names
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.fresh import Names
 from onnxsmith.precision.units import VALUE, Unit
 
 Array = npt.NDArray[Any]

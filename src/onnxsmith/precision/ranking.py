@@ -12,7 +12,7 @@ from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.onnx_tap import OnnxTap
-from onnxsmith.model import captures, walk
+from onnxsmith.model.graph import captures, walk
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.units import Units
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value

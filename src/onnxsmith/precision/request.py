@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.model import opset as opsets
+from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.precision.dtypes import Operators
 from onnxsmith.precision.units import NARROW, Units, find
 from onnxsmith.problem import problem

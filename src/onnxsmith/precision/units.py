@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, walk
-from onnxsmith.model.schema import Parameter, Schema
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.schema import Parameter, Schema
 from onnxsmith.precision.dtypes import NAMING, Operators
 
 NARROW = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}

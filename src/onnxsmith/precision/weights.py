@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
 
 
 @dataclass(frozen=True)

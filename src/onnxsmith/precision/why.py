@@ -13,9 +13,9 @@ import onnx_ir as ir
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.metrics.base import widen
-from onnxsmith.model import provenance, walk
-from onnxsmith.model.exposing import Exposing
-from onnxsmith.model.tensor_paths import places
+from onnxsmith.model.graph import provenance, walk
+from onnxsmith.model.graph.tensor_paths import places
+from onnxsmith.model.surgery.exposing import Exposing
 from onnxsmith.precision.units import Unit
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.precision import NO_KERNEL, KeptNode

@@ -9,9 +9,9 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.folders import replacing
-from onnxsmith.model import walk
-from onnxsmith.model.load import Source
-from onnxsmith.model.save import staged
+from onnxsmith.model.files.load import Source
+from onnxsmith.model.files.save import staged
+from onnxsmith.model.graph import walk
 from onnxsmith.precision import keep as keeping
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.written import Written

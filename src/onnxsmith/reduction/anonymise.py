@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.plainer import strip

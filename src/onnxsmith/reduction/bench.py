@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes.base import Options, Preparer, Session, parse
 from onnxsmith.runtimes.reference import Reference, Tracer
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.cuts import prune
 from onnxsmith.reduction.tensors import Known, made_up, tensor

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.save import staged
+from onnxsmith.model.files.save import staged
+from onnxsmith.model.graph import walk
 from onnxsmith.runtimes.base import Feeds, Value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction import bodies
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.cuts import computing, prune, without

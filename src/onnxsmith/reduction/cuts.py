@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.tensors import Known, port
 from onnxsmith.runtimes.base import Value

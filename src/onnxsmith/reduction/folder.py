@@ -13,8 +13,8 @@ from pathlib import Path
 
 from onnxsmith._version import __version__
 from onnxsmith.folders import beside
-from onnxsmith.model.load import load
-from onnxsmith.model.save import save
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.reduction import arrays
 from onnxsmith.reduction.case import Case

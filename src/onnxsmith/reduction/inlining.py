@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import opset, splicing
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.fresh import Names
-from onnxsmith.model.inlining import inlined
-from onnxsmith.model.value_replacement import can_be_output, take_over
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.value_replacement import can_be_output, take_over
+from onnxsmith.model.surgery import opset, splicing
+from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.cuts import prune
 from onnxsmith.reduction.oracle import Oracle

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from onnxsmith.feeds.generate import SPREADS, Feed, Generator
 from onnxsmith.feeds.sizes import bases
-from onnxsmith.model import shapes
-from onnxsmith.model.signature import signature
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError
 
 _MOST_SIZES = 8
@@ -37,7 +37,7 @@ def proposals(
 
 
 def _generated(model: ir.Model, sizes: Mapping[str, int], seed: int) -> Iterator[Feed]:
-    generator = Generator.for_model(shapes.inferred(model)[0]).under(signature(model))
+    generator = Generator.for_model(inferred(model)[0]).under(signature(model))
     choices = generator.choices()
     first = {name: values[0] for name, values in choices.items()}
     others = [{**first, name: value} for name, values in choices.items() for value in values[1:]]

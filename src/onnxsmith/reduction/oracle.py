@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from onnxsmith.model.signature import signature
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.case import Case, written

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import schema, walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import schema, walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.arrays import is_plain
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.chunks import swept

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, walk
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.case import Case, fed
 from onnxsmith.reduction.chunks import swept
 from onnxsmith.reduction.cuts import prune

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.model.copying import cloned
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.case import Case, written

@@ -10,9 +10,9 @@ import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given as given_inputs
-from onnxsmith.model.load import Source, load
-from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import problem
 from onnxsmith.reduction import folder as folders
 from onnxsmith.reduction.anonymise import anonymised

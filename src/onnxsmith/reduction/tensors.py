@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import shapes, walk
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.reduction.arrays import is_plain
 from onnxsmith.runtimes.base import Array, Value
 
@@ -74,8 +75,8 @@ def kinds(model: ir.Model) -> dict[str, Kind]:
     """Dtype and shape of every tensor, as far as they follow from the graph, bodies included. A name that stands in
     several graphs for tensors of different kinds is left out."""
     found: dict[str, Kind | None] = {}
-    inferred = shapes.inferred(model)[0]
-    graphs: list[ir.Graph | ir.Function] = [*walk.graphs(inferred), *inferred.functions.values()]
+    shaped = inferred(model)[0]
+    graphs: list[ir.Graph | ir.Function] = [*walk.graphs(shaped), *shaped.functions.values()]
     for graph in graphs:
         made = (value for node in graph for value in node.outputs)
         held = graph.initializers.values() if isinstance(graph, ir.Graph) else ()

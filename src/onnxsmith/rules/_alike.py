@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uses import is_read_outside
+from onnxsmith.model.graph.uses import is_read_outside
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._layout import ELEMENTWISE, perm_of
 
 Row = tuple[ir.Value, ...]

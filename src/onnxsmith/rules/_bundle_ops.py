@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules._bundles import Bundle, Operand, Plan, Planner, Region, Write, alike, bundle
 from onnxsmith.rules._elementwise import UNARY

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.contents import contents
-from onnxsmith.model.uses import is_read_outside
+from onnxsmith.model.graph.contents import contents
+from onnxsmith.model.graph.uses import is_read_outside
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _order, _split
 
 _MOST_STEPS = 32

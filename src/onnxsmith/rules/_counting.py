@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.affine import affine
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.affine import affine
 
 _MOST_NODES = 16
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _split, _views
 from onnxsmith.rules._channels import Step
 from onnxsmith.rules._linear import LINEAR, Folded, Linear, fold, linear

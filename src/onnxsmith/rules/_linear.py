@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uniform import uniform
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules import _norm
 from onnxsmith.rules._channels import Step, Vector, per_channel, steps
 from onnxsmith.rules._patterns import FLOATS, fits, integer, maker, read_elsewhere, two_ways

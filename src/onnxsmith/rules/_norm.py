@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._patterns import fits, integer, is_number, maker, read_elsewhere, too_old, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import Match, NoMatch, Rule
 

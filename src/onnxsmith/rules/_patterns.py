@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts, symbols
-from onnxsmith.model.uses import is_read_outside
+from onnxsmith.model.graph.uses import is_read_outside
+from onnxsmith.model.shapes import facts, symbols
 from onnxsmith.rules.base import Match, NoMatch
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)

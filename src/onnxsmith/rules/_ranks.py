@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 
 _SAME_RANK = (
     *("Abs", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),

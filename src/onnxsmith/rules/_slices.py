@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 
 TO_THE_END = 2**63 - 1
 """An end that no dimension reaches."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from onnxsmith.model.signature import Port, Signature
+from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes._maps import of_map

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import Signature, signature
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes import _bounds, _feeds, _idle
 from onnxsmith.runtimes._child import Child

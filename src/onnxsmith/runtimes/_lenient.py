@@ -11,7 +11,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.model.check import check
+from onnxsmith.model.files.check import check
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes import base
 
@@ -19,8 +19,8 @@ from onnxsmith.runtimes import base
 def checked(
     model: ir.Model, *, where: str, file: Path | None = None, runtime: str | None = None
 ) -> tuple[Problem, ...]:
-    """As `model/check.py`, but what the checker refuses and `runtime` loads is a doubt too. `file` is where the model
-    was loaded from just now.
+    """As `model/files/check.py`, but what the checker refuses and `runtime` loads is a doubt too. `file` is where the
+    model was loaded from just now.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason, where the runtime does not load the model either.

@@ -22,7 +22,7 @@ from onnxsmith.runtimes import _bounds
 if TYPE_CHECKING:  # the child processes of runtimes import this module and never touch a graph
     import onnx_ir as ir
 
-    from onnxsmith.model.signature import Signature
+    from onnxsmith.model.graph.signature import Signature
 
 Array = npt.NDArray[Any]
 _LEVELS = {"disable_all": "disable", "enable_basic": "basic", "enable_extended": "extended", "enable_all": "all"}
@@ -170,7 +170,7 @@ class Runtime(ABC):
 
     def newest_opset(self) -> int:
         """The newest version of ONNX's own operator set that it runs; at most the newest that onnx writes."""
-        from onnxsmith.model.versions import newest  # onnx, which the child processes do without
+        from onnxsmith.model.graph.versions import newest  # onnx, which the child processes do without
 
         return newest().opset
 
@@ -303,10 +303,10 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
     """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends. With it the
     folder of its external data, where that is not the file's own: weights that lie on disk are not written again. Not
     so without `refer`, for runtimes that read such data beside the file only."""
-    from onnxsmith.model.load import TEXT_SUFFIXES, load
-    from onnxsmith.model.paths import is_text
-    from onnxsmith.model.save import save_for_now, write_referring
-    from onnxsmith.model.sharing import LARGE, held
+    from onnxsmith.model.files.load import TEXT_SUFFIXES, load
+    from onnxsmith.model.files.save import save_for_now, write_referring
+    from onnxsmith.model.files.sharing import LARGE, held
+    from onnxsmith.model.graph.paths import is_text
 
     if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES and is_text(source.absolute()):
         yield source, None

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnxsmith.model import dims
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import Port, Signature, signature
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph.signature import Port, Signature, signature
+from onnxsmith.model.shapes import dims
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._dtypes import numpy_dtype

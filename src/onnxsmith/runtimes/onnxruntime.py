@@ -6,7 +6,7 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
-from onnxsmith.model.versions import newest
+from onnxsmith.model.graph.versions import newest
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated

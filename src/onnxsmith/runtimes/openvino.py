@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.model.signature import Port, Signature
+from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype
 from onnxsmith.runtimes._isolated import Isolated, Turn

@@ -10,10 +10,10 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from onnxsmith.model import external
-from onnxsmith.model.external import in_memory
-from onnxsmith.model.load import load
-from onnxsmith.model.signature import signature
+from onnxsmith.model.files import external
+from onnxsmith.model.files.external import in_memory
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _bounds, _feeds
 from onnxsmith.runtimes._isolated import Isolated

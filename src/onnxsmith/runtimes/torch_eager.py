@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._patience import TooLongError, within

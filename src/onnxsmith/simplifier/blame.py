@@ -8,7 +8,7 @@ from typing import Protocol
 
 import onnx_ir as ir
 
-from onnxsmith.model import check as specification
+from onnxsmith.model.files import check as specification
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.simplification import Entry, Simplification
 from onnxsmith.report.parts.verification import Verification

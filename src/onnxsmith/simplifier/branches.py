@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, splicing, walk
-from onnxsmith.model.fresh import Names
-from onnxsmith.model.value_replacement import take_over
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.value_replacement import take_over
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.surgery import splicing
 from onnxsmith.simplifier.state import State
 
 RULE = "fold/branch"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.model import provenance, walk
-from onnxsmith.model.fresh import Names
-from onnxsmith.model.value_replacement import can_be_output, take_over
+from onnxsmith.model.graph import provenance, walk
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.value_replacement import can_be_output, take_over
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 from onnxsmith.simplifier.quantisers import Quantisers
 from onnxsmith.simplifier.state import State

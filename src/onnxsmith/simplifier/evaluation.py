@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Outputs

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts, provenance, walk
-from onnxsmith.model.fresh import Names
-from onnxsmith.model.value_replacement import DECLARED, take_over
+from onnxsmith.model.graph import provenance, walk
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.value_replacement import DECLARED, take_over
+from onnxsmith.model.shapes import facts
 from onnxsmith.simplifier.evaluation import Evaluation, shape
 from onnxsmith.simplifier.state import State
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.contents import DERIVED
+from onnxsmith.model.graph.contents import DERIVED
 
 _LARGE = 1 << 20
 """Bytes from which on a constant is not sent through a runtime for this."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import captures, walk
+from onnxsmith.model.graph import captures, walk
 
 _QUANTISERS = frozenset(
     ("QuantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "QAttention")

@@ -10,10 +10,11 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.memory import no_collection
-from onnxsmith.model import facts, walk
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inference import Inference, agree
-from onnxsmith.model.value_replacement import DECLARED
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.value_replacement import DECLARED
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.inference import Inference, agree
 from onnxsmith.passes.base import Pass
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification

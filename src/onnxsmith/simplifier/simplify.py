@@ -14,12 +14,12 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds.generate import Feed
-from onnxsmith.model import carried, walk
-from onnxsmith.model import opset as opsets
-from onnxsmith.model.check import check
-from onnxsmith.model.load import Source, load
-from onnxsmith.model.outputs import refuse_loss
-from onnxsmith.model.save import staged
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.files.save import staged
+from onnxsmith.model.graph import carried, walk
+from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.operator_changes import operator_changes

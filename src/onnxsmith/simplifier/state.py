@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.model.inference import Inference
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.simplifier.journal import Journal
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith import rooms
-from onnxsmith.model import facts, walk
-from onnxsmith.model.copying import cloned
-from onnxsmith.model.inference import Inference
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.answer import Answer
 from onnxsmith.report.parts.simplification import Simplification

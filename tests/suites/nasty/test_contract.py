@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.model.save import save
+from onnxsmith.model.files.save import save
 from onnxsmith.simplifier.simplify import simplify
 from tests.suites.agreement import assert_sound, read
 

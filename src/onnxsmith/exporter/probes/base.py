@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from onnxsmith.exporter import capture, probing
 from onnxsmith.exporter.export_run import Job, Try
-from onnxsmith.exporter.linting import Suspicion
-from onnxsmith.exporter.observing import Seen
-from onnxsmith.exporter.program import Built
+from onnxsmith.exporter.graph import capture
+from onnxsmith.exporter.inputs.program import Built
+from onnxsmith.exporter.module.linting import Suspicion
+from onnxsmith.exporter.module.observing import Seen
+from onnxsmith.exporter.tracing import probing
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.parts.diagnosis import Finding
 from onnxsmith.report.parts.verification import Verification

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onnxsmith.exporter import baked
-from onnxsmith.exporter.parameters import signature
+from onnxsmith.exporter.graph import baked
+from onnxsmith.exporter.inputs.parameters import signature
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.problem import Problem
 from onnxsmith.report.parts.diagnosis import Finding, Weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onnxsmith.exporter.linting import Suspicion
+from onnxsmith.exporter.module.linting import Suspicion
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxsmith.exporter import missing, probing
 from onnxsmith.exporter.probes.base import Case, Probe
+from onnxsmith.exporter.tracing import probing
+from onnxsmith.exporter.translating import missing_operators
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 from onnxsmith.sources.factory import place
 
@@ -23,10 +24,10 @@ class Translations(Probe):
         if traced.exported is not None:
             found = probing.untranslated(traced.exported)
         else:
-            found = missing.shapeless(traced.error, traced.where)
+            found = missing_operators.shapeless(traced.error, traced.where)
         for one in found:
             file, _ = place(one.where)
             here = [other.target for other in found if place(other.where)[0] == file]
-            first, last = missing.end_of(one.where)
-            code = missing.registrations(here, file)
+            first, last = missing_operators.end_of(one.where)
+            code = missing_operators.registrations(here, file)
             yield Finding(one.problem, Weight.STOPS, "register", said=one.said, code=code, first=first, last=last)

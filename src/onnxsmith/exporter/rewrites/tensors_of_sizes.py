@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.function_substitution import InPlaceOf
 from onnxsmith.exporter.rewrites.base import Rewrite
+from onnxsmith.exporter.translating.function_substitution import InPlaceOf
 
 _Numbers = bool | int | float | torch.SymBool | torch.SymInt | torch.SymFloat
 _SYMBOLS = (torch.SymBool, torch.SymInt, torch.SymFloat)

@@ -12,12 +12,12 @@ from torch.export import ExportedProgram
 
 from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
-from onnxsmith.exporter.comparing import compared_with
-from onnxsmith.exporter.flat import own_name, restore_names
-from onnxsmith.exporter.freezing import Frozen, FrozenAxisError, Watch
-from onnxsmith.exporter.missing import problem_of, shapeless, untranslated
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
-from onnxsmith.exporter.tracing import tracing
+from onnxsmith.exporter.tracing.flat import own_name, restore_names
+from onnxsmith.exporter.tracing.freezing import Frozen, FrozenAxisError, Watch
+from onnxsmith.exporter.tracing.size_guards import compared_with
+from onnxsmith.exporter.tracing.trace import tracing
+from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.sources.factory import model_line, user_line

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from onnxsmith.exporter.freezing import FrozenAxisError
-from onnxsmith.exporter.recomposing import recomposing
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
+from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
 

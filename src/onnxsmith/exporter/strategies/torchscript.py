@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import onnx_ir as ir
 import torch
 
-from onnxsmith.exporter.flat import Flat, restore_names
 from onnxsmith.exporter.strategies import _apart
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
-from onnxsmith.model.load import load
+from onnxsmith.exporter.tracing.flat import Flat, restore_names
+from onnxsmith.model.files.load import load
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import _bounds as bounds
 from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor

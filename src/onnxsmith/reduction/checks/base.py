@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 
 import onnx_ir as ir
 
-from onnxsmith.model import walk
-from onnxsmith.model.signature import Signature
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.runtimes.base import Feeds

@@ -9,7 +9,7 @@ from typing import Self
 
 from onnxsmith.comparison.rounding import Rounding, roundings
 from onnxsmith.comparison.tensors import Difference, difference
-from onnxsmith.model import shapes
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.reduction import script
 from onnxsmith.reduction.bench import Bench, identity
@@ -57,7 +57,7 @@ class Differs(Check):
     def _compared(self, attempt: Attempt, first: Outputs, second: Outputs) -> Outcome:
         if not any(difference(first[name], second[name], 0.0).reason for name in first):
             return Outcome(End.PASSED, why="every output is equal")
-        bounds = roundings(shapes.inferred(attempt.model)[0])
+        bounds = roundings(inferred(attempt.model)[0])
         found = dict(_differences(first, second, bounds))
         if not found:
             return Outcome(End.PASSED, why="no output differs by more than rounding explains")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._alike import Alike, Row
 from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

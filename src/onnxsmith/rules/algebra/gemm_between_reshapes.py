@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import integer, maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

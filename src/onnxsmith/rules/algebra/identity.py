@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.value_replacement import can_be_output
+from onnxsmith.model.graph.value_replacement import can_be_output
 from onnxsmith.rules._patterns import passed_on, passes_on
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 

@@ -6,7 +6,7 @@ import math
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._clamps import clamp
 from onnxsmith.rules._patterns import FLOATS, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

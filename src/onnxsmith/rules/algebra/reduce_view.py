@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere
 from onnxsmith.rules._reductions import REDUCING, Reduction, reduction, write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _resizes
 from onnxsmith.rules._patterns import passed_on, passes_on
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

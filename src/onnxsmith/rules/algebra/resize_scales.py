@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, symbols
+from onnxsmith.model.shapes import facts, symbols
 from onnxsmith.rules import _resizes
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _bundle_ops, _split
 from onnxsmith.rules._bundles import Region, bundle
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

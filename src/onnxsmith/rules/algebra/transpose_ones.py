@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules._layout import Perm, perm_of
 from onnxsmith.rules._ones import Order, first_order, known_dims, viewed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._patterns import maker
 from onnxsmith.rules._reductions import REDUCING, Reduction, reduction, write
 from onnxsmith.rules._views import perm

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uses import is_read_outside
+from onnxsmith.model.graph.uses import is_read_outside
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._layout import ELEMENTWISE, Moved, Perm, moved, perm_of
 from onnxsmith.rules._order import first
 from onnxsmith.rules._patterns import maker

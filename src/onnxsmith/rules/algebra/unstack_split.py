@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _split, _views
 from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

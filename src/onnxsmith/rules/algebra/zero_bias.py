@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uniform import uniform
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 

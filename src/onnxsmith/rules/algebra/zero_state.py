@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.uniform import uniform
+from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _BIAS, _HIDDEN, _CELL, _PEEPHOLES = 3, 5, 6, 7

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uniform import uniform
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import integer, maker, read_elsewhere, too_old, two_ways
 from onnxsmith.rules._views import perm

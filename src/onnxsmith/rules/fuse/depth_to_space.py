@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, symbols
+from onnxsmith.model.shapes import facts, symbols
 from onnxsmith.rules._layout import perm_of
 from onnxsmith.rules._ones import Dims, known_dims
 from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere, too_old

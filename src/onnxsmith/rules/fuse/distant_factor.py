@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _factors
 from onnxsmith.rules._patterns import fits, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

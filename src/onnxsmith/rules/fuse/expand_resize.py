@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, symbols
+from onnxsmith.model.shapes import facts, symbols
 from onnxsmith.rules import _resizes, _views
 from onnxsmith.rules._ones import Dims, first_order, known_dims, viewed
 from onnxsmith.rules._patterns import maker, read_elsewhere, too_old

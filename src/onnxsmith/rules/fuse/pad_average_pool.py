@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._padding import PadInto, own_pads, pool_refusal
 from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Exactness, Match, NoMatch

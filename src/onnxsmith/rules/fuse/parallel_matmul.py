@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _bundle_ops, _order
 from onnxsmith.rules._bundles import Region, bundle
 from onnxsmith.rules._patterns import FLOATS

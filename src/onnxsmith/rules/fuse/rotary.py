@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uses import freed
+from onnxsmith.model.graph.uses import freed
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import integer, maker, read_elsewhere, too_old, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._channels import Step, steps
 from onnxsmith.rules._linear import LINEAR, Folded, Linear, fold, fold_input, linear
 from onnxsmith.rules._patterns import read_elsewhere

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules._patterns import passed_on, passes_on
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 

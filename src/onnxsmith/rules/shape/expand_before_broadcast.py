@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uniform import uniform
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules import _views
 from onnxsmith.rules._elementwise import BROADCASTING, UNARY, Dims, is_absorbed, is_scalar
 from onnxsmith.rules._patterns import two_ways

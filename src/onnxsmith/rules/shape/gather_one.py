@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uniform import uniform
-from onnxsmith.model.uses import freed
+from onnxsmith.model.graph.uses import freed
+from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules import _views
 from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts, symbols
-from onnxsmith.model.affine import Affine, affine
-from onnxsmith.model.uses import freed
+from onnxsmith.model.graph.uses import freed
+from onnxsmith.model.shapes import facts, symbols
+from onnxsmith.model.shapes.affine import Affine, affine
 from onnxsmith.rules import _views
 from onnxsmith.rules._counting import limit_of
 from onnxsmith.rules._patterns import integer, maker

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.model import facts
-from onnxsmith.model.uses import freed
+from onnxsmith.model.graph.uses import freed
+from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _views
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 

@@ -1,0 +1,125 @@
+"""What became a constant of the graph though the caller gives it: inputs that the module follows and the graph does
+not, and tensors inside objects that cannot be taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from onnxsmith.exporter.inputs.program import Built
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.seams.torch import trees as pytree
+
+
+def constant_inputs(built: Built, model: ir.Model, where: str = "") -> tuple[Problem, ...]:
+    """A problem for each input that no output of the graph can be reached from, though other values of it change what
+    the module gives. One that the module ignores as well is no problem. `where` is the line to blame, if one is known.
+    """
+    reached = _reached(model)
+    names = [port.name for port in built.program.signature.inputs if port.name not in reached]
+    if not names:
+        return ()
+    with TorchEager().prepare(built.program) as session:
+        return tuple(_became_constant(name, where) for name in names if _matters(session, built.example, name))
+
+
+def _became_constant(name: str, where: str) -> Problem:
+    return Problem(
+        "export/constant-input",
+        f"input {name!r} became a constant: no output of the graph depends on it",
+        where=where,
+        why="torch gives other results for other values of it; on the way its values became Python numbers, a "
+        "numpy array or a copy, which a trace writes down as they were",
+        fix="compute with the tensor itself from the input to the output",
+    )
+
+
+def _reached(model: ir.Model) -> set[str]:
+    """The names of all values that an output depends on."""
+    todo: list[ir.Value] = list(model.graph.outputs)
+    seen: set[ir.Value] = set()
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = value.producer()
+        if node is None:
+            continue
+        todo += [one for one in node.inputs if one is not None]
+        todo += [output for attribute in node.attributes.values() for graph in _graphs(attribute) for output in graph]
+    return {value.name or "" for value in seen}
+
+
+def _graphs(attribute: ir.Attr) -> list[list[ir.Value]]:
+    if attribute.type == ir.AttributeType.GRAPH:
+        return [list(attribute.as_graph().outputs)]
+    if attribute.type == ir.AttributeType.GRAPHS:
+        return [list(graph.outputs) for graph in attribute.as_graphs()]
+    return []
+
+
+def _matters(session: Session, example: Mapping[str, np.ndarray[Any, Any]], name: str) -> bool:
+    try:
+        before, again = session.run(dict(example)), session.run(dict(example))
+    except OnnxsmithError:
+        return False
+    return _same(before, again) and any(
+        _changes(session, example, name, other, before) for other in _others(example[name])
+    )
+
+
+def _changes(session: Session, example: Mapping[str, Any], name: str, other: Any, before: Outputs) -> bool:
+    try:
+        return not _same(before, session.run({**example, name: other}))
+    except OnnxsmithError:  # a value that the module does not take
+        return False
+
+
+def _others(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    if array.dtype == np.bool_:
+        yield np.asarray(~array)
+    elif array.dtype.kind in "iu":
+        yield np.zeros_like(array)
+        yield np.asarray(array + array.dtype.type(1))
+    else:
+        yield np.asarray(array * array.dtype.type(-1.5) + array.dtype.type(0.25), array.dtype)
+
+
+def _same(a: Outputs, b: Outputs) -> bool:
+    return all(np.array_equal(np.asarray(a[name]), np.asarray(b[name]), equal_nan=False) for name in a)
+
+
+def closed_objects(program: TorchProgram) -> list[tuple[Any, list[str]]]:
+    """Arguments that are no inputs and hold tensors, with the attributes that do: objects that nothing takes apart."""
+    constants = [leaf for name, leaf in zip(program.names, program.leaves, strict=True) if name is None]
+    return [(leaf, held) for leaf in constants if (held := _holding(leaf))]
+
+
+def notes(program: TorchProgram) -> Iterator[str]:
+    """What a report says of those."""
+    for leaf, held in closed_objects(program):
+        yield (
+            f"a {type(leaf).__name__} among the arguments cannot be taken apart: its tensors ({', '.join(held)}) are "
+            "constants of the graph"
+        )
+
+
+def _holding(value: Any) -> list[str]:
+    if isinstance(value, torch.Tensor | torch.nn.Module | type):
+        return []
+    slots = [name for kind in type(value).__mro__ for name in _names(getattr(kind, "__slots__", ()))]
+    named = {name: getattr(value, name, None) for name in [*getattr(value, "__dict__", {}), *slots]}
+    return [
+        name for name, held in named.items() if any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(held))
+    ]
+
+
+def _names(slots: Any) -> list[str]:
+    return [slots] if isinstance(slots, str) else list(slots)

@@ -1,0 +1,178 @@
+"""From a program to a graph whose inputs, outputs and dimensions are called what its user calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.exporter.graph.padded_pools import keep_apart
+from onnxsmith.exporter.strategies.base import Strategy
+from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.model.graph import provenance
+from onnxsmith.model.graph.signature import Port, Signature, is_symbol, signature
+from onnxsmith.model.surgery import names, opset
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A captured graph with the user's names.
+
+    `sizes` are those of the example it was captured with; `fixed` and `numbers` are as in
+    `strategies/base.py`.
+    """
+
+    model: ir.Model
+    how: str
+    opset_how: str
+    sizes: dict[str, int]
+    notes: tuple[str, ...]
+    fixed: tuple[str, ...]
+    numbers: Mapping[str, frozenset[int]]
+
+
+def strategies(asked: str | None) -> list[Strategy]:
+    """The strategies in the order in which they are tried, or the one that was asked for.
+
+    Raises:
+        OnnxsmithError: `export/unknown-strategy`.
+    """
+    known = rooms.members("onnxsmith.exporter.strategies", Strategy)
+    if asked is None:
+        return sorted(known.values(), key=lambda one: one.rank)
+    if asked not in known:
+        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=f"one of: {', '.join(known)}")
+    return [known[asked]]
+
+
+def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
+    """Captures the program in one way.
+
+    Raises:
+        OnnxsmithError: the strategy's problem; `export/frozen-axis` when an axis that was
+            asked to be dynamic is a constant in the graph; `export/opset` when the opset cannot be had.
+    """
+    roomy, how_grown = grown(program, example)
+    captured = strategy.capture(program, roomy, asked_opset)
+    model = captured.model
+    _check_ports(model, program.signature)
+    symbols = _symbols(model, program.signature)
+    names.rename_ports(
+        model,
+        [port.name for port in program.signature.inputs],
+        [port.name for port in program.signature.outputs],
+    )
+    names.rename_symbols(model, symbols)
+    provenance.shorten(model)
+    emitted = opset.of(model)
+    if asked_opset is not None:
+        model = opset.convert(model, asked_opset)
+    keep_apart(model)
+    how = f"converted from {emitted}" if opset.of(model) != emitted else ""
+    bounds = {symbols.get(name, name): limits for name, limits in captured.bounds.items()}
+    return Graph(
+        model=model,
+        how=captured.how,
+        opset_how=how,
+        sizes=of_feed(program.signature, roomy),
+        notes=(*how_grown, *_limits(bounds), *captured.notes),
+        fixed=captured.fixed,
+        numbers={symbols.get(name, name): numbers for name, numbers in captured.numbers.items()},
+    )
+
+
+def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
+    """An example whose dynamic axes are at least 2 long: torch takes sizes 0 and 1 for constants of the model."""
+    now = of_feed(program.signature, example)
+    small = {symbol: 2 for symbol, size in now.items() if size < 2}
+    if not small:
+        return dict(example), ()
+    made = {port.name: _repeat(example[port.name], port, {**now, **small}) for port in program.signature.inputs}
+    with TorchEager().prepare(program) as session:
+        try:
+            session.run(made)
+        except OnnxsmithError as error:
+            raise problem(
+                "export/frozen-axis",
+                f"the model does not take {', '.join(f'{symbol}=2' for symbol in small)}",
+                where=", ".join(f"{port.name} {port}" for port in program.signature.inputs),
+                why=error.problem.why,
+                fix="leave that axis out of --dynamic, or give an example of a size that the model takes, 2 or more",
+            ) from error
+    said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
+    return made, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
+
+
+def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:
+    """The array with its small axes, and those that are sums of them, at their new sizes; what is new is a copy."""
+    for axis, dim in enumerate(port.shape or ()):
+        wanted = size_of(dim, wanted_sizes)
+        if array.shape[axis] == 0:
+            array = np.zeros([*array.shape[:axis], wanted, *array.shape[axis + 1 :]], array.dtype)
+        elif array.shape[axis] != wanted:
+            array = np.take(array, np.arange(wanted) % array.shape[axis], axis=axis)
+    return array
+
+
+def _check_ports(model: ir.Model, expected: Signature) -> None:
+    found = signature(model)
+    for what, ours, theirs in (("inputs", expected.inputs, found.inputs), ("outputs", expected.outputs, found.outputs)):
+        if len(ours) != len(theirs):
+            raise problem(
+                "export/capture-failed",
+                f"the graph has {len(theirs)} {what}, the model {len(ours)}",
+                why=f"the graph's are: {', '.join(port.name for port in theirs) or 'none'}",
+                fix="return tensors only from forward, and pass tensors only for what varies between calls",
+            )
+
+
+def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
+    """Symbol of the graph → the user's name for it. An axis that is a constant now was frozen."""
+    renamed: dict[str, str] = {}
+    for value, port in zip(model.graph.inputs, expected.inputs, strict=True):
+        for axis, (got, wanted) in enumerate(zip(value.shape or (), port.shape or (), strict=True)):
+            if not isinstance(wanted, str):
+                continue
+            if isinstance(got, int):
+                said = Problem(
+                    "export/frozen-axis",
+                    f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
+                    where=_first_source(model),
+                    why="tracing took a size of it for a Python number",
+                    fix=f"leave {port.name}:{axis} out of --dynamic, or find where forward makes a number of it",
+                )
+                raise FrozenAxisError(said, [(port.name, axis)])
+            if got.value is not None and is_symbol(got.value):
+                renamed.setdefault(got.value, wanted)
+    return renamed
+
+
+def _first_source(model: ir.Model) -> str:
+    return next((p.source for node in model.graph if (p := provenance.of(node)).source), "")
+
+
+def _limits(bounds: Mapping[str, tuple[int, int | None]]) -> Iterator[str]:
+    for name, (low, high) in bounds.items():
+        high = None if high is not None and high >= _UNBOUNDED else high
+        if low > 2 or high is not None:
+            yield f"torch captured {name} for sizes from {low}{f' to {high}' if high is not None else ''}"
+
+
+_UNBOUNDED = 2**62
+"""torch gives sizes that depend on data the largest integer as their bound."""
+
+
+def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:
+    """The program with the output dtypes and shapes that the graph declares, for reports."""
+    outputs = signature(model).outputs
+    return replace(program, signature=Signature(program.signature.inputs, outputs))

@@ -1,0 +1,51 @@
+"""Keeps a Pad before a MaxPool apart from it: onnxruntime takes it for the pool's own padding, which is -inf."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.shapes import facts
+
+_SINCE = 18
+"""The opset from which on a Pad may say its axes."""
+
+
+def keep_apart(model: ir.Model) -> None:
+    """A Pad that a MaxPool reads says that it pads every axis, which it does anyway.
+
+    onnxruntime (its PadFusion, seen in 1.31) makes one MaxPool of a Pad with zeros and a MaxPool, which is wrong where
+    a window has nothing but negative numbers, and leaves a Pad that has axes alone. Before opset 18, or where
+    the rank is not known, it stays as it is: whether it is wrong is seen when the file is checked.
+    """
+    if model.graph.opset_imports.get("", 0) < _SINCE:
+        return
+    names = None
+    for node in [node for node in walk.nodes(model.graph) if _is_pooled(node)]:
+        rank = _rank(node)
+        if rank is None:
+            continue
+        names = names or Names(model)
+        tensor = ir.tensor(list(range(rank)), ir.DataType.INT64)
+        axes = ir.Value(
+            name=names.free("axes"),
+            type=ir.TensorType(tensor.dtype),
+            shape=ir.Shape([rank]),
+            const_value=tensor,
+        )
+        model.graph.register_initializer(axes)
+        node.resize_inputs(4)
+        node.replace_input_with(3, axes)
+
+
+def _is_pooled(node: ir.Node) -> bool:
+    if node.op_type != "Pad" or node.domain or (len(node.inputs) > 3 and node.inputs[3] is not None):
+        return False
+    readers = (reader for reader, _ in node.outputs[0].uses())
+    return any(reader.op_type == "MaxPool" and not reader.domain for reader in readers)
+
+
+def _rank(node: ir.Node) -> int | None:
+    dims, pads = facts.dims(node.inputs[0]), facts.integers(node.inputs[1])
+    return len(dims) if dims is not None else len(pads) // 2 if pads is not None else None

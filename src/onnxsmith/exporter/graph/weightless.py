@@ -1,0 +1,160 @@
+"""A file without the module's weights: which tensors of a graph are weights, whatever the exporter calls them.
+
+A weight is a parameter, a buffer or any other tensor that the module or a part of it holds. It is found by its name, or
+by its values in any order (the exporter may have transposed it, or made a constant of it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from onnxsmith.exporter.tracing.flat import own_name
+from onnxsmith.model.graph import walk
+from onnxsmith.model.surgery import ports
+from onnxsmith.problem import problem
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.runtimes.torch_eager import to_array
+from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.simplifier.rounds import simplified
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a module: name → a digest of its values, empty where the values do not identify it. `counters` are
+    those that are no floats."""
+
+    digests: Mapping[str, str]
+    counters: frozenset[str]
+
+    @classmethod
+    def of(cls, module: torch.nn.Module) -> Weights:
+        """Every tensor that the module holds; a tensor that it holds twice is one weight."""
+        found = {id(tensor): (name, tensor) for name, tensor in reversed(list(_tensors(module)))}
+        named = dict(reversed(found.values()))
+        counters = frozenset(name for name, tensor in named.items() if not tensor.dtype.is_floating_point)
+        return cls({name: _digest(to_array(tensor)) for name, tensor in named.items()}, counters)
+
+    def simplified(self, model: ir.Model) -> tuple[ir.Model, Simplification]:
+        """The model simplified, with its weights as they are: for the simplifier they are inputs."""
+        lifted = {value: value.const_value for value in self._initializers(model)}
+        for value in lifted:
+            _make_input(model.graph, value)
+        names = [value.name for value in lifted]
+        made, part = simplified(model)
+        values = {value.name: value for value in made.graph.inputs}
+        for name, constant in zip(names, lifted.values(), strict=True):
+            value = values[name]
+            made.graph.inputs.remove(value)
+            value.const_value = constant
+            made.graph.register_initializer(value)
+        return made, part
+
+    def left_out(self, model: ir.Model) -> tuple[ir.Model, str]:
+        """A copy of the model with each weight an input without a value, and what a headline says of it.
+
+        Raises:
+            OnnxsmithError: `export/weights-stay` when the module has weights, and not one could be left out.
+        """
+        found = {value.name or "": name for value, name in self._initializers(model).items()}
+        gone = set(found.values())
+        missing = [name for name in self.digests if name not in gone | self.counters]
+        made = ports.without_weights(model, found)
+        others = [label for label, array in _constants(made) if _digest(array)]
+        if missing and others and not found:
+            raise problem(
+                "export/weights-stay",
+                f"none of {len(missing)} weights could be left out",
+                where=", ".join(others[:3]),
+                why="the exporter computed constants from them, which are in the graph in their place",
+                fix="try another way to capture (--strategy), or leave --no-weights out",
+            )
+        said = f"{len(gone)} of {len(gone) + len(missing)} weights left out"
+        if missing and others:
+            said += (
+                f" ({', '.join(missing[:3])}{', …' * (len(missing) > 3)} unused, or in the constants {others[0]}, …)"
+            )
+        elif missing:
+            said += f" (the graph does not use {', '.join(missing[:3])}{', …' * (len(missing) > 3)})"
+        return made, said
+
+    def _initializers(self, model: ir.Model) -> dict[ir.Value, str]:
+        """The graph's initializers that are weights. Constant nodes that hold one become initializers, in place."""
+        digests = {digest: name for name, digest in reversed(list(self.digests.items())) if digest}
+        for node in list(model.graph):
+            tensor = _held(node)
+            if tensor is not None and _digest(tensor.numpy()) in digests:
+                value = node.outputs[0]
+                if value.is_graph_output():
+                    continue
+                kind = ir.TensorType(tensor.dtype)
+                shape = ir.Shape(tensor.shape)
+                initializer = ir.Value(name=f"{value.name}_weight", type=kind, shape=shape, const_value=tensor)
+                ir.convenience.replace_all_uses_with(value, initializer)
+                model.graph.register_initializer(initializer)
+                model.graph.remove(node, safe=True)
+        found: dict[ir.Value, str] = {}
+        for name, value in model.graph.initializers.items():
+            own = own_name(name)
+            if own in self.digests:
+                found[value] = own
+            elif value.const_value is not None:
+                known = digests.get(_digest(value.const_value.numpy()))
+                if known is not None:
+                    found[value] = known
+        return found
+
+
+def _make_input(graph: ir.Graph, value: ir.Value) -> None:
+    assert value.name is not None
+    del graph.initializers[value.name]
+    value.const_value = None
+    graph.inputs.append(value)
+
+
+def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from module.named_parameters(remove_duplicate=False)
+    yield from module.named_buffers(remove_duplicate=False)
+    plain = vars(torch.nn.Module()).keys()
+    for path, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            continue
+        for name, held in vars(part).items():
+            if name in plain:
+                continue
+            for at, leaf in enumerate(pytree.tree_leaves(held)):
+                if isinstance(leaf, torch.Tensor):
+                    own = name if leaf is held else f"{name}.{at}"
+                    yield f"{path}.{own}" if path else own, leaf
+
+
+def _held(node: ir.Node) -> Any:
+    """The tensor of a Constant node, None for any other."""
+    attribute = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
+    return attribute.as_tensor() if attribute is not None else None
+
+
+def _constants(model: ir.Model) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    for graph in walk.main_graphs(model):
+        for name, value in graph.initializers.items():
+            if value.const_value is not None:
+                yield name, value.const_value.numpy()
+        for node in graph:
+            tensor = _held(node)
+            if tensor is not None:
+                yield node.outputs[0].name or "", tensor.numpy()
+
+
+def _digest(array: np.ndarray[Any, Any]) -> str:
+    """Equal for arrays of the same numbers in any order; empty for what is no float, and for one number repeated."""
+    flat = np.asarray(array).reshape(-1)
+    if flat.dtype.kind not in "fcV" or flat.size < 2 or bool((flat == flat[0]).all()):
+        return ""
+    wide = flat.astype(np.float64) if flat.dtype.kind != "c" else flat
+    return hashlib.sha256(np.sort(wide).tobytes()).hexdigest()

@@ -1,0 +1,84 @@
+"""Example inputs from what a person gives: `x=float32[1,1,224,224]`, a file, or the factory's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.inputs.parameters import signature
+from onnxsmith.feeds.files import read_npz
+from onnxsmith.feeds.given import twice
+from onnxsmith.feeds.spec import InputSpec, parse
+from onnxsmith.problem import problem
+from onnxsmith.runtimes.torch_eager import to_tensor
+from onnxsmith.sources.factory import TorchModel
+
+
+def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
+    """The model with example inputs from `--input` in place of the factory's; those that are not named stay.
+
+    Raises:
+        OnnxsmithError: `input/…` for what cannot be read, `export/unknown-input` for a name that forward does not have.
+    """
+    if not given:
+        return model
+    tensors: dict[str, Any] = {}
+    for text in given:
+        found = _tensors(parse(text))
+        if again := [name for name in found if name in tensors]:
+            raise twice(again[0] or "the first", given)
+        tensors.update(found)
+    parameters = signature(model.module.forward).parameters
+    plain = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    unnamed = tensors.pop("", None)
+    if unnamed is not None and plain:
+        tensors.setdefault(plain[0], unnamed)
+    open_ended = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+    unknown = [name for name in tensors if name not in parameters and not open_ended]
+    if unknown:
+        raise problem(
+            "export/unknown-input",
+            f"forward has no argument {unknown[0]!r}",
+            where=f"forward{signature(model.module.forward)}",
+            fix=f"its arguments are: {', '.join(parameters) or 'none'}",
+        )
+    kept = dict(zip(plain, model.args, strict=False))
+    values = {**kept, **dict(model.kwargs), **tensors}
+    extra = model.args[len(plain) :]
+    args = []
+    for name in plain:
+        if name not in values:
+            break
+        args.append(values.pop(name))
+    return TorchModel(model.module, (*args, *extra), values, notes=model.notes)
+
+
+def _tensors(spec: InputSpec) -> dict[str, Any]:
+    if spec.path is None:
+        return {spec.name: _example(spec)}
+    if spec.path.suffix not in (".npz", ".npy"):
+        raise problem(
+            "input/syntax",
+            "an export takes example inputs as shapes or arrays, not pictures",
+            where=str(spec.path),
+            fix=f"give --input {spec.name or 'x'}=float32[1,3,224,224], or an .npz with the array",
+        )
+    arrays = read_npz(spec.path)
+    if spec.name and len(arrays) == 1:
+        arrays = {spec.name: next(iter(arrays.values()))}
+    return {name: to_tensor(array) for name, array in arrays.items()}
+
+
+def _example(spec: InputSpec) -> torch.Tensor:
+    """Seeded values: floats uniform in 0..1, integers 0 and 1, because nothing is known of the model yet."""
+    dtype = {"float": "float32", "double": "float64"}.get(spec.dtype, spec.dtype)
+    if not hasattr(torch, dtype):
+        raise problem("input/syntax", f"torch has no dtype {spec.dtype!r}", fix="use float32, int64, bool, …")
+    kind: torch.dtype = getattr(torch, dtype)
+    generator = torch.Generator().manual_seed(0)
+    shape = spec.shape or ()
+    if kind.is_floating_point or kind.is_complex:
+        return torch.rand(shape, generator=generator).to(kind)
+    return torch.randint(0, 2, shape, generator=generator).to(kind)

@@ -1,0 +1,118 @@
+"""What can be seen of a module while it runs once: how its submodules are called, what it does to its inputs and its
+own state, and where it draws random numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.inputs.parameters import signature
+from onnxsmith.exporter.lint._reading import Call
+from onnxsmith.runtimes.torch_eager import Memory
+from onnxsmith.seams.torch import trees as pytree
+from onnxsmith.seams.torch.tensors import TorchDispatchMode, buffers_of, version_of
+from onnxsmith.sources.factory import TorchModel, user_frame, user_line
+
+
+@dataclass
+class Seen:
+    """`calls` are the calls of submodules by id, the module's own among them. `drawn` are operators that draw random
+    numbers, with the user's line; `state` attributes and buffers that the run changed. `error` is what stopped it."""
+
+    calls: dict[int, Call] = field(default_factory=dict)
+    drawn: list[tuple[str, str]] = field(default_factory=list)
+    written: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    error: Exception | None = None
+    where: str = ""
+
+
+class _Dice(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self, seen: Seen) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._seen = seen
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded in func.tags and not _idle(func, args, kwargs or {}):
+            self._seen.drawn.append((str(func).removesuffix(".default"), user_frame(sys._getframe(1))))
+        return func(*args, **(kwargs or {}))
+
+
+def _idle(func: Any, args: Any, kwargs: Any) -> bool:
+    """A dropout that drops nothing, and an attention without one."""
+    name = str(func)
+    if "attention" in name:
+        return not float(kwargs.get("dropout_p", 0.0) or 0.0)
+    return "dropout" in name and args[-1] in (False, None)
+
+
+def observe(model: TorchModel) -> Seen:
+    """Runs the module once on its example, and leaves everything as it was."""
+    seen = Seen()
+    flat, spec = pytree.tree_flatten((tuple(model.args), dict(model.kwargs)))
+    fresh = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
+    args, kwargs = pytree.tree_unflatten(fresh, spec)
+    seen.calls[id(model.module)] = Call(args, kwargs)
+    before = [version_of(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
+    memory, state = Memory(model.module), _state(model.module)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), _hooked(model.module, seen), _Dice(seen):
+            seen.calls[id(model.module)].result = model.module(*args, **kwargs)
+        seen.state = tuple(name for name, mark in _state(model.module).items() if state.get(name) != mark)
+    except Exception as error:  # noqa: BLE001 — whatever the module raises is the answer
+        seen.error, seen.where = error, user_line(error)
+    finally:
+        memory.restore()
+    after = [version_of(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
+    changed = {id(leaf) for leaf, a, b in zip(fresh, before, after, strict=True) if a != b}
+    named = {**dict(_bound(model, args, kwargs))}
+    seen.written = tuple(
+        name for name, value in named.items() if any(id(leaf) in changed for leaf in pytree.tree_leaves(value))
+    )
+    return seen
+
+
+def _bound(model: TorchModel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+
+    try:
+        return dict(signature(model.module.forward).bind(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _state(module: torch.nn.Module) -> dict[str, Any]:
+    """What the module remembers, in a form that can be compared: the identity and version of tensors, plain values."""
+    found: dict[str, Any] = {}
+    for path, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            continue
+        prefix = f"{path}." if path else ""
+        for name, value in {**vars(part), **buffers_of(part)}.items():
+            if isinstance(value, torch.Tensor):
+                found[prefix + name] = (id(value), version_of(value))
+            elif isinstance(value, int | float | bool):
+                found[prefix + name] = value
+    return found
+
+
+@contextmanager
+def _hooked(module: torch.nn.Module, seen: Seen) -> Iterator[None]:
+    def before(part: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        seen.calls[id(part)] = Call(args, kwargs)
+
+    def after(part: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> None:
+        seen.calls[id(part)] = Call(args, kwargs, result)
+
+    inner = [m for m in module.modules() if not isinstance(m, torch.jit.ScriptModule)]
+    handles: list[Any] = [m.register_forward_pre_hook(before, with_kwargs=True) for m in inner]
+    handles += [m.register_forward_hook(after, with_kwargs=True) for m in inner]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,149 @@
+"""Which axes of the inputs can be dynamic: the module itself is asked, by calling it with other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.exporter.inputs.dynamic import Dynamic, is_auto, parse
+from onnxsmith.exporter.inputs.program import Axes, Built
+from onnxsmith.model.graph.signature import Signature
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Session
+from onnxsmith.runtimes.torch_eager import TorchEager
+
+Axis = tuple[str, int]
+_STEPS = (1, 2, 4, 8, 16, 32)
+"""By how much an axis is made longer, until the module takes it: windows and strides want multiples."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Axes that move, in groups that move together; the others are fixed by the module. `batch` is the group along
+    which the module treats each entry by itself, if there is one such."""
+
+    groups: tuple[tuple[Axis, ...], ...]
+    batch: tuple[Axis, ...] = ()
+
+    @property
+    def axes(self) -> Axes:
+        """As `--dynamic` would name them: `batch`, or after the first axis of each group (`x.1`)."""
+        found: dict[str, dict[int, str]] = {}
+        for group, symbol in zip(self.groups, self.symbols, strict=True):
+            for name, axis in group:
+                found.setdefault(name, {})[axis] = symbol
+        return found
+
+    @property
+    def symbols(self) -> list[str]:
+        """The name of each group."""
+        return ["batch" if group == self.batch else f"{group[0][0]}.{group[0][1]}" for group in self.groups]
+
+    def without(self, axes: Sequence[Axis]) -> Probed:
+        """Without the groups that hold one of `axes`."""
+        return self._only(group for group in self.groups if not set(group) & set(axes))
+
+    def fewer(self) -> Probed:
+        """For a module that no graph follows, nobody knows for which axis: the batch alone, or the first axes, or
+        none."""
+        batch = [group for group in self.groups if group == self.batch]
+        first = batch or [group for group in self.groups if all(axis == 0 for _, axis in group)]
+        return self._only(first if len(first) < len(self.groups) else ())
+
+    def _only(self, groups: Iterable[tuple[Axis, ...]]) -> Probed:
+        return Probed(tuple(groups), self.batch)
+
+
+def asked(dynamic: Dynamic, built: Built) -> Axes:
+    """The axes that were asked for, for the inputs of `built`, whose axes are all fixed; `auto` asks the module.
+
+    Raises:
+        OnnxsmithError: `export/dynamic-syntax`.
+    """
+    return probe(built).axes if is_auto(dynamic) else parse(dynamic, list(built.example))
+
+
+def probe(built: Built) -> Probed:
+    """Asks the module. An axis that does not move alone is tried together with the others of its size."""
+    example = built.example
+    signature = built.program.signature
+    opened = tuple(
+        replace(port, shape=tuple(f"{port.name}.{axis}" for axis, _ in enumerate(port.shape or ())))
+        for port in signature.inputs
+    )
+    program = replace(built.program, signature=Signature(opened, signature.outputs))
+    with TorchEager().prepare(program) as session:
+        every = [(name, axis) for name, array in example.items() for axis in range(array.ndim) if array.shape[axis]]
+        groups: list[tuple[Axis, ...]] = []
+        stuck: dict[int, list[Axis]] = {}
+        for axis in every:
+            if _moves(session, example, [axis]):
+                groups.append((axis,))
+            else:
+                stuck.setdefault(example[axis[0]].shape[axis[1]], []).append(axis)
+        for axes in stuck.values():
+            groups += _together(session, example, axes)
+        batches = [group for group in groups if _is_batch(session, example, group)]
+    first = [group for group in batches if all(axis == 0 for _, axis in group)]
+    return Probed(tuple(groups), next(iter([*first, *batches]), ()))
+
+
+def _is_batch(session: Session, example: Mapping[str, Any], group: Sequence[Axis]) -> bool:
+    """Whether every output follows when the entries of `group` come in the opposite order, as it is for a batch; along
+    time it is not."""
+    feed = longer(example, group, 1)
+    turned = {**feed, **{name: np.flip(feed[name], axis).copy() for name, axis in group}}
+    try:
+        plain, other = session.run(feed), session.run(turned)
+    except OnnxsmithError:
+        return False
+    count = feed[group[0][0]].shape[group[0][1]]
+    return all(isinstance(array, np.ndarray) and _follows(array, other[name], count) for name, array in plain.items())
+
+
+def _follows(plain: np.ndarray[Any, Any], turned: Any, count: int) -> bool:
+    return any(size == count and _alike(np.flip(plain, axis), turned) for axis, size in enumerate(plain.shape))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Up to what another order of additions makes of float32; nothing hangs on it but a name."""
+    if a.shape != b.shape or not np.issubdtype(a.dtype, np.floating):
+        return bool(np.array_equal(a, b))
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True))
+
+
+def _together(session: Session, example: Mapping[str, Any], axes: list[Axis]) -> Iterator[tuple[Axis, ...]]:
+    """Groups of axes of one size: those with the same number of each input first, then all."""
+    left = list(axes)
+    for number in sorted({axis for _, axis in axes}):
+        same = [axis for axis in left if axis[1] == number]
+        if len(same) > 1 and _moves(session, example, same):
+            yield tuple(same)
+            left = [axis for axis in left if axis not in same]
+    if len(left) > 1 and _moves(session, example, left):
+        yield tuple(left)
+
+
+def _moves(session: Session, example: Mapping[str, Any], axes: Sequence[Axis]) -> bool:
+    return any(_takes(session, longer(example, axes, step)) for step in _STEPS)
+
+
+def _takes(session: Session, feed: Mapping[str, Any]) -> bool:
+    try:
+        session.run(feed)
+    except OnnxsmithError:
+        return False
+    return True
+
+
+def longer(example: Mapping[str, Any], axes: Sequence[Axis], by: int) -> dict[str, Any]:
+    """The example with `axes` longer, filled up from their beginning."""
+    found = dict(example)
+    for name, axis in axes:
+        array = found[name]
+        index = np.arange(array.shape[axis] + by) % array.shape[axis]
+        found[name] = np.take(array, index, axis=axis)
+    return found

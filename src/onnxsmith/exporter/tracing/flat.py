@@ -1,0 +1,78 @@
+"""A module of any interface as a function of tensors that gives tensors, and its graph with the module's own names.
+
+Exporters differ in what they make of keywords, nested arguments, classes and None. All of it is rebuilt inside `Flat`,
+so that what they see is the same for every module: one tensor after the other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from onnxsmith.model.graph import walk
+from onnxsmith.runtimes.torch_eager import TorchProgram
+
+_OWN = "module."
+_HERE = re.escape(str(Path(__file__)))
+_FRAME = re.compile(rf'[ \t]*File "{_HERE}", line \d+, in \w+\n(?:[ \t]+(?!File ).*\n)?')
+
+
+class Flat(torch.nn.Module):
+    """The module as a function of tensors, in the order of the program's inputs, that gives tensors."""
+
+    def __init__(self, program: TorchProgram) -> None:
+        super().__init__()
+        self.module = program.module
+        self._program = (program,)
+        self.eval()
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        (program,) = self._program
+        given = dict(zip([port.name for port in program.signature.inputs], tensors, strict=True))
+        leaves = [
+            leaf if name is None else given[name] for name, leaf in zip(program.names, program.leaves, strict=True)
+        ]
+        args, kwargs = program.rebuild(leaves)
+        found = [leaf for leaf in program.leaves_of(self.module(*args, **kwargs)) if leaf is not None]
+        return tuple(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf) for leaf in found)
+
+
+def own_name(name: str) -> str:
+    """What the module itself calls a parameter, a buffer or a submodule of `Flat`."""
+    return "" if name == _OWN[:-1] else name.removeprefix(_OWN)
+
+
+def restore_names(model: ir.Model, program: TorchProgram) -> None:
+    """Parameters and scopes are called what the module calls them, without the attribute that holds it here."""
+    known = program.module.state_dict()
+    for name, value in list(model.graph.initializers.items()):
+        own = own_name(name)
+        if own != name and own in known and own not in model.graph.initializers:
+            del model.graph.initializers[name]
+            value.name = own
+            model.graph.register_initializer(value)
+    for node in walk.all_nodes(model):
+        _restore_scopes(node.metadata_props)
+
+
+def _restore_scopes(props: Any) -> None:
+    scopes = props.get("pkg.torch.onnx.name_scopes")
+    if scopes is None:
+        return
+    found = ast.literal_eval(scopes)
+    if found[:1] == [""] and len(found) > 1:
+        props["pkg.torch.onnx.name_scopes"] = repr([own_name(scope) for scope in found[1:-1]] + found[-1:])
+        classes = ast.literal_eval(props.get("pkg.torch.onnx.class_hierarchy", "[]"))
+        props["pkg.torch.onnx.class_hierarchy"] = repr(classes[1:])
+        steps = props.get("namespace", "").split("/")
+        if len(steps) > 1:
+            named = (step.partition(": ") for step in steps[1:])
+            props["namespace"] = "/".join(f"{own_name(scope)}{colon}{rest}" for scope, colon, rest in named)
+    trace = props.get("pkg.torch.onnx.stack_trace")
+    if trace:
+        props["pkg.torch.onnx.stack_trace"] = _FRAME.sub("", trace)

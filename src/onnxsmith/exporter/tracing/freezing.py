@@ -1,0 +1,89 @@
+"""Notices, while torch traces, which line of the user's code turned a dynamic size into a constant.
+
+torch logs each decision of its shape environment (`create_symbol s0 = 2 for L["tensors"][0].size()[0]`, then
+`set_replacement s0 = 2`) at the moment it is made, so the call stack at that moment leads through the user's line. Its
+exception names neither the line nor the input.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+from onnxsmith.exporter.tracing.flat import Flat
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.sources.factory import user_frame
+
+_LOG = "torch.fx.experimental.symbolic_shapes"
+_CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
+_REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
+
+
+class FrozenAxisError(OnnxsmithError):
+    """A problem with `axes` (input, axis) that were to be dynamic and cannot be in this way of capturing. `lines`
+    (`file:line`) are where they were fixed, as far as it is known."""
+
+    def __init__(self, found: Problem, axes: Sequence[tuple[str, int]], lines: Sequence[str] = ()) -> None:
+        super().__init__(found)
+        self.axes = tuple(axes)
+        self.lines = tuple(lines)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """An axis of an input that became the constant `value` at `line` (`file:line`, of the user or of the package that
+    the model comes from)."""
+
+    port: str
+    axis: int
+    value: int
+    line: str
+
+
+@dataclass
+class Watch:
+    """What was seen. `ports` are the names of the inputs, in the order of the tensors that are traced."""
+
+    ports: Sequence[str]
+    frozen: list[Frozen] = field(default_factory=list)
+    _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, message: str, frame: FrameType | None) -> None:
+        """Takes in one line of torch's log."""
+        created = _CREATED.search(message)
+        if created:
+            self._axes[created[1]] = (int(created[2]), int(created[3]))
+        replaced = _REPLACED.search(message)
+        if replaced and replaced[1] in self._axes:
+            tensor, axis = self._axes[replaced[1]]
+            self.frozen.append(
+                Frozen(self.ports[tensor], axis, int(replaced[2]), user_frame(frame, Flat.forward.__code__))
+            )
+
+
+class _Handler(logging.Handler):
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(logging.INFO)
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._watch.take(record.getMessage(), sys._getframe(1))
+
+
+@contextmanager
+def watching(ports: Sequence[str]) -> Iterator[Watch]:
+    """Watches while the block captures a model whose tensors have these names, in their order."""
+    log, watch = logging.getLogger(_LOG), Watch(ports)
+    kept = log.handlers, log.level, log.propagate
+    log.handlers, log.propagate = [_Handler(watch)], False
+    log.setLevel(logging.INFO)
+    try:
+        yield watch
+    finally:
+        log.handlers, log.propagate = kept[0], kept[2]
+        log.setLevel(kept[1])

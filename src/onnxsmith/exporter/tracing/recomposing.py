@@ -1,0 +1,136 @@
+"""Lines at which a trace stops, written in the way that the linter suggests for as long as the module is traced.
+
+What the linter writes for a branch or a loop (torch.where, torch.while_loop, scan, vmap) computes the same as the lines
+it stands for. Here the functions of the model get the code of such lines in their place while a block runs, wherever
+they are called from, and their own back at its end. What is captured is held to the module as it was.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from onnxsmith.exporter.lint._patch import Patch, rebuilt
+from onnxsmith.exporter.lint.base import Code, New
+from onnxsmith.exporter.module import linting
+from onnxsmith.exporter.module.observing import observe
+from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.seams.base import alone
+from onnxsmith.sources.factory import TorchModel, is_models, place
+
+
+@dataclass
+class Lines:
+    """The lines of a model that can be written otherwise; `notes` tells of those that were."""
+
+    patches: list[tuple[Code, str, Patch]]
+    """Where, the id of the problem that the linter sees there, and what it writes."""
+    notes: list[str] = field(default_factory=list)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _done: dict[FunctionType, dict[ast.AST, New]] = field(default_factory=dict)
+
+    def mend(self, where: str) -> bool:
+        """Writes the statement at `file:line` otherwise; False where there is no other way for it, or it was taken."""
+        file, line = place(where)
+        found = ((c, p) for c, _, p in self.patches if c.file == file and p.first <= line <= p.last)
+        return any(self._write(code, patch) for code, patch in found)
+
+    def mend_all(self, problem: str) -> bool:
+        """Writes every statement otherwise in which the linter sees the problem of this id. Whether there was one."""
+        return any([self._write(code, patch) for code, one, patch in self.patches if one == problem])  # noqa: C419 — all
+
+    def _write(self, code: Code, patch: Patch) -> bool:
+        done = self._done.setdefault(code.function, {})
+        if patch.swaps.keys() <= done.keys():
+            return False
+        made = _compiled(code, {**done, **patch.swaps})
+        if made is None:
+            return False
+        done.update(patch.swaps)
+        self._put(code.function, made)
+        text = " ⏎ ".join(map(str.strip, patch.text.splitlines()))
+        self.notes.append(f"{code.file}:{patch.first} was traced as: {text}"[:_LONGEST])
+        return True
+
+    def _put(self, function: FunctionType, code: CodeType) -> None:
+        old = function.__code__
+        function.__code__ = code
+        self._stack.callback(setattr, function, "__code__", old)
+
+
+_LONGEST = 400
+"""Characters of a note."""
+
+
+@contextmanager
+def recomposing(program: TorchProgram, example: Mapping[str, Any]) -> Iterator[Lines]:
+    """Inside, lines of the model can be mended; the source is read for it, and the module run once."""
+    args, kwargs = program.arguments(example)
+    seen = observe(TorchModel(program.module, args, kwargs))
+    found = linting.patched(program.module, seen.calls, lambda file: is_models(file) and Path(file).suffix == ".py")
+    lines = Lines([(code, remark.problem.id, patch) for code, remark, patch in found if remark.same])
+    with alone(), lines._stack:  # the functions of a model are everybody's
+        yield lines
+
+
+def _compiled(code: Code, swaps: Mapping[ast.AST, New]) -> CodeType | None:
+    """The code of the function with everything swapped; None where it does not fit into the function as it is."""
+    function = code.function
+    made = rebuilt(code.flow.function, swaps)
+    if not isinstance(made, ast.FunctionDef) or any(isinstance(new, ast.arguments) for new in swaps.values()):
+        return None
+    made.decorator_list = []
+    body: ast.stmt = made
+    owner = function.__qualname__.split(".")[-2:-1]
+    if owner and owner != ["<locals>"]:  # names that begin with two underscores belong to the class
+        body = ast.ClassDef(owner[0], [], [], [made], [])
+    free = [ast.arg(name) for name in function.__code__.co_freevars if name != "__class__"]
+    holder = ast.FunctionDef("holder", ast.arguments([], free, None, [], [], None, []), [body], [])
+    tree = ast.fix_missing_locations(_completed(ast.Module([holder], [])))
+    flags = function.__code__.co_flags & __future__.annotations.compiler_flag
+    try:
+        whole = compile(tree, code.file, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    found = next((one for one in _codes(whole) if one.co_name == made.name), None)
+    return found if found is not None and found.co_freevars == function.__code__.co_freevars else None
+
+
+def _completed(tree: ast.Module) -> ast.Module:
+    """With what a parser would have said of nodes that were made by hand: which names are bound, which fields are
+    empty."""
+    for node in ast.walk(tree):
+        if "type_params" in node._fields and not hasattr(node, "type_params"):
+            node.type_params = []  # type: ignore[attr-defined]  # from Python 3.12
+        if "ctx" in node._fields:
+            node.ctx = ast.Load()  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        for name in ("targets", "target", "optional_vars"):
+            found = getattr(node, name, None)
+            for target in found if isinstance(found, list) else [found]:
+                if isinstance(target, ast.AST):
+                    _bind(target, ast.Del() if isinstance(node, ast.Delete) else ast.Store())
+    return tree
+
+
+def _bind(target: ast.AST, how: ast.expr_context) -> None:
+    if "ctx" in target._fields:
+        target.ctx = how  # type: ignore[attr-defined]
+    for part in getattr(target, "elts", []):
+        _bind(part, how)
+    if isinstance(target, ast.Starred):
+        _bind(target.value, how)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """It and all in it, the outer before the inner."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

@@ -1,0 +1,288 @@
+"""Nodes that stand for an operator of the user's own, and the functions that say what they compute."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from torch.export import Dim
+
+from onnxsmith.exporter.translating.overloads import overloads
+from onnxsmith.exporter.translating.register import Registration, registered
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.problem import problem
+from onnxsmith.seams.base import replaced
+from onnxsmith.seams.torch import trees as pytree
+
+_USE = "onnxsmith.use"
+_REFERENCE = ".reference.onnx"
+PLUGIN = "onnxsmith.plugin"
+"""Metadata of a node that is delivered without its function: as what, and with which inputs and attributes."""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """One call of a registered operator, while a program was traced."""
+
+    registration: Registration
+    leaves: tuple[Any, ...]
+    rebuild: Callable[[Sequence[Any]], tuple[Any, Any]]
+    attributes: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Equal for calls that one function serves."""
+        return repr((self.registration.domain, self.registration.name, [_described(leaf) for leaf in self.leaves]))
+
+
+@dataclass
+class Uses:
+    """Calls of registered operators in one capture."""
+
+    seen: list[_Use] = field(default_factory=list)
+
+    def table(self) -> dict[Any, Callable[..., Any]]:
+        """Operator → what it becomes, as a table of decompositions."""
+        named = [(one, one.target) for one in registered() if isinstance(one.target, str)]
+        return {op: self.translated(one) for one, target in named for op in overloads(target)}
+
+    @contextmanager
+    def applying(self) -> Iterator[None]:
+        """Inside, registered autograd functions are applied as what they become."""
+        with ExitStack() as stack:
+            for one in registered():
+                if isinstance(one.target, type):
+                    stack.enter_context(replaced(one.target, "apply", self.translated(one)))
+            yield
+
+    def translated(self, registration: Registration) -> Callable[..., Any]:
+        """The translation itself, or a function that puts one node in its place."""
+        if registration.deliver == "operators":
+            return registration.decompose
+        return lambda *args, **kwargs: self._node(registration, args, kwargs)
+
+    def _node(self, registration: Registration, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = registration.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        # in the operator's order, as the node has its inputs, and not in that of the call
+        leaves, given = pytree.tree_flatten((bound.args, bound.kwargs))
+        results, spec = pytree.tree_flatten(registration.decompose(*bound.args, **bound.kwargs))
+        attributes = _attributes(registration, bound)
+        self.seen.append(
+            _Use(registration, tuple(leaves), lambda values: pytree.tree_unflatten(values, given), attributes)
+        )
+        outputs = torch.onnx.ops.symbolic_multi_out(
+            f"{registration.domain}::{registration.name}",
+            _tensors(bound),
+            {},  # they are with the use: torch takes no empty lists
+            dtypes=[result.dtype for result in results],
+            shapes=[list(result.shape) for result in results],
+            version=1,
+            metadata_props={_USE: str(len(self.seen) - 1)},
+        )
+        return pytree.tree_unflatten(list(outputs), spec)
+
+    def attach(self, model: ir.Model, opset: int | None) -> None:
+        """Adds the functions that the nodes call; calls that differ in attributes or sizes get their own."""
+        made: dict[str, str] = {}
+        taken = {(one.registration.domain, one.registration.name) for one in self.seen if _is_plugin(one)}
+        for node in walk.all_nodes(model):
+            index = node.metadata_props.pop(_USE, None)
+            if index is None:
+                continue
+            use = self.seen[int(index)]
+            if use.key not in made:
+                made[use.key] = _free_name(use, taken)
+                taken.add((use.registration.domain, made[use.key]))
+                function = _function(use, made[use.key], opset)
+                model.functions[function.identifier()] = function
+                for domain, version in function.opset_imports.items():
+                    model.opset_imports.setdefault(domain, version)
+            _call(node, made[use.key], use)
+
+
+def _is_plugin(use: _Use) -> bool:
+    return use.registration.deliver == "plugin"
+
+
+def _free_name(use: _Use, taken: Container[tuple[str, str]]) -> str:
+    """A function's name; a plugin's is not that of its nodes, which are no calls of it."""
+    own = f"{use.registration.name}_reference" if _is_plugin(use) else use.registration.name
+    names = itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2)))
+    return next(name for name in names if (use.registration.domain, name) not in taken)
+
+
+def _call(node: ir.Node, function: str, use: _Use) -> None:
+    """Makes a node the call of a function that takes the tensors that are there, and has the attributes in it."""
+    if _is_plugin(use):
+        given = [value is not None for value in node.inputs]
+        kinds = {name: _kind(use, name) for name, value in use.attributes.items() if value == []}
+        plugin = {"name": node.op_type, "inputs": given, "attributes": use.attributes, "empty": kinds}
+        node.metadata_props[PLUGIN] = json.dumps(plugin)
+    there = [value for value in node.inputs if value is not None]
+    node.resize_inputs(len(there))
+    for index, value in enumerate(there):
+        node.replace_input_with(index, value)
+    node.op_type = function
+    node.attributes.clear()
+
+
+def _kind(use: _Use, argument: str) -> str:
+    """The type of an attribute that is an empty list, as the operator declares it; of integers where it does not."""
+    declared = str(use.registration.signature.parameters[argument].annotation)
+    return "FLOATS" if "float" in declared else "STRINGS" if "str" in declared else "INTS"
+
+
+def _described(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        sizes = [size if _is_fixed(size) else "?" for size in leaf.shape]
+        return str(leaf.dtype), sizes
+    return leaf
+
+
+def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
+    """The node's inputs, in the operator's order; an optional one in the middle that is missing keeps its place."""
+    found: list[torch.Tensor | None] = []
+    for value in bound.arguments.values():
+        if isinstance(value, torch.Tensor) or value is None:
+            found.append(value)
+        elif isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+            found += value
+    while found and found[-1] is None:
+        found.pop()
+    return found
+
+
+def _attributes(registration: Registration, bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Whatever is no tensor: a number, a text, or a list of them."""
+    found: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        leaves = pytree.tree_leaves(value)
+        if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
+            raise problem(
+                "register/dynamic-attribute",
+                f"argument {name!r} of {registration.name} follows a dynamic size, and an attribute is a constant",
+                where=f"{registration.domain}::{registration.name}",
+                fix="pass it as a tensor, or deliver the operator as operators",
+            )
+        if value is None or any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            continue
+        if not leaves and "Tensor" in str(registration.signature.parameters[name].annotation):
+            continue  # a list of inputs that are not there
+        plain = [int(leaf) if isinstance(leaf, bool) else leaf for leaf in leaves]
+        if not all(isinstance(leaf, int | float | str) for leaf in plain):
+            plain = [str(leaf) for leaf in plain]  # a dtype, a device
+        found[name] = plain if isinstance(value, list | tuple) else plain[0]
+    return found
+
+
+class _Body(torch.nn.Module):
+    """A translation as a function of the tensors of one call."""
+
+    def __init__(self, use: _Use) -> None:
+        super().__init__()
+        self._use = use
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._use.leaves]
+        args, kwargs = self._use.rebuild(leaves)
+        return tuple(pytree.tree_leaves(self._use.registration.decompose(*args, **kwargs)))
+
+
+def _function(use: _Use, name: str, opset: int | None) -> ir.Function:
+    tensors = [leaf for leaf in use.leaves if isinstance(leaf, torch.Tensor)]
+    examples = tuple(torch.zeros([_hint(size) for size in tensor.shape], dtype=tensor.dtype) for tensor in tensors)
+    axes = tuple(
+        {axis: Dim.DYNAMIC for axis, size in enumerate(tensor.shape) if not _is_fixed(size)} for tensor in tensors
+    )
+    program = torch.export.export(_Body(use), examples, dynamic_shapes={"tensors": axes}, strict=False)
+    translated = torch.onnx.export(program, opset_version=opset, verbose=False)
+    assert translated is not None
+    graph = translated.model.graph
+    for value in list(graph.initializers.values()):
+        constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", value.const_value)], num_outputs=1)  # type: ignore[arg-type]
+        ir.convenience.replace_all_uses_with(value, constant.outputs[0], replace_graph_outputs=True)
+        first = next(iter(graph), None)
+        graph.insert_before(first, constant) if first is not None else graph.append(constant)
+    graph.initializers.clear()
+    function = ir.Function(use.registration.domain, name, "", graph=graph, attributes=[])
+    function.opset_imports.update(translated.model.opset_imports)
+    return function
+
+
+def _is_fixed(size: Any) -> bool:
+    return isinstance(size, int)
+
+
+def _hint(size: Any) -> int:
+    if _is_fixed(size):
+        return int(size)
+    found = size.node.hint
+    return int(found) if found is not None else 3
+
+
+def has_plugins(model: ir.Model) -> bool:
+    """Whether a node needs a kernel that runtimes do not have by themselves."""
+    return any(PLUGIN in node.metadata_props for node in walk.all_nodes(model))
+
+
+def reference(target: Path) -> Path:
+    """Where the model with plugins as functions goes, when the one with their nodes goes to `target`."""
+    return target.with_suffix(_REFERENCE)
+
+
+def bare(model: ir.Model) -> ir.Model:
+    """The model as it is delivered to runtimes that have the plugins: a node for each, and no functions of theirs. The
+    model itself where it has none."""
+    if not has_plugins(model):
+        return model
+    copy = cloned(model)
+    for node in walk.all_nodes(copy):
+        said = node.metadata_props.pop(PLUGIN, None)
+        if said is None:
+            continue
+        plugin = json.loads(said)
+        there = iter(list(node.inputs))
+        node.resize_inputs(len(plugin["inputs"]))
+        for index, given in enumerate(plugin["inputs"]):
+            node.replace_input_with(index, next(there) if given else None)
+        copy.functions.pop(node.op_identifier(), None)
+        node.op_type = plugin["name"]
+        for name, value in plugin["attributes"].items():
+            kind = ir.AttributeType[plugin["empty"][name]] if name in plugin["empty"] else None
+            node.attributes[name] = ir.convenience.convert_attribute(name, value, kind)
+    return copy
+
+
+def runnable(model: ir.Model) -> ir.Model:
+    """The model with every plugin as a function, which any runtime can run."""
+    if not has_plugins(model):
+        return model
+    copy = cloned(model)
+    for node in walk.all_nodes(copy):
+        node.metadata_props.pop(PLUGIN, None)
+    return copy
+
+
+def notes(model: ir.Model, files: Iterable[str], *, verified: bool) -> Iterator[str]:
+    """What has to be said of each kind of plugin node; `files` are those that were written, the model's own first."""
+    *_, beside = ["", *(file for file in list(files)[1:] if file.endswith(_REFERENCE))]
+    with_function = "the model with its translation as a function"
+    more = ""
+    if beside:
+        more = f"; {beside} is {with_function}{', which was verified' if verified else ''}"
+    elif verified:
+        more = f"; what was verified is {with_function}"
+    said = (node.metadata_props.get(PLUGIN) for node in walk.all_nodes(model))
+    for name in sorted({json.loads(text)["name"] for text in said if text}):
+        yield f"{name} is a plugin: a runtime without a kernel for it does not run this file{more}"

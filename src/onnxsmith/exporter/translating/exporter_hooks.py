@@ -1,0 +1,58 @@
+"""Has PyTorch's exporter use the translations of this package, before those of its own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from onnxsmith import rooms
+from onnxsmith.exporter.translating.custom_operators import Uses
+from onnxsmith.exporter.translating.empty_tensors import fold_empty
+from onnxsmith.exporter.translating.exact_numbers import exact_numbers, say_dtypes
+from onnxsmith.exporter.translating.floored_quotients import floor_quotients
+from onnxsmith.exporter.translating.overloads import overloads
+from onnxsmith.exporter.translating.strides import strides_as_sizes
+from onnxsmith.exporter.translations.base import Translation
+from onnxsmith.seams.torch import translator
+from onnxsmith.seams.torch.decomposing import decompose
+
+
+@functools.cache
+def translations() -> Mapping[str, Translation]:
+    """Every translation by its id, which is its file's name."""
+    return rooms.members("onnxsmith.exporter.translations", Translation)
+
+
+@contextmanager
+def translating(*, own: bool = True) -> Iterator[Uses]:
+    """Inside, operators become what their translations say when a program is made ready for ONNX: those that the user
+    registered, then those of this package if `own`, then PyTorch's. Gives the calls of registered ones."""
+    uses = Uses()
+
+    def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
+        table = {**translator.decompositions(registry), **(_own() if own else {}), **uses.table()}
+        exported = decompose(exported, table)
+        if own:
+            strides_as_sizes(exported.graph_module)
+            floor_quotients(exported.graph_module)
+            fold_empty(exported.graph_module)
+            say_dtypes(exported.graph_module)
+        return exported
+
+    with translator.decomposing_by(decomposed), exact_numbers(), uses.applying():
+        yield uses
+
+
+@functools.cache
+def functions() -> Mapping[Any, Callable[..., Any]]:
+    """What stands in for functions of torch while a module is traced."""
+    return {function: one.decompose for one in translations().values() for function in one.functions}
+
+
+@functools.cache
+def _own() -> Mapping[Any, Callable[..., Any]]:
+    return {op: one.decompose for one in translations().values() for target in one.targets for op in overloads(target)}

@@ -1,0 +1,77 @@
+"""Holds a model to the ONNX specification, and its declared shapes to what its operators give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import CheckerPass
+
+from onnxsmith.model.files.external import in_memory
+from onnxsmith.model.graph import carried
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.paths import is_text
+from onnxsmith.problem import Problem, problem
+
+
+def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
+    """Raises when the model is invalid; returns what is doubtful: shapes that contradict each other.
+
+    The checks are onnx's own (`onnx.checker`, strict shape inference). With `file`, from which the model was loaded
+    just now, they read that; otherwise they run on a copy without the large weights. External data is not looked at
+    again: loading checked it.
+
+    Raises:
+        OnnxsmithError: `model/invalid` with the checker's reason.
+    """
+    checked = _checker(model, file)
+    try:
+        checked(full_check=False)
+    except onnx.checker.ValidationError as error:
+        raise problem(
+            "model/invalid",
+            "the model breaks the ONNX specification",
+            where=where,
+            why=_first_lines(str(error)),
+            fix="export it again, or undo the edit that did this",
+        ) from error
+    except Exception as error:
+        raise problem(
+            "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
+        ) from error
+    try:
+        checked(full_check=True)
+    except Exception as error:  # noqa: BLE001 — the first pass was clean, so this is shape inference speaking
+        doubt = Problem(
+            "model/shape-conflict",
+            "a shape or type that the file declares contradicts what its operators give",
+            where=where,
+            why=_first_lines(str(error)),
+            fix="runtimes differ in what they make of it; check the named node",
+        )
+        return (doubt,)
+    return ()
+
+
+def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:
+    if file is not None and file.suffix == ".onnx" and is_text(file.absolute()):
+        return partial(onnx.checker.check_model, str(file))
+    copy: list[ir.Model] = []
+
+    def check_copy(*, full_check: bool) -> None:
+        if not copy:  # what is left of external data would be looked for in the current folder
+            copy.append(cloned(in_memory(model)))
+        if carried.is_odd(copy[0]):
+            onnx.checker.check_model(carried.to_proto(copy[0]), full_check=full_check)
+        else:
+            CheckerPass(full_check=full_check)(copy[0])
+
+    return check_copy
+
+
+def _first_lines(text: str, count: int = 3) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip() and not line.startswith("==>")]
+    return " ".join(lines[:count])

@@ -1,0 +1,210 @@
+"""Reads a model, and refuses what is not one.
+
+Weights in external data stay on disk, memory-mapped, until somebody asks for their values. What a reader could trip
+over later is found here: a file that is empty, cut off, or something else altogether; a version newer than this reader;
+a graph whose names do not add up; external data that is missing, too short, or outside the model's folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+
+from onnxsmith.memory import no_collection
+from onnxsmith.model.files import external, guess, tensors
+from onnxsmith.model.graph import sparse, structure
+from onnxsmith.problem import OnnxsmithError, problem
+
+PROTOBUF_LIMIT = 2**31 - 1
+"""Protocol buffers address one message with 32-bit signed sizes; a larger model keeps its weights in external data."""
+
+TEXT_SUFFIXES = {".onnxtxt"}
+_DEEPEST_TEXT = 500
+
+Source = str | Path | onnx.ModelProto | ir.Model
+
+
+def load(source: Source) -> ir.Model:
+    """The model at a path, from a `ModelProto`, or the same `ir.Model` again.
+
+    A path that ends in `.onnxtxt` is read as ONNX text. External data is looked for beside the file only.
+
+    Raises:
+        OnnxsmithError: one of the `model/…` problems, saying what is wrong with the file and where.
+    """
+    if isinstance(source, ir.Model):
+        return source
+    if isinstance(source, onnx.ModelProto):
+        own = onnx.ModelProto()
+        own.CopyFrom(source)  # the graph keeps tensors as messages, which must not be the caller's
+        return from_proto(own, where="the given ModelProto")
+    path = Path(source)
+    with no_collection():
+        return from_proto(_parse(path), where=str(path), path=path)
+
+
+def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
+    """An `ir.Model` from a parsed message, after all that can be told of it was checked.
+
+    The message belongs to the model from then on. `path` is the file that it came from, with external data beside it.
+    """
+    try:
+        _check_versions(proto, where)
+        structure.check(proto, where)
+        tensors.check(proto, where)
+        sparse.check_all(proto, where)
+        external.check(proto, path, where)
+        return external.read(proto, path)
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise problem(
+            "model/invalid",
+            "the model could not be read into a graph",
+            where=where,
+            why=_root_cause(error),
+            fix="export the model again; if it loads elsewhere, this is a bug worth reporting",
+        ) from error
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    data = _read(path)
+    if path.suffix in TEXT_SUFFIXES:
+        try:
+            return parse_text(data.decode(), where=str(path))
+        except UnicodeDecodeError as error:
+            raise problem("model/text-syntax", "the file is not text", where=str(path), why=str(error)) from error
+    try:
+        proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise guess.not_a_model(data, path) from error
+    if not proto.HasField("graph"):
+        raise guess.not_a_model(data, path)
+    return proto
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise problem(
+            "model/not-found",
+            "there is no such file",
+            where=str(path),
+            fix="check the path; relative paths start at the current folder",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if not path.is_file():
+        raise problem(
+            "model/not-a-file",
+            "this is not a file",
+            where=str(path),
+            fix="give the path of the .onnx file itself",
+        )
+    if size == 0:
+        raise problem(
+            "model/empty",
+            "the file is empty",
+            where=str(path),
+            why="a write that was interrupted, or a download that failed, leaves such a file",
+            fix="export or download it again",
+        )
+    if size > PROTOBUF_LIMIT:
+        raise problem(
+            "model/too-large",
+            f"the file has {size:,} bytes; one protocol buffer message ends at {PROTOBUF_LIMIT:,}",
+            where=str(path),
+            why="weights over 2 GB have to be in external data",
+            fix="export again with the weights in external data",
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
+    return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error))
+
+
+def parse_text(text: str, *, where: str) -> onnx.ModelProto:
+    """The message that ONNX text describes, unchecked.
+
+    Raises:
+        OnnxsmithError: `model/text-syntax`.
+    """
+    if _depth(text) > _DEEPEST_TEXT:  # the parser of onnx recurses, and brings the process down on very deep text
+        raise problem("model/text-syntax", f"the ONNX text nests over {_DEEPEST_TEXT} deep", where=where)
+    try:
+        proto: onnx.ModelProto = onnx.parser.parse_model(text)
+    except (onnx.parser.ParseError, DecodeError, TypeError) as error:  # a lone surrogate is a TypeError
+        raise problem(
+            "model/text-syntax",
+            "the ONNX text does not parse",
+            where=where,
+            why=str(error).strip(),
+            fix="see `onnxsmith inspect MODEL --text` for the notation",
+        ) from error
+    return proto
+
+
+def _depth(text: str) -> int:
+    steps = (1 if bracket in "({" else -1 for bracket in re.findall(r"[(){}]", text))
+    return max(itertools.accumulate(steps), default=0)
+
+
+def _check_versions(proto: onnx.ModelProto, where: str) -> None:
+    if proto.ir_version > onnx.IR_VERSION:
+        raise problem(
+            "model/ir-too-new",
+            f"the file has IR version {proto.ir_version}",
+            where=where,
+            why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
+            fix="pip install --upgrade onnx, or write the file again with an older IR version",
+        )
+    known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
+    for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
+        versions = {(_domain(imported), imported.version) for imported in imports}
+        for domain, version in sorted(versions):
+            if version > known.get(domain, version):
+                raise problem(
+                    "model/opset-too-new",
+                    f"the file uses {domain or 'opset'} {version}",
+                    where=where,
+                    why=f"the installed onnx {onnx.__version__} knows up to {known[domain]}",
+                    fix="pip install --upgrade onnx, or export again at an older opset",
+                )
+        twice = [domain for domain, count in Counter(domain for domain, _ in versions).items() if count > 1]
+        if twice:
+            raise problem(
+                "model/invalid",
+                f"the file imports two versions of the operator set {twice[0] or 'ai.onnx'}",
+                where=where,
+                why="which of them its nodes mean cannot be told",
+                fix="export the model again",
+            )
+    if not proto.opset_import and not proto.functions and proto.ir_version >= 3:
+        raise problem(
+            "model/no-opset",
+            "the file does not say which operator set it uses",
+            where=where,
+            why="since IR version 3 a model must import at least one operator set",
+            fix="export the model again",
+        )
+
+
+def _domain(imported: onnx.OperatorSetIdProto) -> str:
+    return "" if imported.domain == "ai.onnx" else imported.domain
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"

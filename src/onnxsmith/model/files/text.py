@@ -1,0 +1,32 @@
+"""A model as ONNX text, the notation of the specification: to read, and to write tests and rules in."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from onnxsmith.model.files.external import in_memory
+from onnxsmith.model.files.load import from_proto, parse_text
+from onnxsmith.model.graph import carried, structure
+
+
+def to_text(model: ir.Model, *, weights: bool = False) -> str:
+    """The model as ONNX text; without `weights`, initializers are left out, because one can be gigabytes long."""
+    proto = ir.to_proto(in_memory(model)) if weights else carried.to_proto(model)
+    if not weights:
+        del proto.graph.initializer[:]
+        del proto.graph.sparse_initializer[:]
+    for attribute in (attribute for node in structure.all_nodes(proto) for attribute in node.attribute):
+        if attribute.type == onnx.AttributeProto.STRING:  # other domains keep compiled code in such
+            attribute.s = attribute.s.decode(errors="backslashreplace").encode()
+    return str(onnx.printer.to_text(proto))
+
+
+def from_text(text: str) -> ir.Model:
+    """The model that ONNX text describes.
+
+    Raises:
+        OnnxsmithError: `model/text-syntax` when the text does not parse, or another `model/…` problem of its graph.
+    """
+    where = "the given text"
+    return from_proto(parse_text(text, where=where), where=where)

@@ -1,0 +1,54 @@
+"""Names that nothing in a model has yet."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+
+
+class Names:
+    """How often each name of a value stands in a model, all graphs together, and new ones that are free in each."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._held: Counter[str] = Counter()
+        self._next: dict[str, int] = {}
+        for graph in walk.graphs(model):
+            self._held.update(_own(graph))
+
+    def free(self, wish: str) -> str:
+        """`wish`, or `wish_1` and so on; taken from now on."""
+        name = wish
+        numbers = itertools.count(self._next.get(wish, 1))
+        while self._held[name]:
+            number = next(numbers)
+            self._next[wish] = number + 1
+            name = f"{wish}_{number}"
+        self._held[name] += 1
+        return name
+
+    def is_shared(self, name: str) -> bool:
+        """Whether more than one value has it, in different graphs."""
+        return self._held[name] > 1
+
+    def drop(self, name: str) -> None:
+        """One value less has it."""
+        self._held[name] -= 1
+
+    def drop_graph(self, graph: ir.Graph) -> None:
+        """The values of a graph, and of those nested in it, are gone."""
+        self._held.subtract(_own(graph))
+        for inner in walk.nested(graph):
+            self._held.subtract(_own(inner))
+
+
+def _own(graph: ir.Graph) -> Iterator[str]:
+    for value in dict.fromkeys((*graph.inputs, *graph.initializers.values())):
+        if value.name:
+            yield value.name
+    for node in graph:
+        yield from (value.name for value in node.outputs if value.name)

@@ -1,0 +1,121 @@
+"""Where a node came from: the torch module and the line of source that made it.
+
+The exporter of torch writes this into each node's metadata (`pkg.torch.onnx.*`). It is read here, and written back by
+whoever replaces nodes, so that a report can name the user's own line after any number of rewrites.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_CLASSES = "pkg.torch.onnx.class_hierarchy"
+_TRACE = "pkg.torch.onnx.stack_trace"
+_PREFIX = "pkg.torch.onnx."
+_MERGED = "onnxsmith.merged"
+_SCALED = "onnxsmith.scaled"
+_TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """`module` is the path of the torch module (`layers.0.conv`), `source` is `file:line`, `op` the aten operator."""
+
+    module: str = ""
+    source: str = ""
+    op: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(text for text in (self.module, f"({self.source})" if self.source else "") if text)
+
+
+def of(node: ir.Node) -> Provenance:
+    """What is known of a node's origin; empty when the file does not say."""
+    props = node.metadata_props
+    scopes = _strings(props.get(_SCOPES, ""))
+    classes = _strings(props.get(_CLASSES, ""))
+    modules = [scope for scope in scopes[:-1] if scope] if len(scopes) > 1 else []
+    return Provenance(
+        module=modules[-1] if modules else "",
+        source=user_line(props.get(_TRACE, "")),
+        op=classes[-1] if classes else "",
+    )
+
+
+def estrange(node: ir.Node) -> None:
+    """Notes that the node computes a multiple of what its origin computes, which is undone further on."""
+    node.metadata_props[_SCALED] = "true"
+
+
+def fx_name(node: ir.Node) -> str:
+    """The name of the operation in the exported program that the node is part of; empty when the file does not say, and
+    where the node computes something else by now."""
+    if _SCALED in node.metadata_props:
+        return ""
+    return next(iter(_strings(node.metadata_props.get(_SCOPES, ""))[-1:]), "")
+
+
+def _strings(text: str) -> list[str]:
+    try:
+        value = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return []
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def user_line(trace: str) -> str:
+    """The innermost frame outside torch itself: the line that its author can change."""
+    frames = _FRAME.findall(trace)
+    written = [frame for frame in frames if not frame[0].startswith("<")]  # <eval_with_key>.1 is torch's own
+    own = [frame for frame in written if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]
+    if not own:
+        return ""
+    file, line, _ = own[-1]
+    return f"{file}:{line}"
+
+
+def shorten(model: ir.Model) -> None:
+    """Takes what is this machine's out of the paths in stack traces: the current folder, and where packages lie.
+
+    The file then tells nobody where it was made, and is the same wherever the same sources are.
+    """
+    packages = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
+    folders = sorted({str(Path.cwd()), *packages}, key=len, reverse=True)
+    pattern = re.compile("|".join(f'(?<=File "){re.escape(folder)}{re.escape(os.sep)}' for folder in folders))
+    for node in walk.all_nodes(model):
+        trace = node.metadata_props.get(_TRACE)
+        if trace:
+            node.metadata_props[_TRACE] = pattern.sub("", trace)
+
+
+def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:
+    """Gives `new` nodes the origin of the `old` ones they replace: the first old node that has one, the rest listed.
+    The TorchScript exporter says it in the doc string; that of the first old node that has one goes on, too."""
+    new, old = list(new), list(old)
+    said = next((node.doc_string for node in old if node.doc_string), None)
+    for node in new:
+        node.doc_string = node.doc_string or said
+    sources = [node for node in old if any(key.startswith(_PREFIX) for key in node.metadata_props)]
+    if not sources:
+        return
+    first = sources[0].metadata_props
+    merged = _strings(first.get(_MERGED, ""))
+    for node in sources[1:]:
+        merged += _strings(node.metadata_props.get(_SCOPES, ""))[-1:] + _strings(node.metadata_props.get(_MERGED, ""))
+    for node in new:
+        listed = list(dict.fromkeys(_strings(node.metadata_props.get(_MERGED, "")) + merged))
+        for key, value in first.items():
+            node.metadata_props.setdefault(key, value)
+        if listed:
+            node.metadata_props[_MERGED] = repr(listed)

@@ -1,0 +1,102 @@
+"""Sparse tensors of the format: checked, read as dense ones, and written as they were.
+
+A tensor of coordinates and values stands for a dense one, and runtimes expand it when they load a model. Here it is
+expanded when its values are asked for, so that a short file that declares a huge tensor costs nothing to read.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from onnxsmith.model.graph import structure
+from onnxsmith.problem import problem
+
+_MESSAGE = "onnxsmith.sparse"
+"""Key of a tensor's `meta`: the message that it was read from."""
+LARGEST = 2**31 - 1
+"""Bytes of a dense tensor up to which one is expanded: onnxruntime takes no larger one inside a message either."""
+
+
+def check_all(proto: onnx.ModelProto, where: str) -> None:
+    """Raises unless the coordinates and values of every sparse tensor make one of the declared shape. Its two tensors
+    were checked before.
+
+    Raises:
+        OnnxsmithError: `model/invalid`.
+    """
+    for graph in structure.all_graphs(proto):
+        for message in graph.sparse_initializer:
+            _check(message, where)
+    for node in structure.all_nodes(proto):
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not attribute.ref_attr_name:
+                _check(attribute.sparse_tensor, where)
+
+
+def _check(message: onnx.SparseTensorProto, where: str) -> None:
+    wrong = _wrong(message)
+    if wrong:
+        raise problem(
+            "model/invalid",
+            "a sparse tensor does not hold what its shape needs",
+            where=f"{where}, sparse tensor {message.values.name!r}",
+            why=wrong,
+            fix="the file is damaged, or its writer is wrong: copy or export it again",
+        )
+
+
+def _wrong(message: onnx.SparseTensorProto) -> str:
+    values, indices = message.values, message.indices
+    if onnx.TensorProto.EXTERNAL in (values.data_location, indices.data_location):
+        return "its values lie in another file"
+    if not message.dims or min(message.dims) < 0:
+        return f"its shape is {list(message.dims)}"
+    if len(values.dims) != 1:
+        return f"its values have the shape {list(values.dims)}, and have to be a list"
+    if values.data_type == onnx.TensorProto.STRING:
+        return "its values are strings"
+    count, rank = values.dims[0], len(message.dims)
+    if count and list(indices.dims) not in ([count], [count, rank]):
+        return f"{count} values need indices of shape [{count}] or [{count}, {rank}], not {list(indices.dims)}"
+    if count and indices.data_type != onnx.TensorProto.INT64:
+        return "its indices are no int64"
+    if math.prod(message.dims) * ir.DataType(values.data_type).bitwidth > 8 * LARGEST:
+        return f"as a dense tensor, {list(message.dims)} would take over {LARGEST:,} bytes"
+    if count:
+        at = ir.serde.deserialize_tensor(indices).numpy()
+        ends = np.asarray(message.dims if at.ndim == 2 else math.prod(message.dims), np.int64)
+        if (at < 0).any() or (at >= ends).any():
+            return "an index lies outside its shape"
+    return ""
+
+
+def dense(message: onnx.SparseTensorProto) -> ir.LazyTensor:
+    """The tensor that the message stands for; its values are made when they are asked for."""
+    dtype, name = ir.DataType(message.values.data_type), message.values.name
+    made = ir.LazyTensor(
+        lambda: ir.Tensor(_expanded(message), dtype=dtype, name=name),
+        dtype=dtype,
+        shape=ir.Shape(list(message.dims)),
+        name=name,
+    )
+    made.meta[_MESSAGE] = message
+    return made
+
+
+def _expanded(message: onnx.SparseTensorProto) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    values = ir.serde.deserialize_tensor(message.values).numpy()
+    whole = np.zeros(tuple(message.dims), values.dtype)
+    if values.size:
+        at = ir.serde.deserialize_tensor(message.indices).numpy()
+        whole[tuple(at.T) if at.ndim == 2 else np.unravel_index(at, whole.shape)] = values
+    return whole
+
+
+def message_of(tensor: ir.TensorProtocol | None) -> onnx.SparseTensorProto | None:
+    """The message that a tensor was read from, where it was a sparse one."""
+    found: onnx.SparseTensorProto | None = None if tensor is None else tensor.meta.get(_MESSAGE)
+    return found

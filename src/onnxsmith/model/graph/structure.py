@@ -1,0 +1,337 @@
+"""Holds the names of a graph to each other: every input is made before it is used, and made once.
+
+`onnx.checker` stops at the first such fault with a sentence about a node; the reader of onnx-ir accepts some of them.
+Here each is told apart, because they are mended differently: a name that nobody makes, nodes out of order, a cycle, a
+name made twice. Rules from the ONNX IR specification, "Graphs" and "Names Within a Graph".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx
+from google.protobuf.message import Message
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+_TENSORS = {"t", "tensors", "initializer", "sparse_tensor", "sparse_initializer", "training_info"}
+"""Names of fields that hold tensors, or that are not read."""
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """One graph on the way down: what is `known` so far, and what its nodes have `made` by its end."""
+
+    nodes: Sequence[onnx.NodeProto]
+    known: set[str]
+    made: set[str]
+
+
+def check(proto: onnx.ModelProto, where: str) -> None:
+    """Raises the first structural problem of the graph, its subgraphs and its functions."""
+    _refuse_bad_text(proto, where)
+    _refuse_what_would_be_lost(proto, where)
+    _check_graph(proto.graph, (), where)
+    _refuse_twice([(f.domain, f.name, f.overload) for f in proto.functions], "function", where)
+    for function in proto.functions:
+        place = f"{where}, function {function.domain}::{function.name}"
+        _refuse_twice(function.input, "function input", place)
+        scope = _Scope(function.node, set(function.input), _made(function.node))
+        _check_nodes((scope,), place)
+        _check_outputs(function.output, (scope,), place)
+
+
+def _refuse_bad_text(message: Message, where: str) -> None:
+    """A string that is not UTF-8 reads as bytes, and breaks whoever joins it with text later.
+
+    Tensors are left to `tensors.check`, because listing their fields would copy their values.
+    """
+    texts: list[object] = []
+    inner: list[Message] = []
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            texts += [value] if isinstance(value, str | bytes) else value
+        elif field.type != field.TYPE_MESSAGE or field.name in _TENSORS:
+            continue
+        elif field.message_type.name == "StringStringEntryProto":
+            texts += (text for entry in value for text in (entry.key, entry.value))
+        elif field.message_type.name == "AttributeProto":
+            texts += (text for a in value for text in (a.name, a.doc_string, a.ref_attr_name))
+            inner += (graph for a in value for graph in (*a.graphs, *([a.g] if a.HasField("g") else [])))
+        elif field.message_type.name == "TypeProto":
+            texts += _texts_of_type(value)
+        else:
+            inner += [value] if isinstance(value, Message) else value
+    for text in texts:
+        if isinstance(text, bytes):
+            raise problem(
+                "model/invalid",
+                f"a text in a {message.DESCRIPTOR.name} is not UTF-8",
+                where=where,
+                why=f"it is {text[:60]!r}",
+                fix="the file is damaged, or its writer is wrong: copy or export it again",
+            )
+    for part in inner:
+        _refuse_bad_text(part, where)
+
+
+def _texts_of_type(type_: onnx.TypeProto) -> Iterator[str]:
+    """Listed one by one, because a model has many of these, and little in them is text."""
+    yield type_.denotation
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            yield from _texts_of_type(type_.sequence_type.elem_type)
+        case "optional_type":
+            yield from _texts_of_type(type_.optional_type.elem_type)
+        case "tensor_type" | "sparse_tensor_type" as kind:
+            for dim in getattr(type_, kind).shape.dim:
+                yield dim.denotation
+                yield dim.dim_param
+
+
+def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:
+    """The graph library does not carry these fields; dropping them in silence would change the model."""
+    lost = list(dict.fromkeys(_not_carried(proto)))
+    if lost:
+        raise problem(
+            "model/not-carried",
+            f"the model has {' and '.join(lost)}, which cannot be kept yet",
+            where=where,
+            why="going on would drop it without a word",
+            fix="remove it, or turn sparse tensors into dense ones",
+        )
+
+
+def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
+    """What neither the graph nor `model/graph/carried.py` keeps, though running the model may need it."""
+    for node in all_nodes(proto):
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.SPARSE_TENSORS:
+                yield "a list of sparse tensors"
+            elif attribute.type == onnx.AttributeProto.SPARSE_TENSOR and not _is_sparse_constant(node, attribute):
+                yield f"a sparse tensor as attribute {attribute.name!r} of {node.op_type}"
+            elif attribute.type == onnx.AttributeProto.UNDEFINED and not attribute.ref_attr_name:
+                yield f"an attribute without a type ({attribute.name!r})"
+            elif attribute.type == onnx.AttributeProto.TYPE_PROTO and (found := _odd_type(attribute.tp)):
+                yield found
+
+
+def _is_sparse_constant(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:
+    is_constant = node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+    return is_constant and attribute.name == "sparse_value" and not attribute.ref_attr_name
+
+
+def _odd_type(type_: onnx.TypeProto) -> str:
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            return _odd_type(type_.sequence_type.elem_type)
+        case "optional_type":
+            return _odd_type(type_.optional_type.elem_type)
+        case "map_type":
+            return "a map type as an attribute"
+        case "opaque_type":
+            return "an opaque type as an attribute"
+    return ""
+
+
+def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The graph, and every branch and loop body in it and in functions."""
+    yield from _graphs(proto.graph)
+    for function in proto.functions:
+        for node in function.node:
+            for inner in subgraphs(node):
+                yield from _graphs(inner)
+
+
+def all_nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Every node: of the graph, of branches and loop bodies, of functions."""
+    for graph in all_graphs(proto):
+        yield from graph.node
+    for function in proto.functions:
+        yield from function.node
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _graphs(inner)
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in a node's attributes: branches and loop bodies."""
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) -> None:
+    place = f"{where}, graph {graph.name!r}" if graph.name else where
+    inputs = [value.name for value in graph.input]
+    initializers = [tensor.name for tensor in graph.initializer]
+    initializers += [tensor.values.name for tensor in graph.sparse_initializer]
+    _refuse_twice(inputs, "graph input", place)
+    _refuse_twice(initializers, "initializer", place)
+    if "" in inputs or "" in initializers:
+        raise problem(
+            "model/unnamed",
+            "an input or initializer of the graph has no name",
+            where=place,
+            why="nothing could read it or give it a value",
+            fix="export the model again, or name it",
+        )
+    outputs = [value.name for value in graph.output]
+    if not graph.node and not outputs:
+        raise problem(
+            "model/no-graph",
+            "the graph has no nodes and no outputs",
+            where=place,
+            why="there is nothing that could run",
+            fix="export the model again",
+        )
+    scopes = (*outer, _Scope(graph.node, {*inputs, *initializers}, _made(graph.node)))
+    _check_nodes(scopes, place)
+    _check_outputs(outputs, scopes, place)
+
+
+def _made(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    return {name for node in nodes for name in node.output if name}
+
+
+def _refuse_twice(names: Iterable[Hashable], what: str, place: str) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        shown = "::".join(part for part in twice if part) if isinstance(twice, tuple) else str(twice)
+        raise _made_twice(shown, f"as {what}", place)
+
+
+def _made_twice(name: str, how: str, place: str) -> OnnxsmithError:
+    return problem(
+        "model/duplicate-name",
+        f"{name!r} is defined twice ({how})",
+        where=place,
+        why="in one graph every name has one definition (static single assignment)",
+        fix="rename one of the two",
+    )
+
+
+def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
+    own = scopes[-1]
+    for node in own.nodes:
+        for name in node.input:
+            if name and name not in own.known:
+                _check_reads(name, node, scopes, place)
+        if len(node.attribute) > 1:
+            _refuse_twice([a.name for a in node.attribute], f"attribute of {describe(node)}", place)
+        for inner in subgraphs(node):
+            _check_graph(inner, scopes, place)
+        for name in node.output:
+            if name in own.known:
+                raise _made_twice(name, f"again by {describe(node)}", place)
+            if name:
+                own.known.add(name)
+
+
+def _check_reads(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], place: str) -> None:
+    """Raises unless `name` is known where the node stands: in its own graph or, first come, in one around it."""
+    for depth in reversed(range(len(scopes))):
+        scope = scopes[depth]
+        if name in scope.known:
+            return
+        if name in scope.made:
+            if any(name in outer.known for outer in scopes[:depth]):
+                raise _made_twice(name, f"{describe(node)} reads an outer one before its own graph makes it", place)
+            raise _too_early(name, node, scope.nodes, place)
+    raise problem(
+        "model/undefined-input",
+        f"{describe(node)} reads {name!r}, which nothing makes",
+        where=f"{place}, node {describe(node)}",
+        why="no node, initializer or graph input has that name",
+        fix="export the model again; a weights file that was left out looks like this too",
+    )
+
+
+def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str) -> None:
+    for name in names:
+        if name in scopes[-1].known:
+            continue
+        around = any(name in scope.known for scope in scopes[:-1])
+        raise problem(
+            "model/undefined-output",
+            f"nothing makes the graph output {name!r}",
+            where=place,
+            why="it is a value of the graph around this one, which a subgraph cannot give back directly"
+            if around
+            else "",
+            fix="pass it through an Identity node" if around else "export the model again, or remove the output",
+        )
+
+
+def describe(node: onnx.NodeProto) -> str:
+    """A node as a reader would look for it: operator, name or first output."""
+    name = node.name or next((f"-> {output}" for output in node.output if output), "without a name")
+    return f"{node.domain + '::' if node.domain else ''}{node.op_type} {name}"
+
+
+def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto], place: str) -> OnnxsmithError:
+    cycle = _find_cycle(nodes)
+    if cycle:
+        return problem(
+            "model/cyclic",
+            f"the graph has a cycle through {len(cycle)} nodes",
+            where=place,
+            why=" → ".join([*cycle[:6], "…"] if len(cycle) > 6 else [*cycle, cycle[0]]),
+            fix="one of these nodes must not depend on the others: undo the edit that joined them",
+        )
+    return problem(
+        "model/unsorted",
+        f"{describe(node)} comes before the node that makes its input {name!r}",
+        where=f"{place}, node {describe(node)}",
+        why="the nodes of a graph must be in an order in which they can run",
+        fix="sort it: `import onnx_ir as ir; m = ir.load('in.onnx'); m.graph.sort(); ir.save(m, 'out.onnx')`",
+    )
+
+
+def _find_cycle(nodes: Sequence[onnx.NodeProto]) -> list[str]:
+    """Nodes of one cycle, in order, or nothing. Peels off what can run; what is left over contains a cycle."""
+    maker = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    needs = [{maker[n] for n in _reads(node) if n in maker} for node in nodes]
+    users: dict[int, list[int]] = {}
+    for index, sources in enumerate(needs):
+        for source in sources:
+            users.setdefault(source, []).append(index)
+    waiting = [len(sources) for sources in needs]
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    left = set(range(len(nodes)))
+    while ready:
+        index = ready.pop()
+        left.discard(index)
+        for user in users.get(index, ()):
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                ready.append(user)
+    if not left:
+        return []
+    path: list[int] = []
+    seen: dict[int, int] = {}
+    at = min(left)
+    while at not in seen:
+        seen[at] = len(path)
+        path.append(at)
+        at = min(source for source in needs[at] if source in left)
+    return [describe(nodes[index]) for index in reversed(path[seen[at] :])]
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, what its subgraphs capture included."""
+    yield from node.input
+    for inner in subgraphs(node):
+        own = {v.name for v in inner.input} | {t.name for t in inner.initializer} | _made(inner.node)
+        own |= {t.values.name for t in inner.sparse_initializer}
+        for inner_node in inner.node:
+            yield from (name for name in _reads(inner_node) if name not in own)
+        yield from (v.name for v in inner.output if v.name not in own)

@@ -1,0 +1,123 @@
+"""Walks over all of a model: subgraphs and functions included."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import captures
+
+
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Every node: of the graph, of branches and loop bodies, of model-local functions."""
+    yield from nodes(model.graph)
+    for function in model.functions.values():
+        yield from nodes(function)
+
+
+FLAT = "onnxsmith.flat"
+"""Key of a graph's `meta`: it has no branches or bodies and gets none, so that nobody need look for them."""
+
+
+def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    """Every node of a graph, each followed by those of its branches or body."""
+    if FLAT in graph.meta:
+        yield from graph
+        return
+    for node in graph:
+        yield node
+        for inner in captures.subgraphs(node):
+            yield from nodes(inner)
+
+
+def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
+    """Every branch and loop body in a graph, those in others too."""
+    for node in graph if FLAT not in graph.meta else ():
+        for inner in captures.subgraphs(node):
+            yield inner
+            yield from nested(inner)
+
+
+def main_graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The graph, and every branch and loop body in it."""
+    yield model.graph
+    yield from nested(model.graph)
+
+
+def count_nodes(model: ir.Model) -> int:
+    """Nodes of the model without `Constant`, which hold a value and compute nothing."""
+    return sum(node.op_type != "Constant" or node.domain != "" for node in all_nodes(model))
+
+
+def histogram(model: ir.Model) -> dict[str, int]:
+    """How often each operator stands in the model, the most frequent first; domains other than ONNX's prefixed."""
+    counts = Counter(op_name(node) for node in all_nodes(model))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def op_name(node: ir.Node) -> str:
+    """`Conv`, or `com.microsoft::Gelu` for an operator of another domain."""
+    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
+"""Operators that draw random numbers."""
+
+
+def random_nodes(model: ir.Model) -> list[ir.Node]:
+    """Nodes that draw random numbers and have no seed, so that two runs differ."""
+    return [n for n in all_nodes(model) if n.op_type in RANDOM and not n.domain and "seed" not in n.attributes]
+
+
+def node_label(node: ir.Node) -> str:
+    """A node by its name, or by what it makes when it has none."""
+    if node.name:
+        return node.name
+    return next((f"-> {value.name}" for value in node.outputs if value.name), f"an unnamed {node.op_type}")
+
+
+def graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The graph, and every branch and loop body, those in functions too."""
+    yield from main_graphs(model)
+    for function in model.functions.values():
+        yield from nested(function)
+
+
+def initializers(model: ir.Model) -> Iterator[ir.Value]:
+    """Every initializer of the graph and its subgraphs that has a value."""
+    for graph in graphs(model):
+        yield from (value for value in graph.initializers.values() if value.const_value is not None)
+
+
+def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Every tensor that the model holds: initializers, attributes, default attributes of functions."""
+    yield from initializer_tensors(model)
+    yield from attribute_tensors(model)
+
+
+def has_own_initializers(model: ir.Model) -> bool:
+    """Whether initializers need not be inputs as well, which a caller may replace: since IR version 4."""
+    return model.ir_version is None or model.ir_version >= 4
+
+
+def initializer_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """The values of `initializers`."""
+    yield from (value.const_value for value in initializers(model) if value.const_value is not None)
+
+
+def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    """Tensors in attributes: of `Constant` nodes, mostly."""
+    holders: Iterable[ir.Node | ir.Function] = itertools.chain(all_nodes(model), model.functions.values())
+    for holder in holders:
+        for attribute in holder.attributes.values():
+            if attribute.is_ref():
+                continue
+            if attribute.type == ir.AttributeType.TENSOR:
+                yield attribute.as_tensor()
+            elif attribute.type == ir.AttributeType.TENSORS:
+                yield from attribute.as_tensors()

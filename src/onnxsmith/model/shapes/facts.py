@@ -1,0 +1,101 @@
+"""What is known of a value before anything runs: constants, and integers as expressions over symbolic dimensions.
+
+Shape inference (`inferred.py`) leaves behind what it found out about small integer tensors: for each element an integer
+or an expression such as `batch` or `3*height`. Rules read it here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes.known_integers import elements
+from onnxsmith.model.shapes.symbols import Element as Element
+from onnxsmith.model.shapes.symbols import canonical
+from onnxsmith.seams.shape_engine import SYM_DATA_KEY
+
+
+def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
+    """The array of a value that never changes, or None.
+
+    An initializer that is also a graph input is a default, which the caller may replace, so it is no constant.
+    """
+    if value is None or not is_constant(value):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
+def is_constant(value: ir.Value | None) -> bool:
+    """Whether there is a value and it never changes, without reading it; see `constant`."""
+    if value is None:
+        return False
+    if value.is_initializer():
+        return value.const_value is not None and not value.is_graph_input()
+    node = value.producer()
+    return node is not None and node.op_type == "Constant" and not node.domain
+
+
+def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
+    """The elements of an integer tensor of rank 0 or 1, as far as they are known: all of them, or None."""
+    if value is None:
+        return None
+    array = constant(value)
+    if array is not None:
+        return tuple(int(n) for n in array.ravel()) if array.dtype.kind in "iu" and array.ndim <= 1 else None
+    found = elements(value)
+    known = tuple(element for element in found or () if element is not None)
+    return known if found is not None and len(known) == len(found) and value.dtype is not ir.DataType.BOOL else None
+
+
+def symbols(expression: str) -> set[str]:
+    """The names in an expression over symbolic dimensions; a declared name may hold any character."""
+    return {expression, *re.findall(r"[^\W\d]\w*", expression)}
+
+
+def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
+    """The dimensions of a value: integers, expressions, None for one of which nothing is known; None without a rank.
+    Expressions are in the form of `symbols.canonical`, so that equal ones are equal texts."""
+    if value is None or value.shape is None:
+        return None
+    given = (dim if isinstance(dim, int) else dim.value for dim in value.shape)
+    return tuple(None if dim is None else canonical(dim) for dim in given)
+
+
+def same(a: Sequence[Element | None] | None, b: Sequence[Element | None] | None) -> bool:
+    """Whether two shapes are provably equal: known, and the same expression everywhere."""
+    return (
+        a is not None
+        and b is not None
+        and len(a) == len(b)
+        and all(x == y and x is not None for x, y in zip(a, b, strict=True))
+    )
+
+
+def forget(model: ir.Model) -> None:
+    """Takes what inference noted out of the metadata, where it would be written to the file."""
+    for node in walk.all_nodes(model):
+        for value in node.outputs:
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+    for graph in walk.graphs(model):
+        for value in (*graph.inputs, *graph.initializers.values()):
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+
+
+def opset(node: ir.Node) -> int:
+    """The version of ONNX's own operator set that holds for the node; 0 where none is imported."""
+    return node.graph.opset_imports.get("", 0) if node.graph is not None else 0
+
+
+def spread_opsets(model: ir.Model) -> None:
+    """Notes the model's opsets at every branch and loop body, which have none of their own in a file. What an exporter
+    notes there in memory is not written, and does not hold."""
+    for graph in walk.graphs(model):
+        if graph is not model.graph:
+            graph.opset_imports.clear()
+            graph.opset_imports.update(model.opset_imports)

@@ -1,0 +1,250 @@
+"""Shape rules of our own for operators where onnx-shape-inference takes for granted what need not be.
+
+It takes two differently named dimensions that meet in a broadcast to be equal (one may be 1), the bounds of a Slice to
+lie inside (`x[:1000]` of a dimension `n` would be 1000 long), the result of an Expand to have the shape that it asks
+for, even where that of its input is unknown, and dimensions with a name not to be 1 where a Squeeze removes all that
+are. Axes, steps and parts that are not known yet it takes to be the default ones. A wrong shape is worse than none:
+rules rely on it. Here such a dimension becomes an expression, or a new name.
+
+If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.py` and `known_integers.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.graph.signature import names_something
+from onnxsmith.model.shapes import known_integers, sound_flow, symbols, value_shapes
+from onnxsmith.model.shapes.known_integers import elements
+from onnxsmith.seams.shape_engine import Context, Rules, library_rules
+
+Dim = int | ir.SymbolicDim
+Infer = Callable[[Any, ir.Node], None]
+"""Called with the engine's context and a node, whose outputs' shapes it sets."""
+
+_BROADCASTING = (
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+)  # fmt: skip
+
+_COMPARING = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor"}
+_POOLING = ("AveragePool", "LpPool", "MaxPool")
+
+
+@cache
+def rules() -> Rules:
+    """The engine's rules, with these around them or in their place."""
+    registry = library_rules()
+    for op in _BROADCASTING:
+        _wrap(registry, op, _broadcasting)
+    for op in _POOLING:
+        _wrap(registry, op, _pooling)
+    for op in ("Resize", "Upsample"):
+        _wrap(registry, op, _resize)
+    _wrap(registry, "MatMul", _matmul)
+    _wrap(registry, "Expand", lambda _: _expand)
+    _wrap(registry, "Unique", _unique)
+    _wrap(registry, "ArrayFeatureExtractor", lambda _: _array_feature_extractor, domain="ai.onnx.ml")
+    _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
+    for op, around in value_shapes.RULES.items():
+        _wrap(registry, op, around)
+    for op, rule in known_integers.RULES.items():
+        _wrap(registry, op, known_integers.around(rule))
+    _wrap(registry, "If", sound_flow.branch)
+    _wrap(registry, "Loop", sound_flow.loop)
+    return registry
+
+
+def context(model: ir.Model) -> Context:
+    """What is known of a model while it is inferred, with these rules: nothing yet."""
+    return Context(model.opset_imports, rules(), sound_flow.enter_bodies)
+
+
+def is_sound(dim: int | ir.SymbolicDim) -> bool:
+    """Whether a declared dimension says anything: a size, a name, or that it is unknown; not `?` or -1."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return dim.value is None or names_something(dim.value)
+
+
+def _wrap(registry: Rules, op: str, around: Callable[[Infer], Infer], *, domain: str = "") -> None:
+    for since in set(registry.version_boundaries(domain, op)):  # each is there once more for every rule around it
+        rule = registry.get(domain, op, since)
+        assert rule is not None
+        registry.register(domain, op, since)(around(rule))
+
+
+def _broadcasting(_: Infer) -> Infer:
+    """The engine's own takes two names that meet for one dimension, and parses every expression anew."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        values = [value for value in node.inputs if value is not None]
+        shapes = [value.shape for value in values if value.shape is not None]
+        shape = ir.Shape(_joined(context, shapes)) if len(shapes) == len(node.inputs) else None
+        dtype = ir.DataType.BOOL if node.op_type in _COMPARING else values[node.op_type == "Where"].dtype
+        context.set_shape_and_dtype(node.outputs[0], shape, dtype)
+
+    return careful
+
+
+def _joined(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
+    """The shape that `shapes` are broadcast to, as far as it is sure."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    ones: list[Dim] = [1]
+    padded = [ones * (rank - len(shape)) + list(shape.dims) for shape in shapes]
+    return [_met(context, list(column)) for column in zip(*padded, strict=True)]
+
+
+def _met(context: Any, dims: Sequence[Dim]) -> Dim:
+    found = symbols.broadcast([symbols.canonical(dim if isinstance(dim, int) else dim.value or "") for dim in dims])
+    if found is None or found == "":
+        fresh: ir.SymbolicDim = context.new_symbolic_dim()
+        return fresh
+    return ir.SymbolicDim(found) if isinstance(found, str) else found
+
+
+def _matmul(infer: Infer) -> Infer:
+    """The engine gives two names that meet a new one each time."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        a, b = node.inputs[:2]
+        left, right = (None if value is None or value.shape is None else list(value.shape) for value in (a, b))
+        if a is None or left is None or right is None or len(left) < 2 or len(right) < 2:
+            infer(context, node)
+            return
+        batch = _joined(context, [ir.Shape(left[:-2]), ir.Shape(right[:-2])])
+        context.set_shape_and_dtype(node.outputs[0], ir.Shape([*batch, left[-2], right[-1]]), a.dtype)
+
+    return careful
+
+
+def _expand(context: Any, node: ir.Node) -> None:
+    data, target = node.inputs[0], elements(node.inputs[1])
+    if data is None:
+        return
+    sure = [e is not None and symbols.is_size(e, positive=False) for e in target or ()]
+    named = [e if known else context.new_symbolic_dim() for e, known in zip(target or (), sure, strict=True)]
+    wanted = None if target is None else ir.Shape(named)
+    shape = None if data.shape is None or wanted is None else ir.Shape(_joined(context, [data.shape, wanted]))
+    context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
+
+
+def _pooling(infer: Infer) -> Infer:
+    """Rounding up leaves out a last window that would start in the padding; the engine does so for numbers only."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        ceil, data, known = node.attributes.get("ceil_mode"), node.inputs[0], [value.shape for value in node.outputs]
+        infer(context, node)
+        if ceil is None or (not ceil.is_ref() and not ceil.as_int()) or data is None or data.shape is None:
+            return
+        unsure = [index for index, dim in enumerate(data.shape) if index > 1 and not isinstance(dim, int)]
+        for output, before in zip(node.outputs, known, strict=True):
+            shape, output.shape = output.shape, before
+            if shape is not None:
+                context.set_shape(output, _with_fresh(context, shape, unsure))
+
+    return careful
+
+
+def _with_fresh(context: Any, shape: ir.Shape, axes: Sequence[int]) -> ir.Shape:
+    """The shape with new names at these axes."""
+    places = {axis % len(shape) for axis in axes} if len(shape) else set()
+    return ir.Shape([context.new_symbolic_dim() if index in places else dim for index, dim in enumerate(shape)])
+
+
+def _resize(infer: Infer) -> Infer:
+    """Sizes that only bound the result, and scales whose product with a size runtimes round differently, float or
+    double, give new names."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        data, known = node.inputs[0], node.outputs[0].shape
+        infer(context, node)
+        shape = node.outputs[0].shape
+        if data is None or data.shape is None or shape is None or len(shape) != len(data.shape):
+            return
+        unsure = _unsure_of(node, data.shape)
+        if unsure:
+            node.outputs[0].shape = known
+            context.set_shape(node.outputs[0], _with_fresh(context, shape, unsure))
+
+    return careful
+
+
+def _unsure_of(node: ir.Node, data: ir.Shape) -> list[int]:
+    """The axes whose size after a Resize or Upsample is not sure."""
+    attribute, policy = node.attributes.get("axes"), node.attributes.get("keep_aspect_ratio_policy")
+    if attribute is not None and attribute.is_ref():
+        return list(range(len(data)))
+    axes = [axis % len(data) for axis in attribute.as_ints()] if attribute is not None else list(range(len(data)))
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        bounds = policy is not None and (policy.is_ref() or policy.as_string() != "stretch")
+        return axes if bounds else []
+    scales = _scales(node)
+    if len(scales) != len(axes):
+        return axes
+    return [axis for axis, scale in zip(axes, scales, strict=True) if not _is_exact(data[axis], scale)]
+
+
+def _is_exact(dim: Dim, scale: float) -> bool:
+    """Whether a size times a scale, rounded down, is the same in float and in double."""
+    if scale.is_integer():
+        return True
+    return isinstance(dim, int) and int(np.float32(dim) * np.float32(scale)) == int(dim * scale)
+
+
+def _scales(node: ir.Node) -> Sequence[float]:
+    attribute = node.attributes.get("scales")
+    if attribute is not None:
+        return [] if attribute.is_ref() else list(attribute.as_floats())
+    value = node.inputs[1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2]
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    return [] if tensor is None else [float(scale) for scale in np.asarray(tensor.numpy()).ravel()]
+
+
+def _unique(infer: Infer) -> Infer:
+    """Along an axis, the other axes stay; the engine forgets them."""
+
+    def careful(context: Any, node: ir.Node) -> None:
+        data, axis = node.inputs[0], node.attributes.get("axis")
+        if data is None or axis is None or ir.convenience.get_const_tensor(data) is not None:
+            infer(context, node)
+            return
+        shape = None if axis.is_ref() or data.shape is None else _with_fresh(context, data.shape, [axis.as_int()])
+        for output, dtype in zip(node.outputs, (data.dtype, *[ir.DataType.INT64] * 3), strict=False):
+            own = output is node.outputs[0]
+            context.set_shape_and_dtype(output, shape if own else ir.Shape([context.new_symbolic_dim()]), dtype)
+
+    return careful
+
+
+def _array_feature_extractor(context: Any, node: ir.Node) -> None:
+    """As many columns as there are indices in all, and a row where there was none; the engine takes the last axis of
+    the indices for their number, and keeps a vector one."""
+    data, indices = node.inputs[:2]
+    if data is None or indices is None:
+        return
+    shape = None
+    if data.shape is not None and len(data.shape):
+        several = [dim for dim in indices.shape or () if dim != 1]
+        known = indices.shape is not None and all(isinstance(dim, int) for dim in several)
+        count: Dim = math.prod(dim for dim in several if isinstance(dim, int)) if known else context.new_symbolic_dim()
+        if indices.shape is not None and len(several) == 1:
+            count = several[0]
+        rows: list[Dim] = [1] if len(data.shape) == 1 else list(data.shape.dims[:-1])
+        shape = ir.Shape([*rows, count])
+    context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
+
+
+def _mel_weight_matrix(context: Any, node: ir.Node) -> None:
+    """The engine takes the second size for the first."""
+    attribute = node.attributes.get("output_datatype")
+    dtype = ir.DataType(attribute.as_int()) if attribute is not None and not attribute.is_ref() else None
+    dtype = ir.DataType.FLOAT if attribute is None else dtype
+    shape = ir.Shape([context.new_symbolic_dim(), context.new_symbolic_dim()])
+    context.set_shape_and_dtype(node.outputs[0], shape, dtype)

@@ -1,0 +1,386 @@
+"""Integer expressions over symbolic dimensions, in one form for all that are equal as polynomials.
+
+An element is an int or the text of an expression. Texts are the interface, to shape inference and to rules: `n + 1`,
+`2*batch*n`, `((n - 1)//4)`, `Max(0, n - 2)`, `Mod(n, 3)`. Two texts that mean the same polynomial over names and
+rounded quotients have one canonical text, so that equality is equality of texts.
+
+A name stands for a dimension, so it is 0 or more: a model may ask whether an input is empty, and answer with a Max.
+Inside `assuming` names have the least sizes that are given there. A divisor is taken not to be 0, where a runtime
+fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+from onnxsmith.model.shapes import bounds, expressions, polynomials
+from onnxsmith.model.shapes.bounds import LEAST, Least
+from onnxsmith.model.shapes.polynomials import Poly, UnreadableError
+
+Element = int | str
+"""An integer, or the text of an expression."""
+
+_MOST_SIZE = 1 << 24
+_MOST_NAMES = 64
+"""No sum of more expressions is worked out."""
+
+
+@contextmanager
+def assuming(least: Mapping[str, int]) -> Iterator[None]:
+    """Inside, these names are known to be at least so large."""
+    token = LEAST.set(frozenset(least.items()))
+    try:
+        yield
+    finally:
+        LEAST.reset(token)
+
+
+def needed(element: Element) -> dict[str, int]:
+    """The least that each name has to be for an expression to be above 0, as far as it says: for a product of names,
+    and for what grows with its only name."""
+    try:
+        poly = _poly(element, LEAST.get())
+    except UnreadableError:
+        return {}
+    found = set(polynomials.names(poly))
+    if len(poly) == 1 and poly[0][1] > 0 and all(isinstance(atom, str) for atom in poly[0][0]):
+        return dict.fromkeys(found, 1)
+    if len(found) != 1 or not polynomials.grows(poly) or polynomials.value(poly, 0) > 0:
+        return {}
+    low, high = 0, 1
+    while polynomials.value(poly, high) <= 0:
+        low, high = high, 2 * high
+        if high > _MOST_SIZE:
+            return {}
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if polynomials.value(poly, middle) <= 0 else (low, middle)
+    return {found.pop(): high}
+
+
+def canonical(element: Element) -> Element:
+    """The one form of an expression: an int where it is one; a text that is no expression stays as it is."""
+    return element if isinstance(element, int) else _canonical(element, LEAST.get())
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str, least: Least) -> Element:
+    try:
+        return polynomials.text(_poly(text, least))
+    except UnreadableError:
+        return text
+
+
+def is_expression(element: Element) -> bool:
+    """Whether it can be computed with: a declared name may hold any character."""
+    try:
+        _poly(element, LEAST.get())
+    except UnreadableError:
+        return False
+    return True
+
+
+def add(a: Element, b: Element) -> Element | None:
+    """a + b; None where one of them is no expression."""
+    return _binary(polynomials.add, a, b)
+
+
+def subtract(a: Element, b: Element) -> Element | None:
+    """a - b; None where one of them is no expression."""
+    return _binary(polynomials.subtract, a, b)
+
+
+def multiply(a: Element, b: Element) -> Element | None:
+    """a * b; None where one of them is no expression."""
+    return _binary(polynomials.multiply, a, b)
+
+
+def product(elements: Iterable[Element | None]) -> Element | None:
+    """All of them multiplied; None where one is unknown."""
+    return _folded(multiply, elements, 1)
+
+
+def total(elements: Iterable[Element | None]) -> Element | None:
+    """All of them added; None where one is unknown. Equal ones are counted first, so that many are no more work."""
+    counts = Counter(elements)
+    numbers = sum(element * count for element, count in counts.items() if isinstance(element, int))
+    terms = [multiply(element, count) for element, count in counts.items() if isinstance(element, str)]
+    if None in counts or len(terms) > _MOST_NAMES:
+        return None
+    return _folded(add, [numbers, *terms], 0)
+
+
+def floor_divide(a: Element, b: Element) -> Element | None:
+    """a / b rounded down. None where it is not exact and b may be below 0, or one of them is no expression."""
+    exact = exact_quotient(a, b)
+    if exact is not None:
+        return exact
+    least = _bound(b, low=True)
+    return _binary(_quotient, a, b) if least is not None and least >= 0 else None
+
+
+def truncate_divide(a: Element, b: Element) -> Element | None:
+    """a / b rounded towards 0, as ONNX's Div does. None where the signs are not known and the quotient is not exact."""
+    a, b = canonical(a), canonical(b)
+    if isinstance(a, int) and isinstance(b, int):
+        return None if b == 0 else int(math.copysign(1, a * b)) * (abs(a) // abs(b)) if a else 0
+    exact = exact_quotient(a, b)
+    if exact is not None:
+        return exact
+    least = _bound(a, low=True)
+    if least is not None and least < 0 and isinstance(b, int) and least > -b:
+        top = largest([0, a])  # what is between -b and 0 is rounded to 0
+        return None if top is None else floor_divide(top, b)
+    return floor_divide(a, b) if least is not None and least >= 0 else None
+
+
+def exact_quotient(a: Element, b: Element) -> Element | None:
+    """The expression that gives `a` when it is multiplied by `b`; None where there is none."""
+    try:
+        found = polynomials.exact_quotient(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+    except UnreadableError:
+        return None
+    return None if found is None else polynomials.text(found)
+
+
+def is_empty_with(a: Element, b: Element) -> bool:
+    """Whether a is 0 wherever b is; b is not below 0."""
+    try:
+        return _is_empty_with(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+    except UnreadableError:
+        return a == b
+
+
+def modulo(a: Element, b: Element) -> Element | None:
+    """a - b * floor(a / b); None where b may be below 0 or one of them is no expression."""
+    quotient = floor_divide(a, b)
+    back = None if quotient is None else multiply(quotient, b)
+    return None if back is None else subtract(a, back)
+
+
+def largest(elements: Iterable[Element | None]) -> Element | None:
+    """The largest of them, as `Max(…)` of those that may be it."""
+    return _extreme("Max", list(elements))
+
+
+def smallest(elements: Iterable[Element | None]) -> Element | None:
+    """The smallest of them, as `Min(…)` of those that may be it."""
+    return _extreme("Min", list(elements))
+
+
+def at_least(a: Element, b: Element) -> bool:
+    """Whether a >= b for all sizes, empty ones too."""
+    try:
+        return _dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+    except UnreadableError:
+        return False
+
+
+def differ(a: Element, b: Element) -> bool:
+    """Whether a != b for all sizes, empty ones too."""
+    difference = subtract(a, b)
+    if difference is None:
+        return False
+    low, high = (_bound(difference, low=low) for low in (True, False))
+    return (low is not None and low > 0) or (high is not None and high < 0)
+
+
+def broadcast(elements: Iterable[Element | None]) -> Element | None:
+    """The dimension that these give together where they go together: the one that is not 1, as `Broadcast(…)` where
+    that is not decided."""
+    given = list(elements)
+    known = [element for element in given if element is not None]
+    sizes = [element for element in known if isinstance(element, int) and element != 1]
+    if sizes:
+        return sizes[0]
+    if len(known) < len(given):
+        return None
+    names = list(dict.fromkeys(element for element in known if isinstance(element, str)))
+    if len(names) < 2:
+        return names[0] if names else 1
+    try:
+        return polynomials.text(_broadcast([_poly(name, LEAST.get()) for name in names]))
+    except UnreadableError:
+        return None
+
+
+def covers(dim: Element | None, other: Element | None) -> bool:
+    """Whether what goes together with `dim` in a broadcast leaves it as it is."""
+    return dim is not None and (dim == other or (dim != 1 and broadcast([dim, other]) == dim))
+
+
+def is_size(element: Element, *, positive: bool) -> bool:
+    """Whether it is 0 or more, or 1 or more, for all sizes."""
+    least = _bound(element, low=True)
+    return least is not None and least >= int(positive)
+
+
+def fits(element: Element, low: int, high: int, most: int) -> bool:
+    """Whether an expression stays between two numbers, both included, where no product of names is above `most`: then
+    a machine's integers hold it."""
+    if isinstance(element, int):
+        return low <= element <= high
+    return _fits(element, LEAST.get(), low, high, most)
+
+
+@lru_cache(maxsize=4096)
+def _fits(text: str, least: Least, low: int, high: int, most: int) -> bool:
+    try:
+        first, last = bounds.extent(_poly(text, least), most)
+    except UnreadableError:
+        return True  # a dimension that is called something
+    return low <= first and last <= high
+
+
+def names(element: Element) -> frozenset[str]:
+    """The names in an expression; the text itself where it is none."""
+    if isinstance(element, int):
+        return frozenset()
+    try:
+        return frozenset(polynomials.names(_poly(element, LEAST.get())))
+    except UnreadableError:
+        return frozenset({element})
+
+
+@lru_cache(maxsize=4096)
+def _poly(element: Element, _: Least) -> Poly:
+    """The polynomial; what is assumed decides what is left of a Max or Min."""
+    return polynomials.constant(element) if isinstance(element, int) else expressions.read(element, _CALLS)
+
+
+def _binary(operation: Callable[[Poly, Poly], Poly], a: Element, b: Element) -> Element | None:
+    try:
+        return polynomials.text(operation(_poly(a, LEAST.get()), _poly(b, LEAST.get())))
+    except UnreadableError:
+        return None
+
+
+def _folded(
+    operation: Callable[[Element, Element], Element | None], elements: Iterable[Element | None], start: int
+) -> Element | None:
+    result: Element | None = start
+    for element in elements:
+        if result is None or element is None:
+            return None
+        result = operation(result, element)
+    return result
+
+
+def _extreme(name: str, elements: list[Element | None]) -> Element | None:
+    known = [element for element in elements if element is not None]
+    if len(known) < len(elements) or not known:
+        return None
+    try:
+        return polynomials.text(_extreme_poly(name, [_poly(element, LEAST.get()) for element in known]))
+    except UnreadableError:
+        return None
+
+
+def _extreme_poly(name: str, given: Sequence[Poly]) -> Poly:
+    kept: list[Poly] = []
+    for poly in dict.fromkeys(given):
+        if any(_beats(name, other, poly) for other in kept):
+            continue
+        kept = [other for other in kept if not _beats(name, poly, other)]
+        kept.append(poly)
+    return kept[0] if len(kept) == 1 else polynomials.call(name, kept)
+
+
+def _broadcast(given: Sequence[Poly]) -> Poly:
+    """What one is always at least does not show: it is 1 or the same."""
+    parts = [part for poly in given for part in polynomials.arguments(poly, "Broadcast") or (poly,)]
+    sizes = [part for part in parts if polynomials.as_constant(part) not in (None, 1)]
+    if sizes:
+        return sizes[0]
+    kept: list[Poly] = []
+    for poly in dict.fromkeys(parts):
+        if polynomials.as_constant(poly) == 1 or any(_outgrows(other, poly) for other in kept):
+            continue
+        kept = [other for other in kept if not _outgrows(poly, other)]
+        kept.append(poly)
+    if len(kept) < 2:
+        return kept[0] if kept else polynomials.constant(1)
+    return polynomials.call("Broadcast", kept)
+
+
+def _outgrows(a: Poly, b: Poly) -> bool:
+    """Whether `a` is what a broadcast of both gives: a multiple, or never the smaller one and empty where `b` is."""
+    if polynomials.exact_quotient(a, b) is not None:
+        return True
+    least = bounds.limit(b, low=True)
+    return least is not None and least >= 0 and _dominates(a, b) and _is_empty_with(a, b)
+
+
+def _is_empty_with(a: Poly, b: Poly) -> bool:
+    """Whether `a` is 0 wherever `b` is, which is not below 0."""
+    least, common = bounds.limit(b, low=True), math.gcd(*(factor for _, factor in b))
+    if (least is not None and least > 0) or polynomials.exact_quotient(polynomials.scale(a, common), b) is not None:
+        return True
+    smallest, largest = polynomials.arguments(b, "Min"), polynomials.arguments(b, "Max")
+    return (bool(smallest) and all(_is_empty_with(a, one) for one in smallest)) or any(
+        _is_empty_with(a, one) for one in largest
+    )
+
+
+def _beats(name: str, a: Poly, b: Poly) -> bool:
+    """Whether `a` makes `b` superfluous in a Max or Min."""
+    return _dominates(a, b) if name == "Max" else _dominates(b, a)
+
+
+def _dominates(a: Poly, b: Poly) -> bool:
+    """Whether a >= b: by their difference, or because b is the least, or a the largest, of what does."""
+    least = bounds.limit(polynomials.subtract(a, b), low=True)
+    if least is not None and least >= 0:
+        return True
+    above = [_dominates(one, b) for one in polynomials.arguments(a, "Max")]
+    below = [_dominates(a, one) for one in polynomials.arguments(b, "Min")]
+    all_above = [_dominates(one, b) for one in polynomials.arguments(a, "Min")]
+    all_below = [_dominates(a, one) for one in polynomials.arguments(b, "Max")]
+    return any((*above, *below)) or any(every and all(every) for every in (all_above, all_below))
+
+
+def _quotient(a: Poly, b: Poly) -> Poly:
+    """a / b rounded down, for b above 0."""
+    exact = polynomials.exact_quotient(a, b)
+    if exact is not None:
+        return exact
+    divisor = polynomials.as_constant(b)
+    if divisor is None:
+        return polynomials.opaque_quotient(a, b)
+    if divisor <= 0:
+        raise UnreadableError("a divisor that is not above 0")
+    return polynomials.floor_divide(a, divisor)
+
+
+def _bound(element: Element, *, low: bool) -> int | None:
+    if isinstance(element, int):
+        return element
+    try:
+        return bounds.limit(_poly(element, LEAST.get()), low=low)
+    except UnreadableError:
+        return None
+
+
+def _call(name: str) -> expressions.Call:
+    return lambda arguments: _extreme_poly(name, arguments)
+
+
+def _mod(arguments: Sequence[Poly]) -> Poly:
+    a, b = arguments
+    return polynomials.subtract(a, polynomials.multiply(b, _quotient(a, b)))
+
+
+_CALLS: Mapping[str, expressions.Call] = {
+    "Broadcast": lambda arguments: _broadcast(arguments),
+    "max": _call("Max"),
+    "Max": _call("Max"),
+    "min": _call("Min"),
+    "Min": _call("Min"),
+    "mod": _mod,
+    "Mod": _mod,
+    "//": lambda arguments: _quotient(*arguments),
+}

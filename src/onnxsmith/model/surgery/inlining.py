@@ -1,0 +1,82 @@
+"""Calls of model-local functions replaced by the bodies of these functions, so that what is inside can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.fresh import Names
+
+_CALL = "onnxsmith.call"
+"""Metadata key of a call while it is inlined; the inliner hands it on to the nodes of the body."""
+_NAME = "onnxsmith.name"
+"""Metadata key of a value in a function: the name that it has there."""
+
+
+def inlined(model: ir.Model) -> tuple[ir.Model, str]:
+    """A copy of `model` (weights shared) without calls, and why that could not be done, if so: then the calls stay.
+
+    What a body computes is named after its call: `call/name`, with a number where that is taken.
+    """
+    copy = cloned(model)
+    if not copy.functions:
+        return copy, ""
+    own = {value for graph in walk.main_graphs(copy) for value in _values(graph)}
+    results = set(copy.graph.outputs)
+    kept = {value.name for value in results}
+    for node in walk.all_nodes(copy):
+        if node.op_identifier() in copy.functions:
+            node.metadata_props[_CALL] = walk.node_label(node).removeprefix("-> ")
+            kept |= {value.name for value in node.outputs if value in own}
+    for function in copy.functions.values():
+        _own_outputs(function)
+        for graph in (function.graph, *walk.nested(function)):
+            for value in _values(graph):
+                value.metadata_props[_NAME] = value.name or ""
+    try:
+        InlinePass()(copy)
+    except Exception as error:  # noqa: BLE001 — what it cannot take apart it refuses with errors of several kinds
+        reason = " ".join(str(error.__cause__ or error).split())
+        return cloned(model), f"the functions could not be inlined: {reason}"
+    _name(copy, own, kept)
+    return copy, ""
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from dict.fromkeys((*graph.inputs, *graph.initializers.values()))
+    for node in graph:
+        yield from (value for value in node.outputs if value.name)
+
+
+def _own_outputs(function: ir.Function) -> None:
+    """Gives outputs that are inputs, or listed twice, a value of their own: the inliner renames what is given out."""
+    seen: set[ir.Value] = set(function.inputs)
+    for index, value in enumerate(function.outputs):
+        if value in seen:
+            node = ir.node("Identity", [value])
+            function.append(node)
+            node.outputs[0].name = f"{value.name}_output_{index}"
+            function.outputs[index] = node.outputs[0]
+        seen.add(value)
+
+
+def _name(model: ir.Model, own: set[ir.Value], kept: set[str | None]) -> None:
+    """Names what came out of functions; what the graph gives out and what a call gave keep their names."""
+    new: list[tuple[ir.Value, str]] = []
+    for node in walk.nodes(model.graph):
+        call = node.metadata_props.pop(_CALL, "")
+        new += [(value, call) for value in node.outputs if value.name and value not in own]
+        for graph in captures.subgraphs(node):
+            inner = dict.fromkeys((*graph.inputs, *graph.initializers.values()))
+            new += [(value, call) for value in inner if value not in own]
+    names = Names(model)
+    for value, _ in new:
+        names.drop(value.name or "")
+    outputs = set(model.graph.outputs)
+    for value, call in sorted(new, key=lambda item: 0 if item[0] in outputs else 1 if item[0].name in kept else 2):
+        name = value.metadata_props.pop(_NAME, value.name or "")
+        value.name = names.free(value.name or "" if value.name in kept else f"{call}/{name}")

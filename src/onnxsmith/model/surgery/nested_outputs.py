@@ -1,0 +1,348 @@
+"""Brings tensors out of branches and bodies: as lists, one element for each time that they were computed.
+
+A list is a sequence that goes through: begun empty in the graph, given into each body as a state of the loop, read by a
+branch from outside, and given back longer by one wherever the tensor is computed. So the elements may differ in shape,
+and loops in loops come out as one list in the order of execution. A Scan has no sequences for states, and before opset
+13 no loop or branch has any; there the tensor becomes a scan output, whose first axes count. That takes elements of one
+shape: what may change its shape from turn to turn, or is computed in some turns only, is refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.graph.tensor_paths import Body, Place
+from onnxsmith.model.shapes import symbols
+
+_SEQUENCES = 13
+"""The opset since which Loop and If take and give sequences."""
+_IDENTITY = 14
+"""The opset since which Identity takes sequences."""
+_OLDEST_SCAN = 9
+
+_HELD = frozenset(
+    {ir.DataType[f"{sign}INT{bits}"] for sign in ("", "U") for bits in (8, 16, 32, 64)}
+    | {ir.DataType[name] for name in ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", "STRING", "COMPLEX64", "COMPLEX128")}
+)
+"""Dtypes that sequences hold, in every opset; others are carried in a wider one, which loses nothing."""
+
+
+@dataclass(frozen=True)
+class Carriage:
+    """How one tensor comes out. `widened` is the dtype that stands in for its own; `sizes` that its shape does."""
+
+    dtype: ir.DataType | None
+    widened: bool = False
+    sizes: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """What comes out: the value in the graph, and how many of its leading axes count the times it was computed."""
+
+    value: ir.Value
+    axes: int
+
+
+def kind_of(type_: ir.TypeProtocol | None) -> str:
+    """`tensor`, `sequence`, `optional` or `sparse tensor`."""
+    if isinstance(type_, ir.OptionalType):
+        return "optional"
+    if isinstance(type_, ir.SequenceType):
+        return "sequence"
+    return "sparse tensor" if isinstance(type_, ir.SparseTensorType) else "tensor"
+
+
+def plan(
+    place: Place, known: ir.Value, opset: int, open_dims: Collection[str], *, sizes: bool = False
+) -> Carriage | str:
+    """How a tensor can come out, or why it cannot. `known` holds its inferred type and shape; dimensions made of
+    `open_dims` alone are the same in every turn of a loop."""
+    kind, dtype = kind_of(known.type), known.dtype
+    if sizes and (kind != "tensor" or not opset):
+        return f"no size can be asked for ({kind})"
+    if not place.bodies:
+        return Carriage(ir.DataType.INT64 if sizes else dtype, sizes=sizes)
+    if kind != "tensor":
+        return f"it is no tensor ({kind}), and what comes out of a branch or body is a list of tensors"
+    if dtype is None:
+        return "its dtype is not known, which a list has to name"
+    refusal = _refusal(place.bodies, opset, _is_steady(known.shape, open_dims))
+    if refusal:
+        return refusal
+    if sizes:
+        return Carriage(ir.DataType.INT64, sizes=True)
+    return Carriage(dtype if dtype in _HELD else _wider(dtype), widened=dtype not in _HELD)
+
+
+def _refusal(bodies: Sequence[Body], opset: int, steady: bool) -> str:
+    operators = [body.node.op_type if not body.node.domain else body.node.domain for body in bodies]
+    strange = [op for op in operators if op not in ("If", "Loop", "Scan")]
+    if strange:
+        return f"it is computed in a body of {strange[0]}, which gives nothing further out"
+    if "Scan" in operators and opset < _OLDEST_SCAN:
+        return f"it is computed in a Scan of opset {opset}, whose form is another"
+    if opset >= _SEQUENCES:
+        stacked = operators[operators.index("Scan") :] if "Scan" in operators else []
+        why = "a Scan takes no list through"
+    else:
+        stacked, why = operators, f"opset {opset} takes no list through a loop or a branch (since {_SEQUENCES})"
+    turning = [index for index, op in enumerate(stacked) if op != "If"]
+    if not turning:
+        return ""
+    if "If" in stacked[turning[0] :]:
+        return f"it is computed in some turns only, and {why}"
+    if len(turning) > 1:
+        return f"it is computed in a loop in a loop, and {why}"
+    return "" if steady else f"its shape may differ from turn to turn, and {why}"
+
+
+def _is_steady(shape: ir.Shape | None, open_dims: Collection[str]) -> bool:
+    if shape is None:
+        return False
+    named = (dim.value for dim in shape if not isinstance(dim, int))
+    return all(name is not None and symbols.names(name) <= set(open_dims) for name in named)
+
+
+def _wider(dtype: ir.DataType) -> ir.DataType:
+    if dtype.is_floating_point():
+        return ir.DataType.FLOAT
+    return ir.DataType.INT8 if dtype.is_signed() else ir.DataType.UINT8
+
+
+def give_out(model: ir.Model, wanted: Mapping[Place, Carriage], names: Names, opset: int) -> dict[Place, Given]:
+    """Makes every place a value of the graph itself, in place. Outputs of the graph are not touched."""
+    return _Carrier(model.graph, wanted, names, opset).given()
+
+
+class _Carrier:
+    def __init__(self, graph: ir.Graph, wanted: Mapping[Place, Carriage], names: Names, opset: int) -> None:
+        self._graph, self._wanted, self._names, self._opset = graph, wanted, names, opset
+        self._direct: dict[ir.Graph, list[Place]] = {}
+        self._inner: dict[ir.Graph, dict[ir.Node, list[Place]]] = {}
+        self._moved: dict[ir.Value, ir.Value] = {}
+        self._axes = dict.fromkeys(wanted, 0)
+        for place in wanted:
+            home = graph
+            for body in place.bodies:
+                self._inner.setdefault(home, {}).setdefault(body.node, []).append(place)
+                home = body.graph
+            self._direct.setdefault(home, []).append(place)
+
+    def given(self) -> dict[Place, Given]:
+        found: dict[Place, ir.Value] = {}
+        for node, places in self._inner.get(self._graph, {}).items():
+            if self._stacks(node):
+                found |= self._stacked(node, places)
+            else:
+                found |= self._threaded(node, places, {place: self._begun(node, place) for place in places})
+        for place in self._direct.get(self._graph, ()):
+            found[place] = self._watched(self._graph, place)
+        return {place: Given(value, self._axes[place]) for place, value in found.items()}
+
+    def _stacks(self, node: ir.Node) -> bool:
+        return node.op_type == "Scan" or self._opset < _SEQUENCES
+
+    def _add(self, graph: ir.Graph, op: str, inputs: Sequence[ir.Value], place: Place, **attributes: Any) -> ir.Value:
+        """A node at the end of a graph, and what it makes."""
+        node = ir.node(op, inputs, attributes=attributes)
+        graph.append(node)
+        return self._named(node.outputs[0], place)
+
+    def _named(self, value: ir.Value, place: Place) -> ir.Value:
+        value.name = self._names.free(f"{place.name}.carried")
+        return value
+
+    def _watched(self, graph: ir.Graph, place: Place) -> ir.Value:
+        """The tensor, or what stands in for it."""
+        value, how = self._moved.get(place.value, place.value), self._wanted[place]
+        if how.sizes:
+            made = self._add(graph, "Shape", [value], place)
+        elif how.widened and how.dtype is not None:
+            made = self._add(graph, "Cast", [value], place, to=how.dtype)
+        else:
+            return value
+        made.type = ir.TensorType(how.dtype) if how.dtype is not None else None
+        return made
+
+    def _list_type(self, place: Place) -> ir.SequenceType:
+        dtype = self._wanted[place].dtype
+        assert dtype is not None
+        return ir.SequenceType(ir.TensorType(dtype))
+
+    def _begun(self, node: ir.Node, place: Place) -> ir.Value:
+        empty = ir.node("SequenceEmpty", [], attributes={"dtype": self._wanted[place].dtype})
+        self._graph.insert_before(node, empty)
+        made = self._named(empty.outputs[0], place)
+        made.type = self._list_type(place)
+        return made
+
+    def _longer(self, graph: ir.Graph, place: Place, so_far: ir.Value, value: ir.Value) -> ir.Value:
+        made = self._add(graph, "SequenceInsert", [so_far, value], place)
+        made.type = self._list_type(place)
+        return made
+
+    def _visit(self, graph: ir.Graph, lists: Mapping[Place, ir.Value]) -> dict[Place, ir.Value]:
+        """The lists that a body or branch gives back."""
+        found: dict[Place, ir.Value] = {}
+        for node, places in self._inner.get(graph, {}).items():
+            if self._stacks(node):
+                stacks = self._stacked(node, places)
+                found |= {place: self._longer(graph, place, lists[place], stacks[place]) for place in places}
+            else:
+                found |= self._threaded(node, places, lists)
+        for place in self._direct.get(graph, ()):
+            found[place] = self._longer(graph, place, lists[place], self._watched(graph, place))
+        return found
+
+    def _threaded(
+        self, node: ir.Node, places: Sequence[Place], lists: Mapping[Place, ir.Value]
+    ) -> dict[Place, ir.Value]:
+        through = self._through_branches if node.op_type == "If" else self._through_loop
+        found = through(node, places, lists)
+        for place, value in found.items():
+            value.type = self._list_type(place)
+        return found
+
+    def _through_branches(
+        self, node: ir.Node, places: Sequence[Place], lists: Mapping[Place, ir.Value]
+    ) -> dict[Place, ir.Value]:
+        for name in ("then_branch", "else_branch"):
+            branch = node.attributes[name].as_graph()
+            here = [place for place in places if any(body.graph is branch for body in place.bodies)]
+            longer = self._visit(branch, {place: lists[place] for place in here})
+            branch.outputs.extend(
+                longer[place] if place in longer else self._passed(branch, place, lists[place]) for place in places
+            )
+        return self._further_outputs(node, places)
+
+    def _passed(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
+        """The list as it is: a branch has to make what it gives."""
+        if self._opset >= _IDENTITY:
+            made = self._add(graph, "Identity", [value], place)
+        else:
+            extra = self._add(graph, "Constant", [], place, value=_empty(self._wanted[place].dtype, 1))
+            made = self._add(graph, "SequenceErase", [self._longer(graph, place, value, extra)], place)
+        made.type = self._list_type(place)
+        return made
+
+    def _through_loop(
+        self, node: ir.Node, places: Sequence[Place], lists: Mapping[Place, ir.Value]
+    ) -> dict[Place, ir.Value]:
+        body = node.attributes["body"].as_graph()
+        states = len(body.inputs) - 2
+        entering = {
+            place: ir.Value(name=self._names.free(f"{place.name}.carried"), type=self._list_type(place))
+            for place in places
+        }
+        body.inputs.extend(entering.values())
+        longer = self._visit(body, entering)
+        body.outputs[1 + states : 1 + states] = [longer[place] for place in places]
+        inputs = [*node.inputs, *[None] * (2 - len(node.inputs)), *(lists[place] for place in places)]
+        new = self._replaced(node, inputs, len(body.outputs) - 1, states, len(places))
+        made = new.outputs[states : states + len(places)]
+        return {place: self._named(value, place) for place, value in zip(places, made, strict=True)}
+
+    def _replaced(self, node: ir.Node, inputs: Sequence[ir.Value | None], size: int, at: int, more: int) -> ir.Node:
+        """The node with other inputs, and with `more` outputs put in `at` a place."""
+        new = ir.Node(
+            node.domain,
+            node.op_type,
+            inputs,
+            node.attributes.values(),
+            overload=node.overload,
+            num_outputs=size,
+            version=node.version,
+            name=node.name,
+            doc_string=node.doc_string,
+            metadata_props=dict(node.metadata_props),
+        )
+        graph = node.graph
+        assert graph is not None
+        graph.insert_before(node, new)
+        for index, old in enumerate(node.outputs):
+            value = new.outputs[index if index < at else index + more]
+            value.name, value.type, value.shape = old.name, old.type, old.shape
+            value.doc_string = old.doc_string
+            value.metadata_props.update(old.metadata_props)
+            old.replace_all_uses_with(value, replace_graph_outputs=True)
+            self._moved[old] = value
+        graph.remove(node, safe=True)
+        return new
+
+    def _stacked(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
+        """The values of every turn in one tensor, counted by a new first axis."""
+        if node.op_type == "If":
+            return self._stacked_branches(node, places)
+        body = node.attributes["body"].as_graph()
+        stacks = self._stacks_of(body)
+        for place in places:
+            value = stacks[place]
+            own = value.producer() is not None and value.graph is body and not value.is_graph_output()
+            body.outputs.append(value if own else self._add(body, "Identity", [value], place))
+            self._axes[place] += 1
+        for name in ("scan_output_axes", "scan_output_directions"):
+            if name in node.attributes:
+                old = node.attributes[name].as_ints()
+                node.attributes[name] = ir.AttrInt64s(name, [*old, *[0] * len(places)])
+        return self._further_outputs(node, places)
+
+    def _stacked_branches(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
+        """One branch gives what it has, counted by a first axis, the other the same with a count of 0."""
+        for name in ("then_branch", "else_branch"):
+            branch = node.attributes[name].as_graph()
+            stacks = self._stacks_of(branch)
+            for place, value in stacks.items():
+                if not self._axes[place]:
+                    stacks[place] = self._counted(branch, place, value)
+            for place in places:
+                there = place in stacks
+                branch.outputs.append(stacks[place] if there else self._none(branch, place))
+        for place in places:
+            self._axes[place] = max(self._axes[place], 1)
+        return self._further_outputs(node, places)
+
+    def _stacks_of(self, graph: ir.Graph) -> dict[Place, ir.Value]:
+        found: dict[Place, ir.Value] = {}
+        for node, places in self._inner.get(graph, {}).items():
+            found |= self._stacked(node, places)
+        return found | {place: self._watched(graph, place) for place in self._direct.get(graph, ())}
+
+    def _counted(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
+        """A first axis of size 1."""
+        made = self._add(graph, "Unsqueeze", [value], place, axes=[0])
+        made.type = value.type
+        return made
+
+    def _none(self, graph: ir.Graph, place: Place) -> ir.Value:
+        dtype, axes = self._wanted[place].dtype, max(self._axes[place], 1)
+        return self._add(graph, "Constant", [], place, value=_empty(dtype, axes))
+
+    def _further_outputs(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
+        """New last outputs of a node, for the last outputs of its body."""
+        bodies = [attribute.as_graph() for attribute in node.attributes.values() if _is_graph(attribute)]
+        size = len(bodies[0].outputs) - (node.op_type == "Loop")
+        node.resize_outputs(size)
+        made = dict(zip(places, node.outputs[size - len(places) :], strict=True))
+        for place, value in made.items():
+            dtype = self._wanted[place].dtype
+            self._named(value, place).type = None if dtype is None else ir.TensorType(dtype)
+        return made
+
+
+def _is_graph(attribute: ir.Attr) -> bool:
+    return attribute.type == ir.AttributeType.GRAPH
+
+
+def _empty(dtype: ir.DataType | None, axes: int) -> ir.TensorProtocol:
+    """A tensor without elements."""
+    assert dtype is not None
+    if dtype == ir.DataType.STRING:
+        return ir.StringTensor([], shape=ir.Shape([0] * axes))
+    return ir.tensor(np.zeros([0] * axes, dtype.numpy()), dtype=dtype)

@@ -1,0 +1,33 @@
+"""Takes inputs out of a graph, and makes inputs of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph.copying import cloned
+
+WEIGHTLESS = "onnxsmith.weights"
+"""Metadata key that says that weights were left out; `inspect` and every later report point at it."""
+
+
+def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
+    """Removes graph inputs that nothing reads, in place, and returns their names."""
+    unused = [value for value in model.graph.inputs if not value.uses() and not value.is_graph_output()]
+    for value in unused:
+        model.graph.inputs.remove(value)
+    return tuple(value.name or "" for value in unused)
+
+
+def without_weights(model: ir.Model, weights: Collection[str]) -> ir.Model:
+    """A copy in which the initializers called `weights` are graph inputs without a value, after the real inputs."""
+    copy = cloned(model)
+    left_out = [value for name, value in copy.graph.initializers.items() if name in weights]
+    for value in left_out:
+        assert value.name is not None
+        del copy.graph.initializers[value.name]
+        value.const_value = None
+        copy.graph.inputs.append(value)
+    copy.metadata_props[WEIGHTLESS] = f"left out: {len(left_out)} weights are inputs of the graph"
+    return copy

@@ -1,0 +1,40 @@
+"""A graph as one input goes through it: in the place of each If the branch that is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.surgery import splicing
+
+
+def choices(model: ir.Model) -> dict[ir.Node, ir.Value]:
+    """The Ifs of the main graph, and the conditions that decide them."""
+    found = {}
+    for node in model.graph:
+        if node.op_type == "If" and not node.domain and node.inputs and node.inputs[0] is not None:
+            found[node] = node.inputs[0]
+    return found
+
+
+def take(model: ir.Model, taken: Mapping[ir.Node, bool]) -> None:
+    """Puts the branch that is taken into the place of each of the nodes, in `model` itself. Names of values stay,
+    unless another value in the graph has the same."""
+    names = Names(model)
+    for node, condition in taken.items():
+        attribute = node.attributes.get("then_branch" if condition else "else_branch")
+        if attribute is not None:
+            _put(node, attribute.as_graph(), names)
+
+
+def _put(node: ir.Node, branch: ir.Graph, names: Names) -> None:
+    """An Identity gives what the node gave: outputs, and whoever names tensors, find them where they were."""
+    _, results = splicing.splice(node, branch, names)
+    for old, result in zip(node.outputs, results, strict=True):
+        made = splicing.copied(node, result)
+        made.name, made.type, made.shape = old.name, old.type or result.type, old.shape
+        old.name = f"{old.name}_replaced"
+        old.replace_all_uses_with(made, replace_graph_outputs=True)
+    splicing.remove(node)

@@ -1,0 +1,75 @@
+"""A copy of a model that computes in float64 what the model computes in float32: the same function, rounded later.
+
+What is float16 or an integer stays so. Where a model quantises there is no such copy: which step a number falls on is
+part of what it computes.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+
+_FLOAT, _DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
+_MADE = {
+    "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
+    "RandomUniformLike": "dtype", "EyeLike": "dtype", "Bernoulli": "dtype", "Multinomial": "dtype",
+    "SequenceEmpty": "dtype", "HannWindow": "output_datatype", "HammingWindow": "output_datatype",
+    "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
+}  # fmt: skip
+"""Operators and the attribute that says which dtype they make."""
+_FLOATS_BY_DEFAULT = ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "SequenceEmpty")
+_MOST = 2**26
+"""Bytes of float32 in weights of which a copy is made."""
+
+
+def widened(model: ir.Model) -> ir.Model | None:
+    """The copy; None where there is none, or its weights would be large. Its inputs and outputs are float64 where the
+    model's are float32."""
+    if any("Quantize" in node.op_type or node.domain not in ("", "ai.onnx") for node in walk.all_nodes(model)):
+        return None
+    held = [value.const_value for value in walk.initializers(model) if value.const_value is not None]
+    if sum(tensor.nbytes for tensor in held if tensor.dtype == _FLOAT) > _MOST:
+        return None
+    made = cloned(model)
+    for graph in walk.graphs(made):
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                value.const_value = _wide(value.const_value)
+        for value in (*graph.inputs, *graph.initializers.values()):
+            _retype(value)
+    for node in walk.all_nodes(made):
+        _widen(node)
+    return made
+
+
+def _widen(node: ir.Node) -> None:
+    for output in node.outputs:
+        _retype(output)
+    kind = _MADE.get(node.op_type, "")
+    said = node.attributes.get(kind)
+    if (said is None and node.op_type in _FLOATS_BY_DEFAULT) or (
+        said is not None and not said.is_ref() and said.as_int() == _FLOAT.value
+    ):
+        node.attributes[kind] = ir.AttrInt64(kind, _DOUBLE.value)
+    if node.op_type == "ConstantOfShape" and "value" not in node.attributes:
+        node.attributes["value"] = ir.AttrTensor("value", ir.tensor([0.0], dtype=_DOUBLE))
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.TENSOR:
+            node.attributes[name] = ir.AttrTensor(name, _wide(attribute.as_tensor()))
+        elif node.op_type == "Constant" and name in ("value_float", "value_floats"):
+            numbers = attribute.as_float() if name == "value_float" else list(attribute.as_floats())
+            del node.attributes[name]
+            node.attributes["value"] = ir.AttrTensor("value", ir.tensor(numbers, dtype=_DOUBLE))
+
+
+def _wide(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    return ir.tensor(tensor.numpy().astype("float64"), name=tensor.name) if tensor.dtype == _FLOAT else tensor
+
+
+def _retype(value: ir.Value) -> None:
+    if isinstance(value.type, ir.TensorType) and value.dtype == _FLOAT:
+        value.type = ir.TensorType(_DOUBLE)
