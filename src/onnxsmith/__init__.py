@@ -71,13 +71,13 @@ _HOME = {
     "explain": "inspection.explain",
     "export": "exporter.export",
     "inspect": "inspection.inspect",
-    "load": "model.load",
+    "load": "model.files.load",
     "onnx_op": "exporter.translations.base",
     "reduce": "reduction.reduce",
-    "register": "exporter.custom",
-    "rewrite": "exporter.rewriting",
+    "register": "exporter.translating.register",
+    "rewrite": "exporter.tracing.rewriting",
     "run": "comparison.run",
-    "save": "model.save",
+    "save": "model.files.save",
     "simplify": "simplifier.simplify",
 }
 
