@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
 
 
@@ -22,7 +23,7 @@ def assert_refused(rule: str, reason: str, text: str, opset: int = 17, runtime: 
     result, part = simplified(model)
     assert not [entry for entry in part.fired if entry.rule == rule]
     assert any(entry.rule == rule and reason in entry.why_not for entry in part.refused), part.refused
-    assert not verify_models(model, result, runtime=runtime).differs
+    assert not verify_models(model, result, Verify(runtime=runtime)).differs
 
 
 def assert_left_alone(rule: str, text: str, opset: int = 17, runtime: str = "reference") -> None:
@@ -30,7 +31,7 @@ def assert_left_alone(rule: str, text: str, opset: int = 17, runtime: str = "ref
     model = from_text(head(opset) + text)
     result, part = simplified(model)
     assert not [entry for entry in part.fired if entry.rule == rule]
-    assert not verify_models(model, result, runtime=runtime).differs
+    assert not verify_models(model, result, Verify(runtime=runtime)).differs
 
 
 def assert_rewritten(
@@ -47,7 +48,7 @@ def assert_rewritten(
     result, part = simplified(model)
     assert [entry for entry in part.fired if entry.rule == rule], part.refused
     assert [node.op_type for node in result.graph] == ops.split()
-    assert verify_models(model, result, runtime=runtime, known=known).equal
+    assert verify_models(model, result, Verify(runtime=runtime, sizes=known)).equal
     again, still = simplified(result)
     assert not [entry for entry in still.fired if not entry.rule.startswith("pass")]
     assert len(again.graph) == len(result.graph)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import html.parser
 import json
@@ -21,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import onnxsmith
-from onnxsmith import rooms
+from onnxsmith import options, rooms
 from onnxsmith.commands.base import Command
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
@@ -95,11 +94,11 @@ def test_help_lists_every_field(name: str, tmp_path: Path) -> None:
     status, out, err = called(name, "--help", cwd=tmp_path)
     assert (status, err) == (0, "")
     words = "".join(out.split())  # lines break at hyphens too
-    for field in dataclasses.fields(COMMANDS[name]):  # type: ignore[arg-type]
+    for field in options.fields_of(COMMANDS[name]):
         about = field.metadata
         shown = about.get("metavar") or field.name.upper()
         if about["kind"] != "argument":
-            shown = f"--{field.name.replace('_', '-')}"
+            shown = f"--{options.called(field).replace('_', '-')}"
         assert shown in words
         assert "".join(about["help"].split()) in words
     for shared in ("--json", "--html", "--quiet"):

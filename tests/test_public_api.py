@@ -19,7 +19,9 @@ NAMES = [
     "Problem",
     "Report",
     "Result",
+    "Save",
     "Verdict",
+    "Verify",
     "__version__",
     "bisect",
     "compare",
@@ -70,9 +72,9 @@ SIGNATURES = {
         "output: 'str | Path | BinaryIO | None' = None, inputs: 'Sequence[str]' = (), "
         "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
-        "simplify: 'bool' = True, verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
-        "external_data: 'bool | None' = None, seed: 'int' = 0, strategy: 'str | None' = None, "
-        "task: 'str | None' = None, as_traced: 'bool' = False, tolerance: 'float | None' = None) -> 'Result'"
+        "simplify: 'bool' = True, strategy: 'str | None' = None, as_traced: 'bool' = False, "
+        "task: 'str | None' = None, verify: 'Verify | bool' = True, "
+        "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
@@ -105,10 +107,9 @@ SIGNATURES = {
         "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
         "skip: 'Iterable[str]' = (), exactness: 'str | None' = None, opset: 'int | None' = None, "
         "target: 'str | None' = None, inline_functions: 'bool' = False, max_growth: 'float' = 0.0, "
-        "verify: 'bool' = True, write_unsure: 'bool' = False, runtime: 'str | None' = None, "
-        "given: 'tuple[Feed, ...]' = (), sizes: 'Mapping[str, int] | None' = None, "
-        "explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "
-        "external_data: 'bool | None' = None, seed: 'int' = 0, tolerance: 'float | None' = None) -> 'Result'"
+        "inputs: 'Inputs' = (), explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "
+        "verify: 'Verify | bool' = True, "
+        "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
 }
 

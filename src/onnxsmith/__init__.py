@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from onnxsmith.reduction.reduce import reduce
     from onnxsmith.report.base import Report, Verdict
     from onnxsmith.result import Result
+    from onnxsmith.settings import Save, Verify
     from onnxsmith.simplifier.simplify import simplify
 
 __all__ = [
@@ -37,7 +38,9 @@ __all__ = [
     "Problem",
     "Report",
     "Result",
+    "Save",
     "Verdict",
+    "Verify",
     "__version__",
     "bisect",
     "compare",
@@ -62,7 +65,9 @@ _HOME = {
     "Problem": "problem",
     "Report": "report.base",
     "Result": "result",
+    "Save": "settings",
     "Verdict": "report.base",
+    "Verify": "settings",
     "bisect": "precision.bisect",
     "compare": "comparing.compare",
     "diagnose": "exporter.diagnose",

@@ -12,18 +12,21 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from onnxsmith import folders, interrupts, limits, rooms
 from onnxsmith._version import __version__
 from onnxsmith.commands.base import Command
+from onnxsmith.options import called
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report, Verdict
+
+T = TypeVar("T")
 
 _SHARED = {
     "json": (bool, typer.Option("--json", help="print the report as JSON"), False),
@@ -85,19 +88,39 @@ def _root(
 
 def _function(command: type[Command]) -> Callable[..., None]:
     """A function whose parameters are the command's fields, for typer to read."""
-    kinds = typing.get_type_hints(command)
-    parameters = [_parameter(field, kinds[field.name]) for field in dataclasses.fields(command)]  # type: ignore[arg-type]
+    parameters = list(_parameters(command))
     for name, (kind, option, default) in _SHARED.items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
 
     def call(**values: Any) -> None:
         shown = {name: values.pop(name) for name in _SHARED}
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-        raise typer.Exit(_execute(command(**tupled), **shown))
+        raise typer.Exit(_execute(_made(command, tupled), **shown))
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:
+    """One parameter for each field of a dataclass; for a group of settings, one for each field of the group."""
+    kinds = typing.get_type_hints(settings)
+    for field in dataclasses.fields(settings):
+        if field.metadata["kind"] == "group":
+            yield from _parameters(field.metadata["settings"])
+        else:
+            yield _parameter(field, kinds[field.name])
+
+
+def _made(settings: type[T], values: Mapping[str, Any]) -> T:
+    """The dataclass with these values of its fields, and of the fields of its groups."""
+    given = {
+        field.name: _made(field.metadata["settings"], values)
+        if field.metadata["kind"] == "group"
+        else values[called(field)]
+        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
+    }
+    return settings(**given)
 
 
 _INTERRUPTED = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
@@ -109,18 +132,18 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     about = field.metadata
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-    if typing.get_origin(kind) is tuple:
+    if typing.get_origin(kind) is tuple or field.default == ():
         kind, default = list[str], []  # repeated options; none is the only default they have
     declared: Any
     if about["kind"] == "argument":
         declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
     else:
         flagged = about["kind"] == "flag"
-        names = [f"--{field.name.replace('_', '-')}", *filter(None, [about.get("short")])]
+        names = [f"--{called(field).replace('_', '-')}", *filter(None, [about.get("short")])]
         if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
-            names[0] += f"/--no-{field.name.replace('_', '-')}"
+            names[0] += f"/--no-{called(field).replace('_', '-')}"
         declared = typer.Option(*names, help=about["help"], metavar=None if flagged else about.get("metavar") or None)
-    return inspect.Parameter(field.name, _KEYWORD, default=default, annotation=Annotated[kind, declared])
+    return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
 def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:

@@ -20,6 +20,7 @@ from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.weights import adjustable
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Power, Verification
+from onnxsmith.settings import Save, Verify
 
 RNG = np.random.default_rng(0)
 
@@ -124,7 +125,7 @@ def test_nothing_is_written_unless_asked_where_the_check_cannot_tell(tmp_path: P
     refused = simplify(source, target)
     assert refused.report.verdict is Verdict.CANNOT_TELL
     assert not target.exists()
-    written = simplify(source, target, write_unsure=True)
+    written = simplify(source, target, save=Save(write_unsure=True))
     assert written.report.verdict is Verdict.CANNOT_TELL
     assert target.exists()
     assert written.path == target
@@ -133,8 +134,8 @@ def test_nothing_is_written_unless_asked_where_the_check_cannot_tell(tmp_path: P
 def test_a_stated_tolerance_decides() -> None:
     model = network()
     wrong = changed(model, "w1", weight(model, "w1") * np.float32(1.01))
-    assert verify_models(model, wrong, tolerance=0.1).equal
-    assert verify_models(model, wrong, tolerance=1e-4).differs
+    assert verify_models(model, wrong, Verify(tolerance=0.1)).equal
+    assert verify_models(model, wrong, Verify(tolerance=1e-4)).differs
 
 
 def test_one_cast_adds_its_own_rounding_only() -> None:

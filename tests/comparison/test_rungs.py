@@ -10,6 +10,7 @@ from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending
 from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import Problem
+from onnxsmith.settings import Verify
 from tests.conftest import Refused
 
 
@@ -54,7 +55,7 @@ def test_a_wrong_model_is_found_there() -> None:
 
 def test_a_named_runtime_is_kept_to(refused: Refused) -> None:
     with refused("runtime/no-kernel") as refusal:
-        verify_models(from_text(BFLOAT16), from_text(BFLOAT16), runtime="onnxruntime")
+        verify_models(from_text(BFLOAT16), from_text(BFLOAT16), Verify(runtime="onnxruntime"))
     assert refusal.problem.fix.startswith("--runtime openvino")
 
 

@@ -13,6 +13,7 @@ from onnxsmith import rooms
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
 from onnxsmith.rules.base import Exactness, Rule
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
 from tests.graphs import assert_same_graph
 
@@ -37,7 +38,7 @@ def test_before_becomes_after(rule_id: str) -> None:
 @pytest.mark.parametrize("rule_id", RULES)
 def test_before_and_after_compute_the_same(rule_id: str) -> None:
     before, after = (from_text(snippet(RULES[rule_id], label)) for label in ("Before", "After"))
-    assert verify_models(before, after, runtime="reference").equal
+    assert verify_models(before, after, Verify(runtime="reference")).equal
 
 
 @pytest.mark.parametrize("rule_id", RULES)

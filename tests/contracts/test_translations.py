@@ -15,6 +15,7 @@ from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translations.base import Sample, Translation
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Verify
 
 NAMES = sorted(translations())
 
@@ -61,7 +62,7 @@ def exported(translation: Translation, samples: Sequence[Sample], dynamic: dict[
         dynamic=dynamic,
         strategy="torch-export",
         simplify=False,
-        tolerance=translation.kernel_error or None,
+        verify=Verify(tolerance=translation.kernel_error or None),
     )
     differs = [check for check in result.report.part(Verification).outputs if not check.equal]
     # the values agree; of tables that these few inputs do not reach the check says that it cannot tell

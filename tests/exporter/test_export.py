@@ -20,6 +20,7 @@ from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
+from onnxsmith.settings import Save, Verify
 
 
 class Small(nn.Module):
@@ -329,7 +330,7 @@ def test_the_module_is_not_changed() -> None:
 
 def test_weights_in_a_second_file(tmp_path: Path) -> None:
     model = nn.Linear(64, 64)
-    result = exported(model, (torch.rand(2, 64),), output=tmp_path / "m.onnx", external_data=True)
+    result = exported(model, (torch.rand(2, 64),), output=tmp_path / "m.onnx", save=Save(external_data=True))
     assert set(result.report.part(Written).files) == {str(tmp_path / "m.onnx"), str(tmp_path / "m.onnx.data")}
     assert (tmp_path / "m.onnx").stat().st_size < 8000
     assert onnxsmith.run(tmp_path / "m.onnx", {"input": np.zeros((2, 64), np.float32)}).ok
@@ -394,10 +395,11 @@ def test_a_reference_that_loses_digits_does_not_fail_a_graph_that_keeps_them() -
 
 
 def test_an_operator_without_a_kernel_is_named_or_another_runtime_judges() -> None:
-    problem = problem_of(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),), runtime="onnxruntime")
+    layer, example = nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),)
+    problem = problem_of(layer, example, verify=Verify(runtime="onnxruntime"))
     assert problem.id == "runtime/no-kernel"
     assert "Gemm" in problem.what
-    assert exported(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),), runtime="reference").ok
+    assert exported(layer, example, verify=Verify(runtime="reference")).ok
     other = exported(nn.Linear(4, 3).bfloat16(), (torch.rand(2, 4).bfloat16(),))
     assert "onnxruntime" not in other.report.part(Verification).candidate
 

@@ -12,6 +12,7 @@ import onnxsmith
 from onnxsmith.exporter.tracing import rewriting
 from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Save, Verify
 
 
 class Scale(nn.Module):
@@ -28,23 +29,25 @@ def test_an_export_within_the_tolerance_asked_for_is_written(tmp_path: Path) -> 
     x, file = torch.randn(4, 8), tmp_path / "m.onnx"
     assert onnxsmith.export(Scale(), (x,), output=file, strategy="torch-export").report.verdict is Verdict.DIFFERENT
     assert not file.exists()
-    result = onnxsmith.export(Scale(), (x,), output=file, strategy="torch-export", tolerance=0.02, write_unsure=True)
+    result = onnxsmith.export(
+        Scale(), (x,), output=file, strategy="torch-export", verify=Verify(tolerance=0.02), save=Save(write_unsure=True)
+    )
     assert result.report.verdict is not Verdict.DIFFERENT
     assert [output.tolerance for output in result.report.part(Verification).outputs] == [0.02]
     assert file.exists()
-    narrow = onnxsmith.export(Scale(), (x,), strategy="torch-export", tolerance=0.001)
+    narrow = onnxsmith.export(Scale(), (x,), strategy="torch-export", verify=Verify(tolerance=0.001))
     assert narrow.report.verdict is Verdict.DIFFERENT
 
 
 def test_a_simplification_is_held_to_the_tolerance_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     onnxsmith.export(nn.Linear(4, 4), (torch.randn(2, 4),), output=file)
-    result = onnxsmith.simplify(file, tmp_path / "s.onnx", tolerance=1e-3, write_unsure=True)
+    result = onnxsmith.simplify(file, tmp_path / "s.onnx", verify=Verify(tolerance=1e-3), save=Save(write_unsure=True))
     assert [output.tolerance for output in result.report.part(Verification).outputs] == [1e-3]
 
 
 @pytest.mark.parametrize("tolerance", [-1.0, float("inf"), float("nan")])
 def test_a_tolerance_that_means_nothing_is_refused(tolerance: float, tmp_path: Path) -> None:
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
-        onnxsmith.export(nn.Linear(4, 4), (torch.randn(2, 4),), tolerance=tolerance)
+        onnxsmith.export(nn.Linear(4, 4), (torch.randn(2, 4),), verify=Verify(tolerance=tolerance))
     assert caught.value.problem.id == "verify/tolerance"

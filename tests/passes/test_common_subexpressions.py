@@ -11,6 +11,7 @@ from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.common_subexpressions import CommonSubexpressions
 from onnxsmith.runtimes.base import get
+from onnxsmith.settings import Verify
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 
@@ -21,7 +22,7 @@ def merged(body: str, head: str = HEAD, *, random: bool = False) -> ir.Model:
     Inference(copy)
     CommonSubexpressions().run(copy)
     if not random:
-        assert verify_models(model, copy, runtime="reference").equal
+        assert verify_models(model, copy, Verify(runtime="reference")).equal
     return copy
 
 

@@ -11,6 +11,7 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.passes.shared_initializers import SharedInitializers
+from onnxsmith.settings import Verify
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 
@@ -18,7 +19,7 @@ HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 def shared(model: ir.Model) -> ir.Model:
     copy = cloned(model)
     SharedInitializers().run(copy)
-    assert verify_models(model, copy, runtime="reference").equal
+    assert verify_models(model, copy, Verify(runtime="reference")).equal
     return copy
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
 from tests.rewrites import assert_rewritten
 
@@ -32,4 +33,4 @@ def test_a_function_that_is_called_with_two_dtypes() -> None:
     result, part = simplified(model)
     assert not [entry for entry in part.fired if entry.rule == RULE]
     assert any("dtype" in entry.why_not for entry in part.refused if entry.rule == RULE)
-    assert verify_models(model, result, runtime="reference").equal
+    assert verify_models(model, result, Verify(runtime="reference")).equal

@@ -13,6 +13,7 @@ from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.rules.base import Exactness, Match, Rule
+from onnxsmith.settings import Verify
 
 TEXT = """
 <ir_version: 10, opset_import: ["": 20]>
@@ -71,7 +72,7 @@ def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("wrong")
 def test_the_culprits_are_switched_off_and_named(tmp_path: Path) -> None:
-    result = onnxsmith.simplify(from_text(TEXT), tmp_path / "out.onnx", runtime="reference")
+    result = onnxsmith.simplify(from_text(TEXT), tmp_path / "out.onnx", verify=Verify(runtime="reference"))
     assert result.ok
     assert result.report.part(Verification).equal
     part = result.report.part(Simplification)

@@ -12,6 +12,7 @@ from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.unused import Unused
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier.branches import flatten
 from onnxsmith.simplifier.journal import Journal
 from onnxsmith.simplifier.state import State
@@ -26,8 +27,8 @@ def flat(body: str) -> ir.Model:
     state = State(copy, Inference(copy), Journal())
     assert flatten(state)
     Unused().run(copy)
-    assert verify_models(model, copy, runtime="reference").equal
-    assert verify_models(model, copy, runtime="onnxruntime").equal
+    assert verify_models(model, copy, Verify(runtime="reference")).equal
+    assert verify_models(model, copy, Verify(runtime="onnxruntime")).equal
     names = [v.name for node in copy.graph for v in node.outputs] + list(copy.graph.initializers)
     assert len(names) == len(set(names))
     assert [value.name for value in copy.graph.outputs] == [value.name for value in model.graph.outputs]

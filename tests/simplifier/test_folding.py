@@ -14,6 +14,7 @@ from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.unused import Unused
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import get
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier import evaluation
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal
@@ -36,7 +37,7 @@ def folded(
         state.refresh()
     folding.finish()
     if check:
-        assert verify_models(model, copy, runtime="reference").equal
+        assert verify_models(model, copy, Verify(runtime="reference")).equal
     return copy, {entry.where.removeprefix("-> "): entry.why_not for entry in state.journal.refused}
 
 

@@ -9,6 +9,7 @@ from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.answer import Answer
 from onnxsmith.report.parts.operator_changes import OperatorChanges
 from onnxsmith.report.parts.rewrites import Rewrites
+from onnxsmith.settings import Verify
 
 TEXT = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -23,7 +24,7 @@ g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
 
 
 def answer(question: str, **options: object) -> Answer:
-    result = onnxsmith.simplify(from_text(TEXT), why=[question], runtime="reference", **options)  # type: ignore[arg-type]
+    result = onnxsmith.simplify(from_text(TEXT), why=[question], verify=Verify(runtime="reference"), **options)  # type: ignore[arg-type]
     return result.report.part(Answer)
 
 
@@ -46,7 +47,7 @@ def test_questions_that_name_nothing_are_refused(question: str, id_: str) -> Non
 
 
 def test_every_rewrite_and_what_went() -> None:
-    result = onnxsmith.simplify(from_text(TEXT), explain=True, diff=True, runtime="reference")
+    result = onnxsmith.simplify(from_text(TEXT), explain=True, diff=True, verify=Verify(runtime="reference"))
     rewrites, changes = result.report.part(Rewrites), result.report.part(OperatorChanges)
     assert ("algebra/identity", ("Identity",), ()) in [(e.rule, e.gone, e.made) for e in rewrites.fired]
     assert [e.rule for e in rewrites.refused] == ["fuse/swish"]
@@ -57,7 +58,7 @@ def test_every_rewrite_and_what_went() -> None:
 
 
 def test_a_newer_opset_lets_newer_operators_in() -> None:
-    result = onnxsmith.simplify(from_text(TEXT.replace("z, ", "z, ")), opset=24, runtime="reference")
+    result = onnxsmith.simplify(from_text(TEXT.replace("z, ", "z, ")), opset=24, verify=Verify(runtime="reference"))
     assert result.model is not None
     assert [node.op_type for node in result.model.graph] == ["Swish", "Tanh", "Abs"]
     assert result.model.opset_imports[""] == 24
@@ -65,7 +66,7 @@ def test_a_newer_opset_lets_newer_operators_in() -> None:
 
 
 def test_a_target_gives_its_newest_opset() -> None:
-    result = onnxsmith.simplify(from_text(TEXT), target="reference", runtime="reference")
+    result = onnxsmith.simplify(from_text(TEXT), target="reference", verify=Verify(runtime="reference"))
     assert result.model is not None
     assert result.model.opset_imports[""] > 17
 
@@ -74,7 +75,7 @@ def test_a_target_gives_its_newest_opset() -> None:
 def test_exactness_chooses_what_may_fire(exactness: str, left: int) -> None:
     text = """<ir_version: 8, opset_import: ["": 17]>
         g (float[N,4] x) => (float[N,4] y) <float zero = {0}> { a = Add(x, zero)\n y = Abs(a) }"""
-    result = onnxsmith.simplify(from_text(text), exactness=exactness, runtime="reference")
+    result = onnxsmith.simplify(from_text(text), exactness=exactness, verify=Verify(runtime="reference"))
     assert result.model is not None
     assert len(result.model.graph) == left
 
@@ -89,8 +90,8 @@ def test_functions_are_inlined_when_asked() -> None:
     text = """<ir_version: 10, opset_import: ["": 20, "mine": 1]>
         g (float[N] x) => (float[N] y) { a = mine.twice(x)\n y = Abs(a) }
         <domain: "mine", opset_import: ["": 20]> twice (v) => (w) { i = Identity(v)\n w = Add(i, v) }"""
-    kept = onnxsmith.simplify(from_text(text), runtime="reference").model
-    inlined = onnxsmith.simplify(from_text(text), inline_functions=True, runtime="reference").model
+    kept = onnxsmith.simplify(from_text(text), verify=Verify(runtime="reference")).model
+    inlined = onnxsmith.simplify(from_text(text), inline_functions=True, verify=Verify(runtime="reference")).model
     assert kept is not None
     assert inlined is not None
     assert [node.op_type for node in kept.graph] == ["twice", "Abs"]

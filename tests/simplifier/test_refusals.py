@@ -6,6 +6,7 @@ import pytest
 
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]>'
@@ -84,7 +85,7 @@ def test_refused(case: str) -> None:
     assert not [entry for entry in part.fired if entry.rule == rule]
     assert any(entry.rule == rule and reason in entry.why_not for entry in part.refused)
     if "train" not in case:
-        assert verify_models(model, result, runtime="reference").equal
+        assert verify_models(model, result, Verify(runtime="reference")).equal
 
 
 KEPT = {
@@ -115,7 +116,7 @@ def test_kept(case: str) -> None:
     assert [value.name for value in result.graph.inputs] == [value.name for value in model.graph.inputs]
     assert [value.name for value in result.graph.outputs] == [value.name for value in model.graph.outputs]
     assert set(result.graph.initializers) >= {v.name for v in model.graph.inputs if v.name in model.graph.initializers}
-    assert verify_models(model, result, runtime="reference").equal
+    assert verify_models(model, result, Verify(runtime="reference")).equal
 
 
 def test_what_nothing_reads_is_gone() -> None:
@@ -148,7 +149,7 @@ def test_functions_are_simplified_without_initializers_of_their_own() -> None:
     )
     result, part = simplified(model)
     assert {entry.rule for entry in part.fired} >= {"fuse/conv-batchnorm", "algebra/identity"}
-    assert verify_models(model, result, runtime="onnxruntime").equal
+    assert verify_models(model, result, Verify(runtime="onnxruntime")).equal
 
 
 def test_long_chains_and_wide_fans_are_linear_and_do_not_recurse() -> None:

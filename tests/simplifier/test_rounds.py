@@ -10,6 +10,7 @@ from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
@@ -44,7 +45,7 @@ def test_a_second_run_changes_nothing(case: str, tmp_path: Path) -> None:
     assert not again.fired
     assert (tmp_path / "once.onnx").read_bytes() == (tmp_path / "twice.onnx").read_bytes()
     assert (tmp_path / "once.onnx").stat().st_size < 10_000
-    assert verify_models(model, once, runtime="reference").equal
+    assert verify_models(model, once, Verify(runtime="reference")).equal
 
 
 def test_steps_feed_each_other() -> None:

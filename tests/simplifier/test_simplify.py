@@ -13,6 +13,7 @@ from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
+from onnxsmith.settings import Verify
 from onnxsmith.simplifier import simplify as simplify_module
 from onnxsmith.simplifier.rounds import simplified
 
@@ -42,14 +43,14 @@ def test_proto_and_graph_are_taken_and_not_changed() -> None:
     graph = from_text(TEXT)
     proto = onnxsmith.load(onnx.parser.parse_model(TEXT))
     for source in (graph, proto, onnx.parser.parse_model(TEXT)):
-        result = onnxsmith.simplify(source, runtime="reference")
+        result = onnxsmith.simplify(source, verify=Verify(runtime="reference"))
         assert result.model is not None
         assert len(result.model.graph) == 1
     assert len(graph.graph) == 3
 
 
 def test_the_contract_is_kept(model: Path, tmp_path: Path) -> None:
-    onnxsmith.simplify(model, tmp_path / "out.onnx", runtime="reference")
+    onnxsmith.simplify(model, tmp_path / "out.onnx", verify=Verify(runtime="reference"))
     before, after = onnx.load(model), onnx.load(tmp_path / "out.onnx")
     assert after.graph.input == before.graph.input
     assert after.graph.output == before.graph.output
@@ -60,13 +61,13 @@ def test_the_contract_is_kept(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_second_run_changes_nothing(model: Path, tmp_path: Path) -> None:
-    onnxsmith.simplify(model, tmp_path / "a.onnx", runtime="reference")
-    onnxsmith.simplify(tmp_path / "a.onnx", tmp_path / "b.onnx", runtime="reference")
+    onnxsmith.simplify(model, tmp_path / "a.onnx", verify=Verify(runtime="reference"))
+    onnxsmith.simplify(tmp_path / "a.onnx", tmp_path / "b.onnx", verify=Verify(runtime="reference"))
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
 
 
 def test_in_place(model: Path) -> None:
-    assert onnxsmith.simplify(model, model, runtime="reference").ok
+    assert onnxsmith.simplify(model, model, verify=Verify(runtime="reference")).ok
     assert len(onnx.load(model).graph.node) == 1
     assert [file.name for file in model.parent.iterdir()] == ["in.onnx"]
 
@@ -88,7 +89,7 @@ def test_a_wrong_rewrite_is_not_written(model: Path, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(simplify_module, "simplified", sabotaged)
     (tmp_path / "out.onnx").write_text("what was there before")
-    result = onnxsmith.simplify(model, tmp_path / "out.onnx", runtime="reference")
+    result = onnxsmith.simplify(model, tmp_path / "out.onnx", verify=Verify(runtime="reference"))
     assert not result.ok
     assert result.report.verdict.exit_code == 1
     assert result.report.problems[0].id == "verify/different"
@@ -98,8 +99,8 @@ def test_a_wrong_rewrite_is_not_written(model: Path, tmp_path: Path, monkeypatch
 
 
 def test_rules_can_be_chosen_and_left_out(model: Path) -> None:
-    only = onnxsmith.simplify(model, only=["algebra/identity"], runtime="reference")
-    skip = onnxsmith.simplify(model, skip=["algebra/identity"], runtime="reference")
+    only = onnxsmith.simplify(model, only=["algebra/identity"], verify=Verify(runtime="reference"))
+    skip = onnxsmith.simplify(model, skip=["algebra/identity"], verify=Verify(runtime="reference"))
     assert only.model is not None
     assert skip.model is not None
     assert [node.op_type for node in only.model.graph] == ["Dropout", "Tanh"]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, group, option
 from onnxsmith.report.base import Report
+from onnxsmith.settings import Save, Verify
 
 
 @dataclass(frozen=True)
 class Export(Command):
     """Export a PyTorch model to ONNX, verified.
 
-    The graph is captured, simplified, and held to the module at several sizes before the file is written.
+    The graph is captured, simplified, and compared with the module at several sizes before the file is written.
 
     TARGET is path/to/file.py:factory or package.module:factory. The factory is called without arguments and returns the
     module, or (module, args), or (module, args, kwargs), args being example inputs of forward. With
@@ -35,17 +37,12 @@ class Export(Command):
     opset: int | None = option("the ONNX opset; honoured or refused, never changed in silence")
     input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
     output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
-    external_data: bool | None = option("keep weights in a second file; decided by size when left out")
     drop_unused: bool = flag("remove graph inputs that nothing reads; kept and named in the report otherwise")
     no_weights: bool = flag("leave the parameters out of the file: they become inputs of the graph")
     no_simplify: bool = flag("leave the graph as it was captured")
     no_verify: bool = flag("write without checking; the report says so")
-    write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
-    runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
-    seed: int = option("seed of the generated inputs", default=0)
-    tolerance: float | None = option(
-        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
-    )
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
     transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
     task: str | None = option(
         "what such a model is exported for: text-generation-with-past, image-classification, …", metavar="NAME"
@@ -74,15 +71,11 @@ class Export(Command):
             opset=self.opset,
             input_names=_names(self.input_names),
             output_names=_names(self.output_names),
-            external_data=self.external_data,
             drop_unused=self.drop_unused,
             weights=not self.no_weights,
             simplify=not self.no_simplify,
-            verify=not self.no_verify,
-            write_unsure=self.write_unsure,
-            runtime=self.runtime,
-            seed=self.seed,
-            tolerance=self.tolerance,
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
             strategy=self.strategy,
             as_traced=self.as_traced,
             task=self.task or ("auto" if self.transformers else None),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, option
 from onnxsmith.report.base import Report
 
 

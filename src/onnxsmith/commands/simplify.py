@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxsmith.commands.base import Command, argument, flag, option
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, group, option
 from onnxsmith.report.base import Report
+from onnxsmith.settings import Save, Verify
 
 
 @dataclass(frozen=True)
 class Simplify(Command):
     """Simplify an ONNX model, verified.
 
-    The result is held to the original on generated inputs before it is written.
+    The result is compared with the original on generated inputs before it is written.
     """
 
     name = "simplify"
@@ -40,21 +42,14 @@ class Simplify(Command):
         default=(),
         metavar="SPEC",
     )
-    dim: tuple[str, ...] = option("size of a symbolic dimension in the check: batch=1", default=(), metavar="NAME=SIZE")
-    external_data: bool | None = option("keep weights in a second file; as the input does when left out")
     no_verify: bool = flag("write without checking; the report says so")
-    write_unsure: bool = flag("write also where the check cannot tell whether the two are equal")
-    runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
-    seed: int = option("seed of the generated inputs", default=0)
-    tolerance: float | None = option(
-        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
-    )
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
 
     def replaces(self) -> str:
         return self.model
 
     def run(self) -> Report:
-        from onnxsmith.feeds import given
         from onnxsmith.problem import problem
         from onnxsmith.simplifier.simplify import simplify
 
@@ -73,12 +68,7 @@ class Simplify(Command):
             explain=self.explain,
             diff=self.diff,
             why=self.why,
-            given=given.feeds(self.input, self.model),
-            sizes=given.sizes(self.dim),
-            external_data=self.external_data,
-            verify=not self.no_verify,
-            write_unsure=self.write_unsure,
-            runtime=self.runtime,
-            seed=self.seed,
-            tolerance=self.tolerance,
+            inputs=self.input,
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
         ).report

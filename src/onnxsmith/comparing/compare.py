@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparing.by_layer import LayerOptions, by_layer
-from onnxsmith.comparing.setup import Compared, Inputs, compared, elsewhere, evidence
+from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
 from onnxsmith.comparing.sides import SideSource, under
 from onnxsmith.comparison import inner
 from onnxsmith.comparison.explore import Explorer
@@ -21,6 +21,7 @@ from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
+from onnxsmith.feeds.given import Inputs
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature

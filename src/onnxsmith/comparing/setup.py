@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,8 +19,9 @@ from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
-from onnxsmith.feeds import given as inputs_given
+from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.given import Inputs
 from onnxsmith.feeds.numbers import numbers
 from onnxsmith.model.graph.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, Problem
@@ -28,8 +29,6 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes import torch_eager as programs
 from onnxsmith.runtimes.base import Options, Program, Session
 from onnxsmith.runtimes.torch_eager import TorchProgram
-
-Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def compared(
     tolerances, generator, coarser, few_steps = _from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
-    feeds = _feeds(inputs, a)
+    feeds = given.inputs(inputs, a.interface)
     for one in (a, b):
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
@@ -192,17 +191,6 @@ def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
     held = bundle.only_input or {}
     values = {mine: held[theirs] for mine, theirs in names.items() if theirs in held}
     return (Feed(f"the input in {bundle.label}", {}, values),)
-
-
-def _feeds(inputs: Inputs, a: SideSource) -> tuple[Feed, ...]:
-    """One feed from arrays by name or from texts, one for each item of any other iterable."""
-    if isinstance(inputs, Mapping):
-        return (Feed("the given input", {}, dict(inputs)),) if inputs else ()
-    items: list[Any] = list(inputs)
-    texts = [item for item in items if isinstance(item, str)]
-    if len(texts) == len(items):
-        return inputs_given.feeds(texts, a.interface)
-    return tuple(Feed(f"input {number} of those given", {}, dict(item)) for number, item in enumerate(items, 1))
 
 
 def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:

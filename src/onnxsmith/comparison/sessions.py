@@ -17,6 +17,7 @@ from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding, asked, roundings
 from onnxsmith.comparison.verify import Evidence, Side, verify
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.load import load
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.signature import signature
@@ -25,23 +26,21 @@ from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.settings import Verify
 from onnxsmith.words import several
 
 
 def verify_models(
     reference: Path | ir.Model,
     candidate: Path | ir.Model,
+    settings: Verify = Verify(),
     *,
-    runtime: str | None = None,
     given: tuple[Feed, ...] = (),
-    known: Mapping[str, int] | None = None,
     generate: bool = True,
-    seed: int = 0,
-    tolerance: float | None = None,
     names: tuple[str, str] = ("the model as it was", "the new model"),
 ) -> Verification:
-    """Runs both on one runtime and compares every output. See `verify` for the errors. `tolerance` is the largest
-    difference relative to an output's scale, in place of what follows from rounding.
+    """Runs both on one runtime and compares every output, on `given` inputs and on generated ones. See `verify` for the
+    errors.
 
     Where the runtime optimises what it runs, both are compared with that off first, where kernels differ least, and
     then as the runtime would run them, on some of the same inputs. Where the model holds nodes that draw random
@@ -57,15 +56,15 @@ def verify_models(
         clauses += [fixed.untried] if fixed.untried else []
 
     def on(name: str) -> Verification:
-        return _verified(pair, name, names, given, known, generate, seed, tolerance)
+        return _verified(pair, name, names, settings, given, generate)
 
     try:
-        found, rung = rungs.judged(runtime, pair, on, deciding=1)
+        found, rung = rungs.judged(settings.runtime, pair, on, deciding=1)
     except rungs.OfferedError:
         raise
     except OnnxsmithError as error:
         lacks = error.problem.id in rungs.LACKS or foreign.holds_foreign(load(pair[0]))
-        cut = foreign.around(load(pair[0]), load(pair[1]), runtime) if lacks else None
+        cut = foreign.around(load(pair[0]), load(pair[1]), settings.runtime) if lacks else None
         if cut is None:
             raise
         pair = cut.pair
@@ -79,21 +78,19 @@ def _verified(
     pair: tuple[Path | ir.Model, Path | ir.Model],
     name: str,
     names: tuple[str, str],
+    settings: Verify,
     given: tuple[Feed, ...],
-    known: Mapping[str, int] | None,
     generate: bool,
-    seed: int,
-    tolerance: float | None,
 ) -> Verification:
     """The comparison on the runtime of that name."""
     model = load(pair[0])
     with stage("shapes"):
         known_shapes, _ = inferred(model)
         generator = Generator.for_model(known_shapes).under(signature(model))
-        plan = Plan(generator, given=given, known=known or {}, generate=generate, seed=seed)
+        plan = Plan(generator, given, sizes(settings.sizes), generate=generate, seed=settings.seed)
         tolerances = roundings(known_shapes)
-        if tolerance is not None:
-            tolerances = {output: asked(tolerance) for output in tolerances}
+        if settings.tolerance is not None:
+            tolerances = {output: asked(settings.tolerance) for output in tolerances}
     with stage("verify"), runtimes.get(name).preparer(keep=_KEPT) as preparer:
         return _Pair(pair, names, name, preparer, tolerances).verified(plan)
 

@@ -15,6 +15,7 @@ from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.problem import problem
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.settings import Save, Verify, verifying
 from onnxsmith.sources import factory
 
 
@@ -32,27 +33,22 @@ def export(
     drop_unused: bool = False,
     weights: bool = True,
     simplify: bool = True,
-    verify: bool = True,
-    write_unsure: bool = False,
-    runtime: str | None = None,
-    external_data: bool | None = None,
-    seed: int = 0,
     strategy: str | None = None,
-    task: str | None = None,
     as_traced: bool = False,
-    tolerance: float | None = None,
+    task: str | None = None,
+    verify: Verify | bool = True,
+    save: Save = Save(),
 ) -> Result:
-    """Exports a torch module to ONNX and checks the result against eager PyTorch.
+    """Exports a torch module to ONNX and verifies the file against eager PyTorch.
 
     `model` is a module, or a target (`file.py:factory`, `package.module:factory`). `args` and `kwargs` are example
     inputs of `forward`, nested as it takes them; `inputs` are examples as the command line takes them. A module in
     training mode is exported in evaluation mode and put back.
 
-    With `output`, a path or a binary file to write to, the model is written if it agrees. `external_data` keeps the
-    weights in a second file; None decides by their size. Without `weights` the parameters become inputs without a
-    value; the check is made before. `drop_unused` removes inputs that nothing reads. Without `verify` the report says
-    that nothing was verified. Where the check cannot tell whether the two are equal, nothing is written unless with
-    `write_unsure`.
+    With `output`, a path or a binary file to write to, the model is written if it agrees; `save` says how. Without
+    `weights` the parameters become inputs without a value; the check is made before. `drop_unused` removes inputs that
+    nothing reads. `verify` says how the file is compared with the module; with False the report says that nothing was
+    verified.
 
     `dynamic` names the axes that stay dynamic: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list with
     `torch.export.Dim`s as torch takes it, or `"auto"`: every axis that the module takes at other sizes and the graph
@@ -63,8 +59,6 @@ def export(
     the report has those lines. `strategy` names the only one to try, by its file in `exporter/strategies`:
     `torch-export`, or `torchscript`, which fixes what Python takes from the value of a tensor and is otherwise refused
     for that.
-
-    `tolerance` is the largest difference allowed, relative to an output's scale, in place of what rounding explains.
 
     The module is run as its users call it: in evaluation mode, without gradients, by torch's fused kernels where it has
     some. Where it computes something else while it is traced (the formula in place of a kernel, a branch on
@@ -81,8 +75,8 @@ def export(
             written.
     """
     chosen = Settings(
-        dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, verify,
-        runtime, external_data, seed, strategy, write_unsure, as_traced, tolerance,
+        dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, strategy, as_traced,
+        verifying(verify), save,
     )  # fmt: skip
     runtimes.get("torch-eager")  # says what to install when torch is not here
     from onnxsmith.exporter.export_run import Job, evaluating

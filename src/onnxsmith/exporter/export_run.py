@@ -202,11 +202,11 @@ class Job:
 
     def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
         verification, written = made.verification, made.written
-        differs = problems(verification, asked=self.settings.verify)
+        differs = problems(verification, asked=self.settings.verify is not None)
         said = ending(verification) + (f"; {made.weightless}" if made.weightless else "")
         report = Report(
             command="export",
-            verdict=verdict(verification, asked=self.settings.verify),
+            verdict=verdict(verification, asked=self.settings.verify is not None),
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {said}",
             parts=parts,
             problems=(*filter(None, [made.other_path]), *made.lost, *differs) if differs else (),

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnxsmith.exporter.inputs.dynamic import Dynamic
+from onnxsmith.settings import Save, Verify
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to export. The fields are the keywords of `export`, which documents them."""
+    """The keywords of `export`, which documents them."""
 
     dynamic: Dynamic | Sequence[str] = None
     opset: int | None = None
@@ -19,11 +20,8 @@ class Settings:
     drop_unused: bool = False
     weights: bool = True
     simplify: bool = True
-    verify: bool = True
-    runtime: str | None = None
-    external_data: bool | None = None
-    seed: int = 0
     strategy: str | None = None
-    write_unsure: bool = False
     as_traced: bool = False
-    tolerance: float | None = None
+    verify: Verify | None = Verify()
+    """None for an export that is not verified."""
+    save: Save = Save()

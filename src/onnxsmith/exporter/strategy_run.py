@@ -33,6 +33,7 @@ from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.freezing import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
+from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.files.check import check
@@ -137,12 +138,12 @@ class Maker:
                 verified = stack.enter_context(staged(custom_operators.reference(target.target)))
                 files[verified] = custom_operators.runnable(model)
             if self.settings.weights:
-                self._stage(files, external_data=self.settings.external_data)
+                self._stage(files, external_data=self.settings.save.external_data)
             verification = self._verify(strategy, built, verified.path if self.settings.weights else files[verified])
             if self.settings.verify and not verification.equal:
                 if verification.differs:
                     return verification, Written({}, "the exported model differs from the torch module")
-                if not self.settings.write_unsure:
+                if not self.settings.save.write_unsure:
                     why = "the check cannot tell whether the exported model is equal; --write-unsure writes it anyway"
                     return verification, Written({}, why)
             if not self.settings.weights:
@@ -196,7 +197,8 @@ class Maker:
     def _held(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):
             candidate = custom_operators.runnable(candidate)
-        if not self.settings.verify:
+        asked_for = self.settings.verify
+        if asked_for is None:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
         program = capturing.with_shapes(built.program, load(candidate))
         with stage("shapes"):
@@ -210,17 +212,18 @@ class Maker:
             )
             sizes = of_feed(program.signature, built.example)
             example = Feed("the example", sizes, dict(built.example))
-            plan = Plan(generator, (example,), start=sizes, seed=self.settings.seed, random=True)
+            known = given.sizes(asked_for.sizes)
+            plan = Plan(generator, (example,), known=known, start=sizes, seed=asked_for.seed, random=True)
             arbiter = Arbiter(lambda: TorchEager().prepare(in_double(program)))
             tolerances = roundings(shaped)
-            if self.settings.tolerance is not None:
-                tolerances = {output: asked(self.settings.tolerance) for output in tolerances}
+            if asked_for.tolerance is not None:
+                tolerances = {output: asked(asked_for.tolerance) for output in tolerances}
         with stage("verify"), called_paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
                 return self._compared(name, reference, candidate, plan, tolerances, arbiter)
 
-            found, rung = rungs.judged(self.settings.runtime, [candidate], on)
+            found, rung = rungs.judged(asked_for.runtime, [candidate], on)
         if rung.clause:
             found = replace(found, untried=(*found.untried, rung.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,10 @@ from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.model.files.load import load
 from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
+
+Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any] | Feed]
+"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable of arrays by name, one
+input each."""
 
 
 def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
@@ -64,6 +68,20 @@ def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ..
     )
 
 
+def inputs(given: Inputs, interface: Signature) -> tuple[Feed, ...]:
+    """One feed from arrays by name or from texts; one for each item of any other iterable."""
+    if isinstance(given, Mapping):
+        return (Feed("the given input", {}, dict(given)),) if given else ()
+    items: list[Any] = list(given)
+    texts = [item for item in items if isinstance(item, str)]
+    if len(texts) == len(items):
+        return feeds(texts, interface)
+    return tuple(
+        item if isinstance(item, Feed) else Feed(f"input {number} of those given", {}, dict(item))
+        for number, item in enumerate(items, 1)
+    )
+
+
 def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
     """That one input is wanted and a name was given twice."""
     return problem(
@@ -75,12 +93,14 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
     )
 
 
-def sizes(texts: Sequence[str]) -> dict[str, int]:
-    """Sizes of symbolic dimensions from `--dim batch=1` texts.
+def sizes(texts: Sequence[str] | Mapping[str, int]) -> dict[str, int]:
+    """Sizes of symbolic dimensions by name, from `--dim batch=1` texts where they are no mapping yet.
 
     Raises:
         OnnxsmithError: `input/syntax`.
     """
+    if isinstance(texts, Mapping):
+        return dict(texts)
     found: dict[str, int] = {}
     for text in texts:
         name, equals, size = text.rpartition("=")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,14 @@ import onnx_ir as ir
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.feeds.generate import Feed
+from onnxsmith.feeds import given
+from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import carried, walk
+from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Part, Report
@@ -32,6 +34,7 @@ from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked, is_off
+from onnxsmith.settings import Save, Verify, verifying
 from onnxsmith.simplifier import blame
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.rounds import simplified
@@ -53,34 +56,31 @@ def simplify(
     target: str | None = None,
     inline_functions: bool = False,
     max_growth: float = 0.0,
-    verify: bool = True,
-    write_unsure: bool = False,
-    runtime: str | None = None,
-    given: tuple[Feed, ...] = (),
-    sizes: Mapping[str, int] | None = None,
+    inputs: Inputs = (),
     explain: bool = False,
     diff: bool = False,
     why: Iterable[str] = (),
-    external_data: bool | None = None,
-    seed: int = 0,
-    tolerance: float | None = None,
+    verify: Verify | bool = True,
+    save: Save = Save(),
 ) -> Result:
     """Simplifies a model and checks it against the original on generated inputs.
 
-    `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written,
-    if it agrees. `only` and `skip` take rule ids; `exactness` (`bitwise`, `value`, `reassociates`) is how far a rewrite
-    may move a number, and left out it is `reassociates`, but not for what a quantiser reads; `opset` brings the model
-    there first, so that newer operators may be used, and `target` to the newest that a runtime has and the model can be
-    brought to; functions are inlined when asked; the file may grow by a share of `max_growth`. `sizes` fixes symbolic
-    dimensions for the check; `given` are inputs to check on as well.
-    `tolerance` is the largest difference allowed, relative to an output's scale, in place of what rounding explains.
-    Without `verify` the report says that nothing was verified. Where the check cannot tell whether the two are equal,
-    rewrites that move no bit are tried alone; where it cannot tell then either, nothing is written unless with
-    `write_unsure`. `explain` lists every rewrite, `diff` the operators that
-    went and came; `why` takes questions `RULE@NODE`: why did this rule not fire there?
+    `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written
+    if it agrees; `save` says how.
 
-    When the result differs, the first rewrite after which it does is found, switched off and named in the report, until
-    the rest agrees.
+    `only` and `skip` take rule ids. `exactness` is how far a rewrite may move a number: `bitwise`, `value` or
+    `reassociates`, which is the default, except for what a quantiser reads. `opset` brings the model to that opset
+    first, so that newer operators may be used; `target` brings it to the newest opset of a runtime. `max_growth` is the
+    share by which folded constants may make the file larger.
+
+    `verify` says how the result is compared with the original; with False the report says that nothing was verified.
+    `inputs` are compared as well: arrays by name, texts as the command line takes them, or an iterable of arrays by
+    name. Where the check cannot tell whether the two are equal, bit-exact rewrites are tried alone. When the result
+    differs, the first rewrite after which it does is found, switched off and named in the report, until the rest
+    agrees.
+
+    `explain` lists every rewrite, `diff` the operators that went and came. `why` takes questions `RULE@NODE`: why did
+    this rule not fire there?
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
@@ -88,13 +88,16 @@ def simplify(
             check could not be made, `save/…` when the result could not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
+    settings = verifying(verify)
     with Clock() as clock:
         with stage("load"):
             model = load(source)
             file = Path(source) if isinstance(source, str | Path) else None
+            runtime = settings.runtime if settings is not None else None
             doubts = checked(model, where=where, file=file, runtime=runtime)
             held = partial(checked, runtime=runtime) if is_off(doubts) else check
             lost = carried.left_out(model)
+            feeds = given.inputs(inputs, signature(model))
             refuse_loss([output], [source, model], in_place=file)
         start = _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
         versions = opsets.of(model), opsets.of(start)
@@ -111,26 +114,17 @@ def simplify(
         )
 
         def verified(candidate: Path | ir.Model) -> Verification:
-            if not verify:
+            if settings is None:
                 return nothing_verified(*_NAMES, "--no-verify was given")
-            return verify_models(
-                original,
-                candidate,
-                runtime=runtime,
-                given=given,
-                known=sizes,
-                seed=seed,
-                tolerance=tolerance,
-                names=_NAMES,
-            )
+            return verify_models(original, candidate, settings, given=feeds, names=_NAMES)
 
         most = _nbytes(original, model) * (1 + max(max_growth, _MAX_GROWTH)) if isinstance(original, Path) else None
-        delivery = _Delivery(output, external_data, verified, verify, most, held, write_unsure)
+        delivery = _Delivery(output, save, verified, settings is not None, most, held)
         found = _delivered(delivery, run)
     part, verification, written = found.part, found.verification, found.written
     if versions[0] != versions[1]:
         part = replace(part, notes=(f"brought from opset {versions[0]} to {versions[1]}", *part.notes))
-    agrees = verification.equal or not verify or (write_unsure and bool(verification.unsure))
+    agrees = verification.equal or settings is None or (save.write_unsure and bool(verification.unsure))
     extra: list[Part] = []
     if explain:
         extra.append(Rewrites(part.fired, part.refused))
@@ -140,10 +134,10 @@ def simplify(
     change = f"{several(part.nodes_before, 'node')} → {part.nodes_after:,}"
     report = Report(
         command="simplify",
-        verdict=verdict(verification, asked=verify),
+        verdict=verdict(verification, asked=settings is not None),
         headline=f"{where}: {change}, {ending(verification)}{_without(lost)}",
         parts=(part, *extra, verification, written, Timing(dict(clock.seconds))),
-        problems=(*doubts, *problems(verification, asked=verify)),
+        problems=(*doubts, *problems(verification, asked=settings is not None)),
     )
     path = Path(next(iter(written.files))) if written.files else None
     return Result(report, found.model if agrees else None, path)
@@ -195,25 +189,24 @@ class _Delivery:
     """Verifies a model, and writes it if it agrees or nobody asked."""
 
     output: str | Path | None
-    external_data: bool | None
+    save: Save
     verified: Callable[[Path | ir.Model], Verification]
     asked: bool
     most: float | None
     check: Callable[..., object]
     """Holds a model to the specification, as far as the original keeps it."""
-    write_unsure: bool = False
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
         if self.output is None:
             return self.verified(simple), Written({}, "no output was asked for")
         with staged(self.output) as target:
             with stage("save"):
-                target.write(simple, external_data=self.external_data)
+                target.write(simple, external_data=self.save.external_data)
                 if self.most is not None and target.nbytes() > self.most:
                     raise _TooLargeError
                 self.check(simple, where="the simplified model", file=target.path)
             verification = self.verified(target.path)
-            if self.asked and not verification.equal and not (verification.unsure and self.write_unsure):
+            if self.asked and not verification.equal and not (verification.unsure and self.save.write_unsure):
                 return verification, Written({}, _why_not(verification))
             with stage("save"):
                 return verification, files_written(target.commit())
@@ -274,7 +267,7 @@ def _mended(delivery: _Delivery, run: blame.Simplify, model: ir.Model, part: Sim
         if found.verification.equal or not delivery.asked:
             return found
         if found.verification.unsure:
-            return found if delivery.write_unsure else _carefully(delivery, run) or found
+            return found if delivery.save.write_unsure else _carefully(delivery, run) or found
     except OnnxsmithError as error:
         if not delivery.asked or not error.problem.id.startswith(("model/", "runtime/", "verify/")):
             raise

@@ -12,6 +12,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.model.files.save import save
+from onnxsmith.settings import Save
 from onnxsmith.simplifier.simplify import simplify
 from tests.suites.agreement import assert_sound, read
 
@@ -168,7 +169,7 @@ def test_the_result_does_not_depend_on_how_the_model_is_given(tmp_path: Path) ->
     save(read(text), tmp_path / "e.onnx", external_data=True)
     found = set()
     for source in (read(text), ir.to_proto(read(text)), *(tmp_path / f for f in ("m.onnxtxt", "m.onnx", "e.onnx"))):
-        result = simplify(source, tmp_path / "out.onnx", verify=False, external_data=False)
+        result = simplify(source, tmp_path / "out.onnx", verify=False, save=Save(external_data=False))
         assert result.path is not None
         found.add(result.path.read_bytes())
     assert len(found) == 1
