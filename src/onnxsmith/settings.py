@@ -22,7 +22,7 @@ class Verify:
     tolerance: float | None = option(
         "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
     )
-    sizes: Mapping[str, int] | Sequence[str] = option(
+    sizes: Mapping[str, int] | Sequence[str] | None = option(
         "size of a symbolic dimension in the check: batch=1; several times", default=(), name="dim", metavar="NAME=SIZE"
     )
 

@@ -93,7 +93,7 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
     )
 
 
-def sizes(texts: Sequence[str] | Mapping[str, int]) -> dict[str, int]:
+def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
     """Sizes of symbolic dimensions by name, from `--dim batch=1` texts where they are no mapping yet.
 
     Raises:
@@ -102,7 +102,7 @@ def sizes(texts: Sequence[str] | Mapping[str, int]) -> dict[str, int]:
     if isinstance(texts, Mapping):
         return dict(texts)
     found: dict[str, int] = {}
-    for text in texts:
+    for text in texts or ():
         name, equals, size = text.rpartition("=")
         if not equals or not size.strip().isdigit():
             raise problem("input/syntax", f"{text!r} does not give a dimension a size", fix="write --dim batch=1")
