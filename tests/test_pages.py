@@ -66,9 +66,7 @@ def test_a_page_has_its_title_and_sections(id_: str) -> None:
 @pytest.mark.parametrize("id_", page_files())
 def test_the_command_line_in_a_page_exists(id_: str) -> None:
     """`onnxsmith COMMAND` and every `--option` of it, as a page shows them, are there."""
-    import dataclasses
-
-    from onnxsmith import rooms
+    from onnxsmith import options, rooms
     from onnxsmith.commands.base import Command
 
     commands = rooms.classes("onnxsmith.commands", Command)
@@ -77,7 +75,7 @@ def test_the_command_line_in_a_page_exists(id_: str) -> None:
         r"`onnxsmith ([a-z]+)((?: [^`]*)?)`", page_files()[id_].read_text(encoding="utf-8")
     ):
         assert command in commands
-        known = {field.name.replace("_", "-") for field in dataclasses.fields(commands[command])} | shared
+        known = {options.called(field).replace("_", "-") for field in options.fields_of(commands[command])} | shared
         assert set(re.findall(r"--([a-z-]+)", rest)) <= known
 
 
