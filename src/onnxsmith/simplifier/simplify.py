@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,29 +14,27 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds import given
+from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.surgery import opset as opsets
-from onnxsmith.problem import OnnxsmithError
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.operator_changes import operator_changes
 from onnxsmith.report.parts.rewrites import Rewrites
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
-from onnxsmith.report.parts.written import Written
-from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier import blame
 from onnxsmith.simplifier import why as questions
+from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
 
@@ -90,22 +88,12 @@ def simplify(
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
     with Clock() as clock:
-        with stage("load"):
-            model = load(source)
-            file = Path(source) if isinstance(source, str | Path) else None
-            runtime = settings.runtime if settings is not None else None
-            doubts = checked(model, where=where, file=file, runtime=runtime)
-            held = partial(checked, runtime=runtime) if is_off(doubts) else check
-            lost = carried.left_out(model)
-            feeds = given.inputs(inputs, signature(model))
-            refuse_loss([output], [source, model], in_place=file)
-        start = _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
-        versions = opsets.of(model), opsets.of(start)
-        original = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else model
-        before = dict(walk.histogram(model)) if diff else {}
-        again = original if start is model else start
+        read = _read(source, output, where, inputs, settings)
+        start = _at_opset(read.model, opset, target)
+        brought = _brought(read.model, start)  # now: a model that was loaded from a file is changed in place
+        before = dict(walk.histogram(read.model)) if diff else {}
         run = partial(
-            _Start(again, start if again is original and isinstance(original, Path) else None),
+            _Start.of(read, start),
             only=tuple(only),
             skip=tuple(skip),
             exactness=exactness,
@@ -116,31 +104,70 @@ def simplify(
         def verified(candidate: Path | ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified(*_NAMES, "--no-verify was given")
-            return verify_models(original, candidate, settings, given=feeds, names=_NAMES)
+            return verify_models(read.original, candidate, settings, given=read.feeds, names=_NAMES)
 
-        most = _nbytes(original, model) * (1 + max(max_growth, _MAX_GROWTH)) if isinstance(original, Path) else None
-        delivery = _Delivery(output, save, verified, settings is not None, most, held)
-        found = _delivered(delivery, run)
-    part, verification, written = found.part, found.verification, found.written
-    if versions[0] != versions[1]:
-        part = replace(part, notes=(f"brought from opset {versions[0]} to {versions[1]}", *part.notes))
-    agrees = verification.equal or settings is None or (save.write_unsure and bool(verification.unsure))
-    extra: list[Part] = []
-    if explain:
-        extra.append(Rewrites(part.fired, part.refused))
+        most = _most_bytes(read, max_growth)
+        found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
+    part, verification = found.part, found.verification
+    part = replace(part, notes=(*brought, *part.notes))
+    extra: list[Part] = [Rewrites(part.fired, part.refused)] if explain else []
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
-    extra += [questions.why(question, load(original), found.model, part) for question in why]
+    extra += [questions.why(question, load(read.original), found.model, part) for question in why]
     change = f"{several(part.nodes_before, 'node')} → {part.nodes_after:,}"
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
-        headline=f"{where}: {change}, {ending(verification)}{_without(lost)}",
-        parts=(part, *extra, verification, written, Timing(dict(clock.seconds))),
-        problems=(*doubts, *problems(verification, asked=settings is not None)),
+        headline=f"{where}: {change}, {ending(verification)}{_without(read.lost)}",
+        parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
+        problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
-    path = Path(next(iter(written.files))) if written.files else None
+    agrees = verification.equal or settings is None or (save.write_unsure and bool(verification.unsure))
+    path = Path(next(iter(found.written.files))) if found.written.files else None
     return Result(report, found.model if agrees else None, path)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A model as it was given, and what the check needs of it. `original` is the file, where it is an ONNX file."""
+
+    model: ir.Model
+    original: Path | ir.Model
+    doubts: tuple[Problem, ...]
+    check: Callable[..., object]
+    """Checks a model against the specification, as far as the original keeps to it."""
+    lost: tuple[str, ...]
+    feeds: tuple[Feed, ...]
+
+
+def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs, settings: Verify | None) -> _Read:
+    with stage("load"):
+        model = load(source)
+        file = Path(source) if isinstance(source, str | Path) else None
+        runtime = settings.runtime if settings is not None else None
+        doubts = checked(model, where=where, file=file, runtime=runtime)
+        held = partial(checked, runtime=runtime) if is_off(doubts) else check
+        lost = carried.left_out(model)
+        refuse_loss([output], [source, model], in_place=file)
+        original = file if file is not None and file.suffix == ".onnx" else model
+        return _Read(model, original, doubts, held, lost, given.inputs(inputs, signature(model)))
+
+
+def _at_opset(model: ir.Model, opset: int | None, target: str | None) -> ir.Model:
+    """The model at the opset that was asked for, or at the newest of a target. The model itself where it is there."""
+    return _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
+
+
+def _brought(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
+    before, after = opsets.of(model), opsets.of(start)
+    return (f"brought from opset {before} to {after}",) if before != after else ()
+
+
+def _most_bytes(read: _Read, max_growth: float) -> float | None:
+    """The bytes that the file may have. None where the original is no file."""
+    if not isinstance(read.original, Path):
+        return None
+    return _nbytes(read.original, read.model) * (1 + max(max_growth, _MAX_GROWTH))
 
 
 def _without(lost: tuple[str, ...]) -> str:
@@ -155,6 +182,12 @@ class _Start:
     def __init__(self, source: Path | ir.Model, loaded: ir.Model | None) -> None:
         self._source = source
         self._loaded = loaded
+
+    @classmethod
+    def of(cls, read: _Read, start: ir.Model) -> _Start:
+        """Begins with `start`: the model as it was read, or brought to another opset."""
+        source = read.original if start is read.model else start
+        return cls(source, start if source is read.original and isinstance(source, Path) else None)
 
     def __call__(self, **options: Any) -> tuple[ir.Model, Simplification]:
         model, self._loaded = self._loaded, None
@@ -178,105 +211,3 @@ def _nbytes(file: Path, model: ir.Model) -> int:
     """Bytes of a model's file and of the weights that it keeps in others."""
     outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))
     return file.stat().st_size + sum(outside)
-
-
-class _TooLargeError(Exception):
-    """What was written takes more room than the original may grow to."""
-
-
-@dataclass(frozen=True)
-class _Delivery:
-    """Verifies a model, and writes it if it agrees or nobody asked."""
-
-    output: str | Path | None
-    save: Save
-    verified: Callable[[Path | ir.Model], Verification]
-    asked: bool
-    most: float | None
-    check: Callable[..., object]
-    """Holds a model to the specification, as far as the original keeps it."""
-
-    def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
-        if self.output is None:
-            return self.verified(simple), Written({}, "no output was asked for")
-        with staged(self.output) as target:
-            with stage("save"):
-                target.write(simple, external_data=self.save.external_data)
-                if self.most is not None and target.nbytes() > self.most:
-                    raise _TooLargeError
-                self.check(simple, where="the simplified model", file=target.path)
-            verification = self.verified(target.path)
-            if self.asked and not verification.equal and not (verification.unsure and self.save.write_unsure):
-                return verification, Written({}, _why_not(verification))
-            with stage("save"):
-                return verification, files_written(target.commit())
-
-
-def _why_not(verification: Verification) -> str:
-    if verification.unsure:
-        return "the check cannot tell whether the simplified model is equal; --write-unsure writes it all the same"
-    return "the simplified model differs from the original"
-
-
-@dataclass(frozen=True)
-class _Delivered:
-    """A simplified model, what was done, how it was verified and where it is."""
-
-    model: ir.Model
-    part: Simplification
-    verification: Verification
-    written: Written
-
-
-def _delivered(delivery: _Delivery, run: blame.Simplify) -> _Delivered:
-    """Simplifies and delivers; when the file is too large, with less folded, then with nothing but tidying up."""
-    notes: tuple[str, ...] = ()
-    fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"limit": 0}))
-    while True:
-        with stage("simplify"):
-            model, part = run()
-        try:
-            return _mended(delivery, run, model, replace(part, notes=(*part.notes, *notes)))
-        except _TooLargeError:
-            less = next(fallbacks, None)
-            if less is None:
-                delivery = replace(delivery, most=None)
-                notes = ("the file is larger than before even with nothing folded",)
-            else:
-                run = partial(run, **less)
-                notes = ("less was done than could be, so that the file does not grow",)
-
-
-def _carefully(delivery: _Delivery, run: blame.Simplify) -> _Delivered | None:
-    """With rewrites alone that move no bit, for a check that cannot tell rounding from a fault. None where it cannot
-    tell then either."""
-    with stage("simplify"):
-        model, part = run(exactness="bitwise")
-    found = _Delivered(model, replace(part, notes=(*part.notes, _CAREFULLY)), *delivery(model))
-    return found if found.verification.equal else None
-
-
-_CAREFULLY = "only rewrites that move no bit were used: with others the check could not tell rounding from a fault"
-
-
-def _mended(delivery: _Delivery, run: blame.Simplify, model: ir.Model, part: Simplification) -> _Delivered:
-    """Delivers the model; when it differs or does not run, one without the rewrites that did it."""
-    trouble: OnnxsmithError | None = None
-    try:
-        found = _Delivered(model, part, *delivery(model))
-        if found.verification.equal or not delivery.asked:
-            return found
-        if found.verification.unsure:
-            return found if delivery.save.write_unsure else _carefully(delivery, run) or found
-    except OnnxsmithError as error:
-        if not delivery.asked or not error.problem.id.startswith(("model/", "runtime/", "verify/")):
-            raise
-        trouble = error
-    with stage("blame"):
-        mended = blame.without_culprits(run, delivery.verified, delivery.check)
-    if mended is not None:
-        part = replace(mended.part, notes=part.notes)
-        return _Delivered(mended.model, part, *delivery(mended.model))
-    if trouble is not None:
-        raise trouble
-    return found

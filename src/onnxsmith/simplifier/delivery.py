@@ -1,0 +1,123 @@
+"""Delivers a simplified model: verified, written, and without the rewrites after which it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.model.files.save import staged
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.written import Written
+from onnxsmith.report.parts.written import written as files_written
+from onnxsmith.settings import Save
+from onnxsmith.simplifier import blame
+
+
+class _TooLargeError(Exception):
+    """What was written takes more room than the original may grow to."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Verifies a model, and writes it if it agrees or nobody asked."""
+
+    output: str | Path | None
+    save: Save
+    verified: Callable[[Path | ir.Model], Verification]
+    asked: bool
+    most: float | None
+    check: Callable[..., object]
+    """Holds a model to the specification, as far as the original keeps it."""
+
+    def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
+        if self.output is None:
+            return self.verified(simple), Written({}, "no output was asked for")
+        with staged(self.output) as target:
+            with stage("save"):
+                target.write(simple, external_data=self.save.external_data)
+                if self.most is not None and target.nbytes() > self.most:
+                    raise _TooLargeError
+                self.check(simple, where="the simplified model", file=target.path)
+            verification = self.verified(target.path)
+            if self.asked and not verification.equal and not (verification.unsure and self.save.write_unsure):
+                return verification, Written({}, _why_not(verification))
+            with stage("save"):
+                return verification, files_written(target.commit())
+
+
+def _why_not(verification: Verification) -> str:
+    if verification.unsure:
+        return "the check cannot tell whether the simplified model is equal; --write-unsure writes it all the same"
+    return "the simplified model differs from the original"
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A simplified model, what was done, how it was verified and where it is."""
+
+    model: ir.Model
+    part: Simplification
+    verification: Verification
+    written: Written
+
+
+def delivered(delivery: Delivery, run: blame.Simplify) -> Delivered:
+    """Simplifies and delivers; when the file is too large, with less folded, then with nothing but tidying up."""
+    notes: tuple[str, ...] = ()
+    fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"limit": 0}))
+    while True:
+        with stage("simplify"):
+            model, part = run()
+        try:
+            return _without_culprits(delivery, run, model, replace(part, notes=(*part.notes, *notes)))
+        except _TooLargeError:
+            less = next(fallbacks, None)
+            if less is None:
+                delivery = replace(delivery, most=None)
+                notes = ("the file is larger than before even with nothing folded",)
+            else:
+                run = partial(run, **less)
+                notes = ("less was done than could be, so that the file does not grow",)
+
+
+def _bit_exact(delivery: Delivery, run: blame.Simplify) -> Delivered | None:
+    """With rewrites alone that move no bit, for a check that cannot tell rounding from a fault. None where it cannot
+    tell then either."""
+    with stage("simplify"):
+        model, part = run(exactness="bitwise")
+    found = Delivered(model, replace(part, notes=(*part.notes, _BIT_EXACT)), *delivery(model))
+    return found if found.verification.equal else None
+
+
+_BIT_EXACT = "only rewrites that move no bit were used: with others the check could not tell rounding from a fault"
+
+
+def _without_culprits(delivery: Delivery, run: blame.Simplify, model: ir.Model, part: Simplification) -> Delivered:
+    """Delivers the model; when it differs or does not run, one without the rewrites that did it."""
+    trouble: OnnxsmithError | None = None
+    try:
+        found = Delivered(model, part, *delivery(model))
+        if found.verification.equal or not delivery.asked:
+            return found
+        if found.verification.unsure:
+            return found if delivery.save.write_unsure else _bit_exact(delivery, run) or found
+    except OnnxsmithError as error:
+        if not delivery.asked or not error.problem.id.startswith(("model/", "runtime/", "verify/")):
+            raise
+        trouble = error
+    with stage("blame"):
+        kept = blame.without_culprits(run, delivery.verified, delivery.check)
+    if kept is not None:
+        part = replace(kept.part, notes=part.notes)
+        return Delivered(kept.model, part, *delivery(kept.model))
+    if trouble is not None:
+        raise trouble
+    return found
