@@ -66,10 +66,14 @@ def changed(before: dict[tuple[str, str], Any]) -> list[str]:
     return [".".join(key) for key in (*other, *ours)]
 
 
-def exported(folder: Path, number: int) -> bytes:
+def exported(folder: Path, number: int, module: torch.nn.Module | None = None, *, verify: bool = False) -> bytes:
     output = folder / f"{number}.onnx"
     onnxsmith.export(
-        copy.deepcopy(LAYERS), (torch.zeros(2, 3, 8),), output=output, dynamic={"x": {0: "batch"}}, verify=False
+        module or copy.deepcopy(LAYERS),
+        (torch.zeros(2, 3, 8),),
+        output=output,
+        dynamic={"x": {0: "batch"}},
+        verify=verify,
     )
     return output.read_bytes()
 
@@ -115,13 +119,16 @@ def test_nothing_is_changed_by_one_verb_after_the_other(folder: Path, order: lis
         assert changed(before) == [], verb
 
 
-def test_eight_exports_in_four_threads_are_those_of_one_after_the_other(folder: Path) -> None:
+@pytest.mark.parametrize("module", [None, LAYERS], ids=["copies", "one-module"])
+def test_eight_exports_in_four_threads_are_those_of_one_after_the_other(
+    folder: Path, module: torch.nn.Module | None
+) -> None:
     alone, before = exported(folder, 0), state()
     found: dict[int, bytes] = {}
 
     def work(first: int) -> None:
         for number in (first, first + 1):
-            found[number] = exported(folder, number)
+            found[number] = exported(folder, number, module, verify=module is not None)
 
     threads = [threading.Thread(target=work, args=(first,)) for first in range(1, 9, 2)]
     for thread in threads:

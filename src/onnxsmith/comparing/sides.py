@@ -23,6 +23,7 @@ from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Program, Runtime, Session
+from onnxsmith.seams.base import alone
 from onnxsmith.sources import factory
 
 
@@ -74,13 +75,17 @@ def side(
 ) -> SideSource:
     """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
     not name one themselves. A file that is `beside` it, too, is read once. Of one that will run `in_pieces` the pieces
-    refer to one copy of its large weights, which is there until `stack` ends."""
+    refer to one copy of its large weights, which is there until `stack` ends. Until then other threads wait with what
+    runs or traces torch modules: this one may be the same module."""
     if isinstance(value, str) and _is_target(value):
+        stack.enter_context(alone())
         return _torch_side(factory.load(value), value)
     if factory.is_module(value) or (isinstance(value, tuple) and value and factory.is_module(value[0])):
+        stack.enter_context(alone())
         made = factory.as_model(value, "the given module")
         return _torch_side(made, getattr(made.module, "original_name", type(made.module).__qualname__))
     if is_program(value):
+        stack.enter_context(alone())
         return _program_side(value)
     if isinstance(value, str | Path) and is_bundle(Path(value)):
         recording = Recording(Path(value))

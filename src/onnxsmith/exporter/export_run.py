@@ -30,20 +30,23 @@ from onnxsmith.report.base import Part, Report, Verdict
 from onnxsmith.report.parts.capture import Capture, PortMap
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.result import Result
+from onnxsmith.seams.base import alone
 from onnxsmith.sources import factory
 
 
 @contextmanager
 def evaluating(module: Any) -> Iterator[bool]:
-    """Puts every submodule in evaluation mode, and each back as it was."""
-    modes = [(part, part.training) for part in module.modules()]
-    training = any(mode for _, mode in modes)
-    module.eval()
-    try:
-        yield training
-    finally:
-        for part, mode in modes:
-            part.training = mode
+    """Puts every submodule in evaluation mode, and each back as it was. Threads wait for each other: a module that is
+    being traced holds tensors without values, so that nobody else can run it."""
+    with alone():
+        modes = [(part, part.training) for part in module.modules()]
+        training = any(mode for _, mode in modes)
+        module.eval()
+        try:
+            yield training
+        finally:
+            for part, mode in modes:
+                part.training = mode
 
 
 @dataclass(frozen=True)

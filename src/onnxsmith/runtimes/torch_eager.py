@@ -1,4 +1,4 @@
-"""Eager PyTorch: the module itself, called with named arrays. The reference that an export is held to."""
+"""Eager PyTorch: the module itself, called with named arrays. The reference that an export is compared with."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes._patience import TooLongError, within
 from onnxsmith.runtimes.base import Array, Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
+from onnxsmith.seams.base import alone
 
 if TYPE_CHECKING:
     import torch
@@ -100,9 +101,13 @@ class _Session(Session):
         self.signature = program.signature
 
     def run(self, feeds: Feeds) -> Outputs:
+        _feeds.check(feeds, self.signature, one_size=True)
+        with alone():  # while another thread traces the module, its parameters have no values
+            return self._run(feeds)
+
+    def _run(self, feeds: Feeds) -> Outputs:
         import torch
 
-        _feeds.check(feeds, self.signature, one_size=True)
         memory = Memory(self._program.module)
         begun = time.monotonic()
         try:
