@@ -54,7 +54,7 @@ def main() -> int:
         with step("build the source distribution, and the wheel from it"):
             sdist, wheel = build(number)
         with step("twine check --strict"):
-            run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
+            run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", sdist, wheel)
         with step("the files that the distributions hold"):
             contents(sdist, wheel, number)
         with step("the wheel that the tree gives is the wheel that the source distribution gives"):

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from onnxsmith.layers import bundle
 from onnxsmith.problem import Problem
 from onnxsmith.report.base import SCHEMA_VERSION, Part, Report, Verdict
 from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes.base import Runtime
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onnxsmith"
@@ -73,8 +75,24 @@ def test_exit_statuses() -> None:
 
 def test_environment_variables() -> None:
     assert set(re.findall(r"`(ONNXSMITH_\w+)`", PAGE)) == {_bounds.MEMORY, _bounds.TIME}
-    spelled = {name for path in SOURCE.rglob("*.py") for name in re.findall(r'"(ONNXSMITH_\w+)"', path.read_text())}
+    spelled = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in re.findall(r'"(ONNXSMITH_\w+)"', path.read_text(encoding="utf-8"))
+    }
     assert spelled == {_bounds.MEMORY, _bounds.TIME}
+
+
+def test_extras() -> None:
+    listed = words(section("Command line").partition("so are the extras")[2])
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(listed) == set(extras) - {"dev"}
+
+
+def test_runtimes() -> None:
+    listed = words(section("Command line").partition("runtimes (")[2].partition(")")[0])
+    assert listed
+    assert set(listed) <= set(rooms.classes("onnxsmith.runtimes", Runtime))  # type: ignore[type-abstract]
 
 
 def test_reports() -> None:
