@@ -11,6 +11,8 @@ DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
+RELEASE := .venv-release/bin
+RELEASE_STAMP := .venv-release/.installed
 
 # Processes that run tests side by side. Each holds torch, and starts children of its own: some 2 GB and a core.
 WORKERS ?= 2
@@ -21,7 +23,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 16
@@ -55,8 +57,12 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/interactive.py
 	$(BENCH)/python benchmarks/judge.py
 
+# The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".
+release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and uploads nothing
+	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
+
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-release .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -77,6 +83,12 @@ $(BENCH_STAMP): pyproject.toml Makefile
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino]' $(TORCH) $(PEERS) $(MAKERS)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps $(SHIPPED)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target $(VISION) torchvision==0.28.0
+	@touch $@
+
+# By number, and built without isolation: the same tree gives the same files again.
+$(RELEASE_STAMP): Makefile
+	$(PYTHON) -m venv .venv-release
+	@$(RELEASE)/python -m pip install -qq --disable-pip-version-check build==1.6.1 hatchling==1.33.0 twine==7.0.0
 	@touch $@
 
 $(VENV_STAMP):
