@@ -15,7 +15,7 @@ from exporting.suite import Call
 
 def plain_torch(call: Call, path: Path) -> None:
     """`torch.onnx.export(dynamo=True)`, with what it looks up in every call looked up once: a third of the time."""
-    from onnxsmith.exporter.memo import memoised
+    from onnxsmith.seams.torch.memo import memoised
 
     shapes = _dynamic_shapes(call) if call.dynamic else None
     kwargs = dict(call.kwargs)

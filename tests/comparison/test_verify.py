@@ -24,6 +24,7 @@ from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import FakeSession
+from onnxsmith.settings import Verify
 
 RIGHT = """
 <ir_version: 10, opset_import: ["": 20]>
@@ -54,8 +55,8 @@ WRONG = {
 }
 
 
-def held(wrong: str, right: str = RIGHT, **options: object) -> Verification:
-    return verify_models(from_text(right), from_text(wrong), **options)  # type: ignore[arg-type]
+def held(wrong: str, right: str = RIGHT, settings: Verify = Verify()) -> Verification:
+    return verify_models(from_text(right), from_text(wrong), settings)
 
 
 def test_a_model_agrees_with_itself() -> None:
@@ -69,7 +70,7 @@ def test_a_model_agrees_with_itself() -> None:
 @pytest.mark.parametrize("kind", WRONG)
 @pytest.mark.parametrize("runtime", ["reference", "onnxruntime"])
 def test_the_verifier_fails_on(kind: str, runtime: str) -> None:
-    part = held(WRONG[kind], runtime=runtime)
+    part = held(WRONG[kind], settings=Verify(runtime=runtime))
     assert not part.equal
     assert part.notes or any(output.reason for output in part.outputs)
 
@@ -205,7 +206,7 @@ def test_a_given_size_makes_it_possible() -> None:
     <ir_version: 10, opset_import: ["": 20]>
     g (float[n] x) => (float[7,11,13] y) <int64[3] s = {7, 11, 13}> { y = Reshape(x, s) }
     """
-    part = held(narrow, narrow, known={"n": 1001})
+    part = held(narrow, narrow, Verify(sizes={"n": 1001}))
     assert part.equal
     assert part.sizes == {"n": (1001,)}
 

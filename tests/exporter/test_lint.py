@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from onnxsmith.exporter import lint
 from onnxsmith.exporter.module import linting
 from onnxsmith.exporter.module.observing import observe
 from onnxsmith.sources.factory import TorchModel
@@ -122,6 +123,6 @@ def test_functions_and_methods_that_forward_calls_are_read() -> None:
 
 
 def test_every_check_is_found_by_its_file() -> None:
-    folder = Path(linting.__file__).parent / "lint"
+    folder = Path(lint.__file__).parent
     own = {f.stem.replace("_", "-") for f in folder.glob("*.py") if not f.stem.startswith("_")} - {"base"}
     assert set(linting.checks()) == own

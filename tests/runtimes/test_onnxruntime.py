@@ -145,7 +145,7 @@ def test_a_model_that_is_refused_leaves_nothing_behind(
 
 SCRIPT = f"""
 import numpy as np
-from onnxsmith.model.text import from_text
+from onnxsmith.model.files.text import from_text
 from onnxsmith.runtimes.base import get
 with get("onnxruntime").prepare(from_text({ABS!r})) as session:
     print(session.run({{"x": np.array([-2], np.float32)}})["y"].tolist())
