@@ -14,12 +14,14 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.value_replacement import DECLARED
 from onnxsmith.model.shapes import facts
-from onnxsmith.model.shapes.inference import Inference, agree
+from onnxsmith.model.shapes.declared_dims import agree
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.base import Pass
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.rules.base import Exactness, Rule
 from onnxsmith.simplifier import branches, engine, folding, pipeline
+from onnxsmith.simplifier.fold_plan import SLACK
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal, Place
 from onnxsmith.simplifier.state import State
@@ -38,7 +40,7 @@ def simplified(
     exactness: str | None = None,
     inline_functions: bool = False,
     max_growth: float = 0.0,
-    slack: int = folding.SLACK,
+    slack: int = SLACK,
     limit: float = math.inf,
     switched_off: frozenset[Place] = frozenset(),
     in_place: bool = False,

@@ -6,7 +6,7 @@ for, even where that of its input is unknown, and dimensions with a name not to 
 are. Axes, steps and parts that are not known yet it takes to be the default ones. A wrong shape is worse than none:
 rules rely on it. Here such a dimension becomes an expression, or a new name.
 
-If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.py` and `known_integers.py`.
+If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.py` and `integer_rules.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.signature import names_something
-from onnxsmith.model.shapes import known_integers, sound_flow, symbols, value_shapes
+from onnxsmith.model.shapes import integer_rules, sound_flow, symbols, value_shapes
 from onnxsmith.model.shapes.known_integers import elements
 from onnxsmith.seams.shape_engine import Context, Rules, library_rules
 
@@ -54,8 +54,8 @@ def rules() -> Rules:
     _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
     for op, around in value_shapes.RULES.items():
         _wrap(registry, op, around)
-    for op, rule in known_integers.RULES.items():
-        _wrap(registry, op, known_integers.around(rule))
+    for op, rule in integer_rules.RULES.items():
+        _wrap(registry, op, integer_rules.around(rule))
     _wrap(registry, "If", sound_flow.branch)
     _wrap(registry, "Loop", sound_flow.loop)
     return registry

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 
-from onnxsmith.model.shapes import bounds, expressions, polynomials
+from onnxsmith.model.shapes import bounds, expressions, extremes, polynomials
 from onnxsmith.model.shapes.bounds import LEAST, Least
 from onnxsmith.model.shapes.polynomials import Poly, UnreadableError
 
@@ -120,7 +120,7 @@ def floor_divide(a: Element, b: Element) -> Element | None:
     if exact is not None:
         return exact
     least = _bound(b, low=True)
-    return _binary(_quotient, a, b) if least is not None and least >= 0 else None
+    return _binary(extremes.quotient, a, b) if least is not None and least >= 0 else None
 
 
 def truncate_divide(a: Element, b: Element) -> Element | None:
@@ -150,7 +150,7 @@ def exact_quotient(a: Element, b: Element) -> Element | None:
 def is_empty_with(a: Element, b: Element) -> bool:
     """Whether a is 0 wherever b is; b is not below 0."""
     try:
-        return _is_empty_with(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+        return extremes.is_empty_with(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return a == b
 
@@ -175,7 +175,7 @@ def smallest(elements: Iterable[Element | None]) -> Element | None:
 def at_least(a: Element, b: Element) -> bool:
     """Whether a >= b for all sizes, empty ones too."""
     try:
-        return _dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+        return extremes.dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return False
 
@@ -203,7 +203,7 @@ def broadcast(elements: Iterable[Element | None]) -> Element | None:
     if len(names) < 2:
         return names[0] if names else 1
     try:
-        return polynomials.text(_broadcast([_poly(name, LEAST.get()) for name in names]))
+        return polynomials.text(extremes.broadcast([_poly(name, LEAST.get()) for name in names]))
     except UnreadableError:
         return None
 
@@ -249,7 +249,7 @@ def names(element: Element) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _poly(element: Element, _: Least) -> Poly:
     """The polynomial; what is assumed decides what is left of a Max or Min."""
-    return polynomials.constant(element) if isinstance(element, int) else expressions.read(element, _CALLS)
+    return polynomials.constant(element) if isinstance(element, int) else expressions.read(element, extremes.CALLS)
 
 
 def _binary(operation: Callable[[Poly, Poly], Poly], a: Element, b: Element) -> Element | None:
@@ -275,85 +275,9 @@ def _extreme(name: str, elements: list[Element | None]) -> Element | None:
     if len(known) < len(elements) or not known:
         return None
     try:
-        return polynomials.text(_extreme_poly(name, [_poly(element, LEAST.get()) for element in known]))
+        return polynomials.text(extremes.extreme(name, [_poly(element, LEAST.get()) for element in known]))
     except UnreadableError:
         return None
-
-
-def _extreme_poly(name: str, given: Sequence[Poly]) -> Poly:
-    kept: list[Poly] = []
-    for poly in dict.fromkeys(given):
-        if any(_beats(name, other, poly) for other in kept):
-            continue
-        kept = [other for other in kept if not _beats(name, poly, other)]
-        kept.append(poly)
-    return kept[0] if len(kept) == 1 else polynomials.call(name, kept)
-
-
-def _broadcast(given: Sequence[Poly]) -> Poly:
-    """What one is always at least does not show: it is 1 or the same."""
-    parts = [part for poly in given for part in polynomials.arguments(poly, "Broadcast") or (poly,)]
-    sizes = [part for part in parts if polynomials.as_constant(part) not in (None, 1)]
-    if sizes:
-        return sizes[0]
-    kept: list[Poly] = []
-    for poly in dict.fromkeys(parts):
-        if polynomials.as_constant(poly) == 1 or any(_outgrows(other, poly) for other in kept):
-            continue
-        kept = [other for other in kept if not _outgrows(poly, other)]
-        kept.append(poly)
-    if len(kept) < 2:
-        return kept[0] if kept else polynomials.constant(1)
-    return polynomials.call("Broadcast", kept)
-
-
-def _outgrows(a: Poly, b: Poly) -> bool:
-    """Whether `a` is what a broadcast of both gives: a multiple, or never the smaller one and empty where `b` is."""
-    if polynomials.exact_quotient(a, b) is not None:
-        return True
-    least = bounds.limit(b, low=True)
-    return least is not None and least >= 0 and _dominates(a, b) and _is_empty_with(a, b)
-
-
-def _is_empty_with(a: Poly, b: Poly) -> bool:
-    """Whether `a` is 0 wherever `b` is, which is not below 0."""
-    least, common = bounds.limit(b, low=True), math.gcd(*(factor for _, factor in b))
-    if (least is not None and least > 0) or polynomials.exact_quotient(polynomials.scale(a, common), b) is not None:
-        return True
-    smallest, largest = polynomials.arguments(b, "Min"), polynomials.arguments(b, "Max")
-    return (bool(smallest) and all(_is_empty_with(a, one) for one in smallest)) or any(
-        _is_empty_with(a, one) for one in largest
-    )
-
-
-def _beats(name: str, a: Poly, b: Poly) -> bool:
-    """Whether `a` makes `b` superfluous in a Max or Min."""
-    return _dominates(a, b) if name == "Max" else _dominates(b, a)
-
-
-def _dominates(a: Poly, b: Poly) -> bool:
-    """Whether a >= b: by their difference, or because b is the least, or a the largest, of what does."""
-    least = bounds.limit(polynomials.subtract(a, b), low=True)
-    if least is not None and least >= 0:
-        return True
-    above = [_dominates(one, b) for one in polynomials.arguments(a, "Max")]
-    below = [_dominates(a, one) for one in polynomials.arguments(b, "Min")]
-    all_above = [_dominates(one, b) for one in polynomials.arguments(a, "Min")]
-    all_below = [_dominates(a, one) for one in polynomials.arguments(b, "Max")]
-    return any((*above, *below)) or any(every and all(every) for every in (all_above, all_below))
-
-
-def _quotient(a: Poly, b: Poly) -> Poly:
-    """a / b rounded down, for b above 0."""
-    exact = polynomials.exact_quotient(a, b)
-    if exact is not None:
-        return exact
-    divisor = polynomials.as_constant(b)
-    if divisor is None:
-        return polynomials.opaque_quotient(a, b)
-    if divisor <= 0:
-        raise UnreadableError("a divisor that is not above 0")
-    return polynomials.floor_divide(a, divisor)
 
 
 def _bound(element: Element, *, low: bool) -> int | None:
@@ -363,24 +287,3 @@ def _bound(element: Element, *, low: bool) -> int | None:
         return bounds.limit(_poly(element, LEAST.get()), low=low)
     except UnreadableError:
         return None
-
-
-def _call(name: str) -> expressions.Call:
-    return lambda arguments: _extreme_poly(name, arguments)
-
-
-def _mod(arguments: Sequence[Poly]) -> Poly:
-    a, b = arguments
-    return polynomials.subtract(a, polynomials.multiply(b, _quotient(a, b)))
-
-
-_CALLS: Mapping[str, expressions.Call] = {
-    "Broadcast": lambda arguments: _broadcast(arguments),
-    "max": _call("Max"),
-    "Max": _call("Max"),
-    "min": _call("Min"),
-    "Min": _call("Min"),
-    "mod": _mod,
-    "Mod": _mod,
-    "//": lambda arguments: _quotient(*arguments),
-}

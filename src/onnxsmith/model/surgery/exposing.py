@@ -22,10 +22,11 @@ from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.signature import Dim
 from onnxsmith.model.graph.tensor_paths import Place, find, places
 from onnxsmith.model.shapes import symbols
-from onnxsmith.model.shapes.inference import Inference, agree
-from onnxsmith.model.surgery import nested_outputs, opset
+from onnxsmith.model.shapes.declared_dims import agree
+from onnxsmith.model.shapes.inference import Inference
+from onnxsmith.model.surgery import nested_outputs, nested_plan, opset
 from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.model.surgery.nested_outputs import Carriage
+from onnxsmith.model.surgery.nested_plan import Carriage
 
 Which = Iterable[str] | Callable[[Place], bool]
 """Names of tensors, or what chooses among the computed ones."""
@@ -167,7 +168,7 @@ class Exposing:
         """How it comes out, why it does not, or None for what is known without a run."""
         if self.outlets[name].given != "output":
             return None
-        return nested_outputs.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
+        return nested_plan.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
 
 
 def _outlet(place: Place, known: ir.Value) -> Outlet:
@@ -182,7 +183,7 @@ def _outlet(place: Place, known: ir.Value) -> Outlet:
         path=place.path,
         dtype="undefined" if known.dtype is None else known.dtype.name.lower(),
         shape=None if shape is None else tuple(dim if isinstance(dim, int) else dim.value for dim in shape),
-        kind=nested_outputs.kind_of(known.type),
+        kind=nested_plan.kind_of(known.type),
         operator="" if node is None else walk.op_name(node),
         node="" if node is None else walk.node_label(node),
     )
