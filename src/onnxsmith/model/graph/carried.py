@@ -1,9 +1,9 @@
-"""Parts of the format that the graph library does not hold: kept beside the graph, and put back when it is written.
+"""Carries the parts of the format that onnx-ir cannot hold: keeps them beside the graph and writes them back.
 
-Sparse tensors become dense ones that remember their message (`sparse.py`). A value of a type that the library lacks (a
-map, an opaque type) has none in the graph and keeps its declaration. What a change to the graph could make wrong, and
-no run needs, is left out, and `left_out` says so: training information, and a device configuration without a name.
-"""
+Sparse tensors become dense tensors that remember their message (`sparse.py`). A value whose type onnx-ir lacks (a map,
+an opaque type) has no type in the graph and keeps its declaration here. Training information, and device configurations
+without a name, are dropped: no run needs them, and a change to the graph could make them wrong. `left_out` lists
+them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import onnx_ir as ir
 from onnxsmith.model.graph import sparse, structure, walk
 
 _TYPE = "onnxsmith.type"
-"""Key of a value's `meta`: the declaration that the library cannot hold."""
+"""Key of a value's `meta`: the type declaration that onnx-ir cannot hold."""
 _PLACE = "onnxsmith.place"
-"""Metadata of what stands in for a part while the library reads or writes: the part's number."""
+"""Metadata key of a placeholder while onnx-ir reads or writes: the number of the carried part."""
 _LEFT_OUT = "onnxsmith.left_out"
-"""Key of the graph's `meta`: names of what was left out."""
+"""Key of the graph's `meta`: names of the dropped parts."""
 
 
 def odd_type(value: ir.Value) -> onnx.TypeProto | None:
-    """The declared type of a value, where the library cannot hold it: a map, a list of maps, an opaque type."""
+    """Returns the declared type of a value if onnx-ir cannot hold it: a map, a list of maps, an opaque type."""
     found: onnx.TypeProto | None = value.meta.get(_TYPE)
     return found
 
 
 def map_types(value: ir.Value) -> tuple[str, str, bool] | None:
-    """Of a map, or of a list of maps: the dtypes of keys and values in lower case, and whether it is a list. None for
-    anything else."""
+    """Returns the dtypes of a map's keys and values in lower case, and whether the value is a list of maps. None for
+    other types."""
     declared = odd_type(value)
     is_list = declared is not None and declared.WhichOneof("value") == "sequence_type"
     if declared is not None and is_list:
@@ -44,19 +44,19 @@ def map_types(value: ir.Value) -> tuple[str, str, bool] | None:
 
 
 def left_out(model: ir.Model) -> tuple[str, ...]:
-    """What the file had and the model has not, since nothing that runs a model needs it."""
+    """Returns the names of the dropped parts, which no run needs."""
     found: tuple[str, ...] = model.graph.meta.get(_LEFT_OUT, ())
     return found
 
 
 def is_odd(model: ir.Model) -> bool:
-    """Whether the library alone would write less, or another thing, than `to_proto`."""
+    """Whether the model has carried parts, which onnx-ir alone would not write."""
     has_sparse = any(sparse.message_of(tensor) is not None for tensor in walk.tensors(model))
     return has_sparse or any(_TYPE in value.meta for value in _values(model))
 
 
 def from_proto(proto: onnx.ModelProto) -> ir.Model:
-    """The model of a message, which it takes over."""
+    """Makes the model of a message, and takes the message over."""
     gone = list(_dropped(proto))
     sparse_parts, types = _sparse_taken(proto), _types_taken(proto)
     model = ir.from_proto(proto)
@@ -73,7 +73,7 @@ def from_proto(proto: onnx.ModelProto) -> ir.Model:
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:
-    """The message of a model, with what `from_proto` kept beside it."""
+    """Makes the message of a model, with the parts that `from_proto` carried."""
     if not is_odd(model):
         return _plain(model)
     copy = model.clone()
@@ -100,7 +100,8 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
 
 
 def _plain(model: ir.Model) -> onnx.ModelProto:
-    """The message; of a value whose type is not known the shape has no place in it, which onnx-ir would say of each."""
+    """Makes the message with onnx-ir. Hides shapes of untyped values: the format has no place for them, and onnx-ir
+    would warn about each."""
     untyped = [(value, value.shape) for value in _values(model) if value.type is None and value.shape is not None]
     for value, _ in untyped:
         value.shape = None
@@ -112,7 +113,7 @@ def _plain(model: ir.Model) -> onnx.ModelProto:
 
 
 def _dropped(proto: onnx.ModelProto) -> Iterator[str]:
-    """Takes out what nothing needs that runs the model."""
+    """Removes the parts that no run needs, and yields their names."""
     if proto.training_info:
         del proto.training_info[:]
         yield "training information"
@@ -129,7 +130,7 @@ def _is_named(device: onnx.NodeDeviceConfigurationProto) -> bool:
 
 
 def _sparse_taken(proto: onnx.ModelProto) -> list[onnx.SparseTensorProto]:
-    """Puts empty tensors into the place of sparse ones."""
+    """Replaces sparse tensors by empty placeholders; returns the sparse tensors."""
     parts: list[onnx.SparseTensorProto] = []
     for graph in structure.all_graphs(proto):
         for message in graph.sparse_initializer:
@@ -200,7 +201,7 @@ def _sparse_put_back(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]
 
 
 def _types_taken(proto: onnx.ModelProto) -> list[onnx.TypeProto]:
-    """Takes away the types that the library cannot hold."""
+    """Removes the types that onnx-ir cannot hold, and returns them."""
     types: list[onnx.TypeProto] = []
     for info in _declarations(proto):
         if not _is_known(info.type):
@@ -237,7 +238,7 @@ def _declarations(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def _placed(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
-    """The number of the part that the message stands for; its mark is taken off."""
+    """Returns the number of the carried part that the message is a placeholder of, and removes the mark."""
     for index, entry in enumerate(message.metadata_props):
         if entry.key == _PLACE:
             place = int(entry.value)
@@ -247,7 +248,7 @@ def _placed(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:
-    """Inputs, outputs and what nodes make, each once or more."""
+    """Yields inputs, outputs and results of nodes; a value may come several times."""
     for graph in walk.graphs(model):
         yield from graph.inputs
         yield from graph.outputs
