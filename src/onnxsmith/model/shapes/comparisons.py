@@ -9,7 +9,7 @@ from onnxsmith.model.shapes.symbols import Element
 
 
 def truth(decide: Callable[[Element, Element], bool], a: Element | None, b: Element | None) -> int | None:
-    """1 where `decide` says that they differ; 0 where they are the same expression."""
+    """Returns 1 if `decide` says that the two differ, 0 if they are the same expression, None if unknown."""
     if a is None or b is None:
         return None
     return 1 if decide(a, b) else 0 if a == b else None

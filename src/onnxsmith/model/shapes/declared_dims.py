@@ -31,13 +31,13 @@ def separate(model: ir.Model) -> set[str]:
 
 
 def agree(a: ir.Shape, b: ir.Shape) -> bool:
-    """Whether two shapes may be the same: equal rank, and no two different numbers at one place."""
+    """Whether two shapes may be equal: the same rank, and no axis with two different numbers."""
     pairs = zip(a, b, strict=False)
     return len(a) == len(b) and all(x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in pairs)
 
 
 def names(model: ir.Model) -> set[str]:
-    """Every name in a declared dimension."""
+    """Returns every name in a declared dimension."""
     values = (
         value
         for graph in walk.graphs(model)
@@ -48,7 +48,7 @@ def names(model: ir.Model) -> set[str]:
 
 
 def _renamed(dim: int | ir.SymbolicDim, taken: set[str]) -> ir.SymbolicDim:
-    """A new name for a dimension that is called something."""
+    """Returns a dimension with a new name, made from the old one."""
     stem = "".join(letter if letter.isalnum() else "_" for letter in f"dim_{dim}")
     name = next(name for name in (f"{stem}_{number}" for number in itertools.count(2)) if name not in taken)
     taken.add(name)
@@ -56,7 +56,7 @@ def _renamed(dim: int | ir.SymbolicDim, taken: set[str]) -> ir.SymbolicDim:
 
 
 def sound(shape: ir.Shape | None) -> ir.Shape | None:
-    """The shape without dimensions that name nothing (`?`, -1)."""
+    """Returns the shape with `?` and -1 turned into unknown dimensions."""
     if shape is None:
         return None
     return ir.Shape([dim if sound_shapes.is_sound(dim) else None for dim in shape])

@@ -20,7 +20,7 @@ def extreme(name: str, given: Sequence[Poly]) -> Poly:
 
 
 def broadcast(given: Sequence[Poly]) -> Poly:
-    """What one is always at least does not show: it is 1 or the same."""
+    """Returns the broadcast of dimensions. Drops a dimension that another one outgrows: it is 1 or equal to it."""
     parts = [part for poly in given for part in polynomials.arguments(poly, "Broadcast") or (poly,)]
     sizes = [part for part in parts if polynomials.as_constant(part) not in (None, 1)]
     if sizes:
@@ -37,7 +37,7 @@ def broadcast(given: Sequence[Poly]) -> Poly:
 
 
 def _outgrows(a: Poly, b: Poly) -> bool:
-    """Whether `a` is what a broadcast of both gives: a multiple, or never the smaller one and empty where `b` is."""
+    """Whether the broadcast of both is `a`: it is a multiple of `b`, or never smaller than `b` and empty if `b` is."""
     if polynomials.exact_quotient(a, b) is not None:
         return True
     least = bounds.limit(b, low=True)
@@ -45,7 +45,7 @@ def _outgrows(a: Poly, b: Poly) -> bool:
 
 
 def is_empty_with(a: Poly, b: Poly) -> bool:
-    """Whether `a` is 0 wherever `b` is, which is not below 0."""
+    """Whether b = 0 implies a = 0; `b` is not negative."""
     least, common = bounds.limit(b, low=True), math.gcd(*(factor for _, factor in b))
     if (least is not None and least > 0) or polynomials.exact_quotient(polynomials.scale(a, common), b) is not None:
         return True
@@ -56,12 +56,12 @@ def is_empty_with(a: Poly, b: Poly) -> bool:
 
 
 def _beats(name: str, a: Poly, b: Poly) -> bool:
-    """Whether `a` makes `b` superfluous in a Max or Min."""
+    """Whether `a` makes `b` redundant in a Max or Min."""
     return dominates(a, b) if name == "Max" else dominates(b, a)
 
 
 def dominates(a: Poly, b: Poly) -> bool:
-    """Whether a >= b: by their difference, or because b is the least, or a the largest, of what does."""
+    """Whether a >= b for all sizes: by the bound of a - b, or through the arguments of a Max or Min in either."""
     least = bounds.limit(polynomials.subtract(a, b), low=True)
     if least is not None and least >= 0:
         return True
@@ -73,7 +73,7 @@ def dominates(a: Poly, b: Poly) -> bool:
 
 
 def quotient(a: Poly, b: Poly) -> Poly:
-    """a / b rounded down, for b above 0."""
+    """Returns a / b rounded down, for b above 0."""
     exact = polynomials.exact_quotient(a, b)
     if exact is not None:
         return exact

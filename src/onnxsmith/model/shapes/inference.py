@@ -1,8 +1,8 @@
-"""Shapes and known integers of a model that is being changed: found once for all of it, then again where it changed.
+"""Infers shapes and known integers of a model that is being rewritten: once for the whole model, then where it changed.
 
-Nothing that the file declares for a value in the middle is believed, because nobody holds a file to it: shapes follow
-from the graph's inputs, and a declaration counts only where an operator is unknown (another domain) and there is
-nothing else. A declaration that contradicts what was found is reported.
+Shapes follow from the graph inputs. The declared shapes of intermediate values are not used, because no runtime checks
+them; the exception are results of unknown operators (other domains). A declared shape that contradicts the inferred one
+is noted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from onnxsmith.seams import shape_engine
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _MOST_NOTES = 10
+"""Notes in a report. A choice: more are not read."""
 _MOST_TURNS = 4
-"""How often a loop's body is inferred with a more open state before nothing is taken to be known of it."""
+"""Attempts to find stable shapes for a loop's state, each with fewer known dimensions. A choice: then all are
+unknown."""
 
 
 @dataclass
 class _Part:
-    """Some nodes, as the engine's walk over a graph takes them."""
+    """Some nodes, in the form of a graph that the engine can walk over."""
 
     nodes: Iterable[ir.Node]
     initializers: Mapping[str, ir.Value] = field(default_factory=lambda: MappingProxyType({}))
@@ -42,7 +44,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a value."""
+    """The known facts about a value."""
 
     shape: ir.Shape | None
     type: ir.TypeProtocol | None
@@ -50,8 +52,8 @@ class _Known:
 
 
 class Inference:
-    """The shapes of one model and of its branches and loop bodies. Those of functions are unknown: they differ from
-    call to call."""
+    """The inferred shapes of one model, with its branches and loop bodies. Shapes inside functions are unknown, because
+    they differ between calls."""
 
     def __init__(self, model: ir.Model) -> None:
         self.notes: list[str] = []
@@ -75,10 +77,10 @@ class Inference:
         self._contradictions(declared)
 
     def refresh(self, stale: Iterable[ir.Node]) -> bool:
-        """Infers `stale` nodes again, and what follows them as far as something new is found: one walk down the graph.
+        """Infers `stale` nodes again, and their readers if something new was found, in one walk down the graph.
 
-        What is known stays known: a dimension becomes a number or an expression, never the other way. Says whether
-        anything new was found.
+        Known facts stay: a dimension may become a number or an expression, but never unknown. Returns whether anything
+        new was found.
         """
         waiting = set(stale)
         found = False
@@ -93,7 +95,7 @@ class Inference:
         return found
 
     def _may_learn(self, node: ir.Node) -> bool:
-        """Whether something of the node's results is not known, or known by a name only that was made up for it."""
+        """Whether a result of the node has an unknown part, or a dimension whose name inference made up."""
         for value in node.outputs:
             if value.shape is None or value.dtype is None:
                 return True
@@ -107,25 +109,26 @@ class Inference:
         return dim.value is None or self._context.is_generated_symbol(dim.value)
 
     def add(self, nodes: Iterable[ir.Node]) -> None:
-        """Infers new nodes, in order; those of functions stay unknown."""
+        """Infers new nodes, in order; nodes of functions stay unknown."""
         with self._inferring():
             for node in nodes:
                 if node.graph in self._covered:
                     self._infer(node)
 
     def replace(self, old: ir.Value, new: ir.Value) -> bool:
-        """`new` stands for `old`: what was known of either holds for it. Says whether its readers may learn more."""
+        """Merges the facts about `old` into those about `new`, its replacement. Returns whether readers may learn
+        more."""
         before = _known(old)
         return self._merge(new, before, _known(new)) != before
 
     def assumed(self) -> AbstractContextManager[None]:
-        """Inside, `symbols` takes for granted what sizes have to be for the model to run at all."""
+        """Makes `symbols` assume, inside the block, the least sizes at which the model runs at all."""
         return symbols.assuming(self._least)
 
     @contextmanager
     def _inferring(self) -> Iterator[None]:
-        """Inside, inference may run: quiet, with the sizes that are known to be large enough, and without believing
-        defaults, which the caller may replace."""
+        """Prepares for inference inside the block: silences the engine, assumes the least sizes, and hides the defaults
+        of inputs, which the caller may replace."""
         defaults = [(value, value.const_value) for value in self._defaults]
         for value, _ in defaults:
             value.const_value = None
@@ -153,8 +156,8 @@ class Inference:
                 self._give_up(node, body)
 
     def _plain(self, node: ir.Node) -> bool:
-        """Infers a node without branches whose operator the engine knows, as its walk over a graph does; says whether
-        it is one."""
+        """Infers a node without branches with the engine's rule for it; returns whether there is a rule. This does what
+        the engine's walk over a graph does for a single node, without its overhead."""
         infer = self._rule(node)
         if infer is None:
             return False
@@ -163,14 +166,14 @@ class Inference:
                 if value is not None:
                     self._context.name_anonymous_dims(value)
             infer(self._context, node)
-        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; this node's shapes are unknown
+        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; the shapes are then unknown
             self._failed(error)
         for value in node.outputs:
             value.shape = _canonical(value.shape)
         return True
 
     def _note_least(self) -> bool:
-        """Notes how large sizes have to be for the model to run at all. Says whether anything is new."""
+        """Notes the least sizes at which the model runs at all. Returns whether anything is new."""
         found = dict(self._least)
         for node in self._model.graph:
             for dim in () if node.domain else least_sizes.not_empty(node):
@@ -193,7 +196,7 @@ class Inference:
         self._note(f"shapes: {type(error).__name__}: {error}")
 
     def _enter(self, graph: ir.Graph) -> None:
-        """Notes the shapes of initializers and gives nameless dimensions of inputs a name."""
+        """Notes the types of initializers, and names the nameless dimensions of inputs."""
         for value in graph.initializers.values():
             if value.type is None and value.const_value is not None:
                 value.type = ir.TensorType(value.const_value.dtype)
@@ -244,7 +247,7 @@ class Inference:
         return any(found)
 
     def _merge(self, value: ir.Value, old: _Known, new: _Known) -> _Known:
-        """The better of both for each dimension, or what was known first, so that nothing runs in circles."""
+        """Keeps the better fact for each dimension, and the older one of two equals, so that `refresh` ends."""
         shape = old.shape if old.shape is not None else new.shape
         if old.shape is not None and new.shape is not None and len(old.shape) == len(new.shape):
             dims = [self._better(a, b) for a, b in zip(old.shape, new.shape, strict=True)]
@@ -279,14 +282,14 @@ def _known(value: ir.Value) -> _Known:
 def _merged_integers(
     old: tuple[Element | None, ...] | None, new: tuple[Element | None, ...] | None
 ) -> tuple[Element | None, ...] | None:
-    """For each the number, or what was known first."""
+    """Keeps a number for each element if there is one, otherwise the older fact."""
     if old is None or new is None or len(old) != len(new):
         return old if old is not None else new
     return tuple(b if a is None or isinstance(b, int) else a for a, b in zip(old, new, strict=True))
 
 
 def _canonical(shape: ir.Shape | None) -> ir.Shape | None:
-    """The shape with every expression in its canonical form; the engine writes `4` for 64*n // (16*n)."""
+    """Returns the shape with canonical expressions: 64*n // (16*n), as the engine writes it, becomes 4."""
     if shape is None or shape.is_static():
         return shape
     written = [dim if isinstance(dim, int) else dim.value for dim in shape]

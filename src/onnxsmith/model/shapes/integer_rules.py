@@ -26,14 +26,15 @@ from onnxsmith.model.shapes.known_integers import (
 from onnxsmith.model.shapes.symbols import Element
 
 Rule = Callable[[ir.Node], Elements | None]
-"""The elements of the first result, or None where nothing is known of them."""
+"""Returns the elements of the first result, or None if nothing is known."""
 _ALL = 2**31 - 1
+"""The default end of `Shape`, beyond any rank; exporters write it, too, for an open end of a Slice."""
 _EXACT = 2**53
-"""Up to here onnxruntime, which reduces 64-bit integers in double, gives sums and products as they are."""
+"""The largest sum or product that is exact in a double: onnxruntime reduces 64-bit integers in double."""
 
 
 def around(rule: Rule) -> Callable[[Callable[[Any, ir.Node], None]], Callable[[Any, ir.Node], None]]:
-    """The engine's inference of an operator with this rule for what its result holds."""
+    """Wraps the engine's inference of an operator: after it, `rule` computes the elements of the result."""
 
     def wrap(infer: Callable[[Any, ir.Node], None]) -> Callable[[Any, ir.Node], None]:
         def careful(context: Any, node: ir.Node) -> None:
@@ -59,7 +60,7 @@ def _integer(node: ir.Node, name: str, default: int) -> int | None:
 
 
 def _numbers(value: ir.Value | None) -> list[int] | None:
-    """The elements, where all of them are integers."""
+    """Returns the elements if all of them are integers."""
     found = elements(value)
     if found is None or not all(isinstance(element, int) for element in found):
         return None
@@ -146,7 +147,7 @@ def _split(node: ir.Node) -> Elements | None:
 
 
 def _pieces(node: ir.Node) -> list[Elements | None]:
-    """What every result of a Split holds."""
+    """Returns the elements of every result of a Split."""
     data = elements(node.inputs[0])
     pieces: list[Elements | None] = []
     at = 0
@@ -179,7 +180,7 @@ def _variadic(operation: Callable[[list[Element | None]], Element | None]) -> Ru
 
 
 def _aligned(given: Sequence[Elements | None]) -> list[Elements] | None:
-    """All of one length, by broadcasting."""
+    """Broadcasts the operands to one length."""
     known = [found for found in given if found is not None]
     if len(known) < len(given) or not known:
         return None
@@ -232,7 +233,7 @@ def _constant_of_shape(node: ir.Node) -> Elements | None:
 
 
 def _repeated(node: ir.Node) -> Elements | None:
-    """Expand of one element, Tile of several."""
+    """Follows Expand of one element, and Tile of several."""
     data, shape = elements(node.inputs[0]), node.outputs[0].shape
     length = shape[0] if shape is not None and len(shape) == 1 else 1
     if not data or not isinstance(length, int) or length > MOST or length % len(data):
@@ -256,7 +257,7 @@ def _reduced(operation: Callable[[Elements], Element | None]) -> Rule:
 
 
 def _scattered(node: ir.Node) -> Elements | None:
-    """ScatterND and ScatterElements into a vector."""
+    """Follows ScatterND and ScatterElements into a vector."""
     data, updates = elements(node.inputs[0]), elements(node.inputs[2])
     tensor = None if node.inputs[1] is None else constant_tensor(node.inputs[1])
     if data is None or updates is None or tensor is None or "reduction" in node.attributes:

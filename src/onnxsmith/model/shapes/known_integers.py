@@ -1,8 +1,7 @@
-"""What integer tensors of rank 0 and 1 hold, as expressions over symbolic dimensions: shape arithmetic, followed.
+"""Notes the elements of integer tensors of rank 0 and 1, as expressions over symbolic dimensions.
 
-`sound_shapes.py` puts these rules around those of the engine, whose own take an unknown number for a new dimension, and
-a rounded float for what it was rounded from. An element that is not known is None, and says nothing. Booleans are 0
-and 1. Floats are not followed: they round.
+`integer_rules.py` computes the elements, operator by operator. An unknown element is None. Booleans are 0 and 1. Floats
+are not followed, because they round.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from onnxsmith.seams.shape_engine import SYM_DATA_KEY
 Elements = list[Element | None]
 
 MOST = 64
-"""No longer tensor is followed."""
+"""Elements of the longest tensor that is followed. A choice: shapes and their pieces are far shorter."""
 FOLLOWED = {ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL}
 _RANGES = {
     ir.DataType.INT64: (-(2**63), 2**63 - 1, 2**31),
     ir.DataType.INT32: (-(2**31), 2**31 - 1, 2**16),
     ir.DataType.BOOL: (0, 1, 1),
 }
-"""The least and the largest that a dtype holds, and how many elements a tensor is taken to have at most when sums and
-products are held to that. What may be out of this range may have wrapped around, and is not followed."""
+"""For each dtype: its least and largest number, and the largest product of sizes that is assumed when an expression is
+compared with these. An expression that may leave this range may overflow, and is not followed."""
 
 
 def elements(value: ir.Value | None) -> Elements | None:
-    """The elements of an integer or bool tensor of rank 0 or 1, those that are not known as None; None where nothing
-    is known, not even how many."""
+    """Returns the elements of an integer or bool tensor of rank 0 or 1, None for each unknown element. Returns None if
+    not even the number of elements is known."""
     if value is None:
         return None
     tensor = constant_tensor(value)
@@ -42,7 +41,7 @@ def elements(value: ir.Value | None) -> Elements | None:
 
 
 def noted(value: ir.Value) -> Elements | None:
-    """What `note` wrote down."""
+    """Returns the elements that `note` stored."""
     text = value.metadata_props.get(SYM_DATA_KEY)
     if text is None:
         return None
@@ -50,7 +49,7 @@ def noted(value: ir.Value) -> Elements | None:
 
 
 def note(context: Any, value: ir.Value, found: Elements | None) -> None:
-    """Writes down what a value holds, for the engine too where all of it is known."""
+    """Stores the elements of a value; tells the engine, too, if all of them are known."""
     if found is None or len(found) > MOST or not _fits(value, found):
         return
     limits = _RANGES.get(value.dtype, (0, 1, 1)) if value.dtype is not None else (0, 1, 1)
@@ -63,7 +62,7 @@ def note(context: Any, value: ir.Value, found: Elements | None) -> None:
 
 
 def copy_noted(value: ir.Value, new: ir.Value) -> None:
-    """`new` holds what is noted of `value`."""
+    """Copies the noted elements of `value` to `new`."""
     if SYM_DATA_KEY in value.metadata_props:
         new.metadata_props[SYM_DATA_KEY] = value.metadata_props[SYM_DATA_KEY]
 
@@ -79,7 +78,7 @@ def rank(value: ir.Value | None) -> int | None:
 
 
 def constant_tensor(value: ir.Value) -> ir.TensorProtocol | None:
-    """The tensor of an initializer that no caller may replace, or of a Constant."""
+    """Returns the tensor of a Constant, or of an initializer that no caller may replace."""
     if value.is_initializer():
         return None if value.is_graph_input() else value.const_value
     node = value.producer()

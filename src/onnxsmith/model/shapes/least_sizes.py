@@ -11,9 +11,11 @@ from onnxsmith.model.shapes.symbols import Element
 
 
 def not_empty(node: ir.Node) -> Iterator[Element]:
-    """Dimensions that are above 0 wherever a node of the main graph does not fail: those that a Conv makes, whose
-    window has to fit, and those of a Reshape's result beside the one that it works out. With `allowzero` the
-    specification calls that invalid, while onnxruntime makes the dimension 1."""
+    """Yields dimensions that are above 0 whenever the node does not fail.
+
+    A Conv's window must fit, so its spatial results are not empty. A Reshape cannot compute its -1 beside an empty
+    dimension: with `allowzero` the specification forbids this, though onnxruntime makes the dimension 1.
+    """
     value = node.outputs[0] if node.outputs else None
     if value is None or value.shape is None:
         return

@@ -16,15 +16,15 @@ class LoopStates:
         self._loose: set[str] = set()
 
     def enter(self, node: ir.Node, body: ir.Graph) -> None:
-        """A loop's state has, to begin with, the shape that it starts with; `_loosen` looks whether it keeps it."""
+        """Gives a loop's state the shape of its initial value; `loosen` checks whether the state keeps that shape."""
         for start, value in zip(node.inputs[2:], body.inputs[2:], strict=False):
             if start is not None and start.shape is not None and value not in self._entered:
                 self._entered.add(value)
                 value.shape = self._context.name_anonymous_dims_in_shape(start.shape)
 
     def loosen(self, body: ir.Graph) -> bool:
-        """Gives the dimensions of a loop's state that an iteration changes a name of their own, which means what they
-        are in this iteration. Says whether there were any."""
+        """Gives each dimension that an iteration changes a new name, which stands for its size in the current
+        iteration. Returns whether there were any."""
         loosened = False
         for value, result in zip(body.inputs[2:], body.outputs[1:], strict=False):
             before, after = value.shape, result.shape
