@@ -1,4 +1,4 @@
-"""A graph in float64: what it computes without the rounding of its own dtypes."""
+"""Makes a float64 copy of a model for the reference evaluator: its results without the rounding of narrow floats."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _NAMING_A_DTYPE = {"to", "dtype", "stash_type", "softmax_precision", "output_dty
 
 
 def doubled(model: ir.Model) -> ir.Model:
-    """A copy of `model` in which every tensor of float32, float16 and bfloat16 is one of float64: inputs, weights,
-    casts.
+    """Returns a copy of `model` in which every float32, float16 and bfloat16 tensor is float64: inputs, weights, casts.
 
-    It is meant for the reference evaluator, whose kernels take any dtype: by the letter of ONNX some operators have no
-    float64. Quantised values stay what they are.
+    The copy is for the reference evaluator, whose kernels take any dtype. Other runtimes may refuse it, because ONNX
+    allows no float64 for some operators. Quantised values keep their dtypes.
     """
     made = cloned(model)
     for graph in walk.graphs(made):
