@@ -1,4 +1,4 @@
-"""Decides which nodes are folded: those with constant inputs whose results do not make the file grow too much."""
+"""Decides which nodes are folded: nodes with constant inputs whose results do not make the file grow too much."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.shapes import facts
 
 _HEAD = 12
-"""What a tensor takes in a file beside its name and its values: dtype, dimensions, lengths."""
+"""Bytes of a tensor in a file beside its name and its values: dtype, dimensions, lengths. An estimate."""
 SLACK = 8192
-"""Bytes by which nodes that hang together may grow when they are folded: fewer nodes are worth that. Whether the whole
-file grows is for the caller to see, who asks again without slack if it does."""
+"""Bytes by which folding may enlarge a group of connected nodes. A choice: fewer nodes are worth that. The caller
+checks the size of the whole file, and simplifies again without slack if the file grew."""
 _LARGE = 1 << 20
+"""Bytes from which a tensor is large: a large graph output is not folded, a large weight of a Gemm not transposed. A
+choice."""
 _GEMM = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE}
 _MOST_BYTES = 1 << 30
-"""No value larger than this is computed, not even on the way to a small one."""
+"""Bytes of the largest value that is computed, intermediate values included. A choice: 1 GiB fits most machines."""
 _MOST_TURNS = 20
-"""How often the ends of a group that grows are taken off before the group is given up, so that work stays linear."""
+"""Attempts to shrink a growing group by dropping its last nodes; then the group is refused. A choice: keeps the work
+linear in the nodes."""
 _NEVER = walk.RANDOM | {
     "Constant",
-    "DequantizeLinear",  # its input is small on purpose
+    "DequantizeLinear",  # would undo the quantisation of a weight
     "Dropout",
     "If",
     "Loop",
@@ -33,8 +36,8 @@ _MAY_GROW = {"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "
 
 
 class FoldPlan:
-    """Which nodes to fold: their inputs are constants, and their results do not make the file grow by more than the
-    budget. `growth` is what they take of it."""
+    """The nodes to fold: their inputs are constants, and their results do not make the file grow by more than `budget`
+    bytes. `growth` is the part of the budget that they use."""
 
     def __init__(
         self,
@@ -76,30 +79,31 @@ class FoldPlan:
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             return False
         if _is_read_transposed(node):
-            return False
+            return False  # a rule turns Transpose and MatMul into a Gemm, without a transposed copy of the weight
         training = node.attributes.get("training_mode")
         if training is not None and (training.is_ref() or training.as_int()):
             return False
         if any(value.dtype == ir.DataType.STRING for value in (*inputs, *node.outputs)):
             return self._say(node, "strings are not folded")
         if any(v.uses() and (v.dtype is None or not isinstance(v.type, ir.TensorType)) for v in node.outputs):
-            return self._say(node, "the dtype of its result is not known, or it is no tensor")
+            return self._say(node, "the dtype of its result is unknown, or its result is not a tensor")
         return True
 
     def _is_bounded(self, node: ir.Node) -> bool:
         for value in node.outputs:
             size = nbytes(value)
             if size is None and node.op_type in _MAY_GROW:
-                return self._say(node, "the size of its result is not known")
+                return self._say(node, "the size of its result is unknown")
             if size is not None and size > _MOST_BYTES:
                 return self._say(node, f"its result would take {size:,} bytes")
             if value.is_graph_output() and (size is None or size > _LARGE):
-                return self._say(node, "its result is a large output of the graph")
+                return self._say(node, "its result is a large graph output")
         return True
 
     def _growing(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> set[ir.Node]:
-        """The last nodes of groups that would make the weights grow. A group is what hangs together through results,
-        not through constants, so that one refusal does not take unrelated ones along."""
+        """Returns the nodes to drop: the last nodes of each group that would make the weights grow, or the `whole`
+        group. A group is connected through results, not through constants, so that a refusal does not affect unrelated
+        nodes."""
         group = _groups(chosen)
         freed: dict[ir.Node, int] = {}
         made: dict[ir.Node, int] = {}
@@ -127,13 +131,14 @@ class FoldPlan:
         return dropped
 
     def _room(self, node: ir.Node) -> int:
-        """Bytes of the node in a file."""
+        """Returns the bytes of the node in a file."""
         if node not in self._rooms:
             self._rooms[node] = ir.serde.serialize_node(node).ByteSize()
         return self._rooms[node]
 
     def _over(self, sizes: Mapping[ir.Node, int]) -> dict[ir.Node, int]:
-        """The groups that are larger than what they free and what the groups before them left of the budget."""
+        """Returns the groups that grow by more than `slack` and by more than the rest of the budget, with their
+        growth."""
         self.growth = 0
         over = {}
         for root, size in sizes.items():
@@ -151,20 +156,20 @@ def _leaves(value: ir.Value, chosen: Mapping[ir.Node, None]) -> bool:
 
 
 def _largest(nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Those that make at least half of what the one that makes most does."""
+    """Returns the nodes whose results are at least half as large as the largest node's."""
     sizes = [sum(nbytes(value) or 0 for value in node.outputs) for node in nodes]
     return [node for node, size in zip(nodes, sizes, strict=True) if 2 * size >= max(sizes)]
 
 
 def nbytes(value: ir.Value) -> int | None:
-    """Bytes of the tensor, packed, when its shape and dtype are known."""
+    """Returns the bytes of the value, packed; None if its shape or dtype is unknown."""
     if value.dtype is None or value.dtype == ir.DataType.STRING or value.shape is None or not value.shape.is_static():
         return None
     return -(-value.dtype.bitwidth * math.prod(value.shape.numpy()) // 8)
 
 
 def _is_read_transposed(node: ir.Node) -> bool:
-    """Whether a large weight is transposed for products of matrices alone, which a Gemm reads as it is."""
+    """Whether a large weight is transposed only for matrix products, which a Gemm can do with the original weight."""
     value = node.outputs[0]
     if node.op_type != "Transpose" or value.shape is None or len(value.shape) != 2 or (nbytes(value) or 0) < _LARGE:
         return False
@@ -181,7 +186,7 @@ def _file_bytes(value: ir.Value) -> int:
 
 
 def _without(chosen: Mapping[ir.Node, None], dropped: set[ir.Node]) -> dict[ir.Node, None]:
-    """What is left when `dropped` are taken out, and with them all that read them."""
+    """Returns the chosen nodes without `dropped`, and without the nodes that read their results."""
     left: dict[ir.Node, None] = {}
     for node in chosen:
         makers = (value.producer() for value in node.inputs if value is not None)
@@ -191,7 +196,7 @@ def _without(chosen: Mapping[ir.Node, None], dropped: set[ir.Node]) -> dict[ir.N
 
 
 def _groups(chosen: Mapping[ir.Node, None]) -> dict[ir.Node, ir.Node]:
-    """Each node's group, by one of its nodes: nodes that read each other's results (union-find)."""
+    """Returns each node's group, named by one of its nodes: nodes that read each other's results (union-find)."""
     parent = {node: node for node in chosen}
 
     def root(node: ir.Node) -> ir.Node:
@@ -209,7 +214,8 @@ def _groups(chosen: Mapping[ir.Node, None]) -> dict[ir.Node, ir.Node]:
 
 
 def _only_read_by(value: ir.Value, root: ir.Node, group: Mapping[ir.Node, ir.Node], first: ir.Node) -> bool:
-    """Whether the group alone reads a constant, which then goes. True for one reader only, so that it counts once."""
+    """Whether only this group reads the constant, so that folding frees it. True for the first reader only, so that the
+    constant counts once."""
     if value.is_graph_output():
         return False
     uses = value.uses()

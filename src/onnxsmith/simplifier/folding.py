@@ -1,4 +1,4 @@
-"""Nodes whose inputs never change are run once, here, and their results become initializers."""
+"""Folds constants: runs nodes with constant inputs once, and turns their results into initializers."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from onnxsmith.simplifier.state import State
 
 RULE = "fold/constant"
 _SMALL = 1024
+"""Bytes that a result of unknown shape may add to the weights, and of the largest known integer tensor. A choice."""
 
 _INTEGERS: dict[ir.DataType, type[np.signedinteger[Any]]] = {ir.DataType.INT64: np.int64, ir.DataType.INT32: np.int32}
 
 
 @dataclass
 class Folding:
-    """Folds a model, branches and loop bodies too; one object for all rounds of one model, because what was refused
-    stays refused. What was folded becomes an initializer of the main graph, or a Constant where it is a graph output.
+    """Folds a model, with its branches and loop bodies. One object serves all rounds of one model, because a refused
+    node stays refused. A folded value becomes an initializer of the main graph; a graph output becomes a Constant.
 
-    Known integers (a size taken from a declared shape) become initializers without running anything. Other nodes
-    whose inputs are constants are put into one model, chains included, which one process runs once with optimisation
-    off. When that fails, crashes or takes longer than a minute, the batch is halved until the culprits are alone.
+    Known integers (a size from a declared shape) become initializers without a run. The other nodes with constant
+    inputs, chains included, form one model, which one process runs once without optimisations. If that fails, crashes
+    or takes longer than a minute, the batch is halved until each failing node is alone.
 
-    Left alone: random operators, seeded or not; Dropout, normalisation in training; DequantizeLinear; nodes with
-    subgraphs; other domains and calls of functions; strings, sequences and optionals; large graph outputs; defaults
-    that a caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack`
-    bytes and what is left of `budget`; results whose dtype is unknown, and those that do not come out with the dtype
-    and the shape that were inferred; models of IR version 3, whose initializers are all inputs; what stands in
-    functions.
+    Not folded:
+    - random operators, seeded or not; Dropout; normalisation in training mode; DequantizeLinear;
+    - nodes with subgraphs, nodes of other domains, calls of functions, nodes inside functions;
+    - strings, sequences and optionals; large graph outputs; defaults that a caller may replace;
+    - groups of nodes whose results are larger than all that folding removes, plus `slack` bytes, plus the rest of
+      `budget`;
+    - results of unknown dtype, and results whose dtype or shape is not the inferred one;
+    - models of IR version 3, in which all initializers are inputs.
     """
 
     state: State
@@ -52,7 +55,7 @@ class Folding:
         self._evaluation = Evaluation(self.state.model, self.runtime, self._refuse)
 
     def run(self) -> bool:
-        """Folds the model in place; says whether anything was."""
+        """Folds the model in place; returns whether anything was folded."""
         model = self.state.model
         if not walk.has_own_initializers(model):
             return False
@@ -65,7 +68,7 @@ class Folding:
         return changed
 
     def finish(self) -> None:
-        """Notes what the last round still refused: an earlier round may have refused what a later one folded."""
+        """Notes the refusals of the last round. A later round may fold a node that an earlier round refused."""
         for node, why in self._postponed.items():
             self.state.journal.refuse(RULE, walk.node_label(node), why)
 
@@ -105,8 +108,8 @@ class Folding:
         return changed
 
     def _replace(self, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:
-        """An initializer takes the value's readers, and its name unless another graph has the same; a Constant takes
-        the place of a graph output, which a node has to make."""
+        """Replaces the value by an initializer, which gets its name unless another graph has the same name. A graph
+        output is replaced by a Constant, because a node must make it."""
         self.state.stale.update(value.consumers())
         maker = value.producer()
         if value.is_graph_output() and maker is not None and maker.graph is not None:
@@ -136,16 +139,16 @@ def _tensor_bytes(value: ir.Value) -> int:
 
 
 def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
-    """Why a result is not what was inferred, or nothing."""
+    """Returns the difference between a result and the inferred dtype and shape; "" if they agree."""
     if tensor.dtype != value.dtype:
-        return f"it came out as {tensor.dtype.name.lower()}, {str(value.dtype).lower()} was inferred"
+        return f"its result is {tensor.dtype.name.lower()}, but {str(value.dtype).lower()} was inferred"
     shape = tuple(tensor.shape.numpy())
     inferred = facts.dims(value)
     if inferred is not None:
         fits = len(inferred) == len(shape) and all(
             not isinstance(dim, int) or dim == size for dim, size in zip(inferred, shape, strict=True)
         )
-        return "" if fits else f"it came out with shape {list(shape)}, {list(inferred)} was inferred"
+        return "" if fits else f"its result has the shape {list(shape)}, but {list(inferred)} was inferred"
     maker = value.producer()
     inputs = maker.inputs if maker is not None else ()
     room = sum(_tensor_bytes(v) for v in inputs if v is not None and facts.is_constant(v)) + _SMALL
@@ -153,7 +156,7 @@ def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
 
 
 def _integers(value: ir.Value) -> ir.TensorProtocol | None:
-    """The constant that an integer value of rank 0 or 1 is known to be, if something reads it as a value."""
+    """Returns the known elements of an integer value of rank 0 or 1 as a tensor; None if unknown or unread."""
     if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1:
         return None
     if not value.uses() and not value.is_graph_output():
