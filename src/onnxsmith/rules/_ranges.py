@@ -1,4 +1,4 @@
-"""What the operators that make a value say of its range."""
+"""Bounds the range of a value by the operators that make it."""
 
 from __future__ import annotations
 

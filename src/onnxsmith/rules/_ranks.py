@@ -1,4 +1,4 @@
-"""Ranks and single numbers that follow from supposing that a condition is true, or false."""
+"""Infers ranks and single numbers from the assumption that a condition is true, or false."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "Or": lambda a, b: bool(a or b),
 }
 _DEEPEST = 24
-"""How many operators are followed back."""
+"""Operators that are followed back. A choice that bounds the cost."""
 
 
 class Supposed:
-    """What is known of ranks and numbers if `condition` has the value `holds`."""
+    """The ranks and numbers that follow if `condition` has the value `holds`."""
 
     def __init__(self, condition: ir.Value, *, holds: bool) -> None:
         self._numbers: dict[ir.Value, int | bool | None] = {condition: holds}
@@ -114,7 +114,7 @@ def _axes(node: ir.Node) -> int | None:
 
 
 def fails(node: ir.Node, supposed: Supposed) -> bool:
-    """Whether an operator cannot run because its input does not have the rank that it asks for."""
+    """Whether an operator must fail because its input has the wrong rank."""
     if node.domain:
         return False
     if node.op_type in ("LSTM", "GRU", "RNN"):

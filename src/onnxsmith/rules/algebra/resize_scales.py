@@ -1,4 +1,4 @@
-"""A `Resize` to sizes that are computed as so many times the data's."""
+"""A `Resize` to computed sizes that are constant multiples of the data's sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sequence of parts whose elements are taken one by one is a `Split`."""
+"""`SplitToSequence` with constant `SequenceAt` readers is a `Split`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SplitSequence(Rule):
 
 
 def _sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
-    """The axis as it is written, and the sizes along it."""
+    """Returns the axis, as written, and the sizes of the parts along it."""
     dims, axis = facts.dims(node.inputs[0]), integer(node, "axis", 0)
     if dims is None or axis is None or not -len(dims) <= axis < len(dims):
         return NoMatch("the axis is not known", node.name or "")
@@ -94,7 +94,7 @@ def _sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
 
 
 def _place(reader: ir.Node, count: int) -> int | None:
-    """Which of the elements a SequenceAt takes."""
+    """Returns the position of the element that a SequenceAt takes."""
     if reader.op_type != "SequenceAt" or reader.domain:
         return None
     place = facts.constant(reader.inputs[1])

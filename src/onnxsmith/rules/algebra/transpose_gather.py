@@ -1,4 +1,4 @@
-"""One slice of a transposed tensor is a slice of the tensor."""
+"""A `Gather` with one index from a transposed tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition that has to hold, because what follows could not run otherwise."""
+"""A condition that must hold, because later operators could not run otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.rules._ranks import Supposed, fails
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 64
-"""Operators after the If that are looked at."""
+"""Operators after the If that are examined. A choice that bounds the cost."""
 
 
 class ImpossibleBranch(Rule):
@@ -85,7 +85,7 @@ def _differ(value: ir.Value, cases: dict[bool, Supposed]) -> bool:
 
 
 def _after(node: ir.Node) -> list[ir.Node]:
-    """Operators of the same graph that depend on the node and run whenever it does, the nearest first."""
+    """Yields operators of the same graph that depend on the node and run whenever it runs, the nearest first."""
     found: dict[ir.Node, None] = {node: None}
     queue = [node]
     while queue and len(found) < _MOST:

@@ -1,4 +1,4 @@
-"""A constant factor goes back through what only moves data, into weights."""
+"""A constant factor goes back through operators that only move data, into weights."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class DistantFactor(Rule):
 
     A factor on one side of a MatMul may go to the other side.
 
-    Constants are computed in float64 and stored in the dtype they had.
+    Constants are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The weights are read by others too, or are not constants: as for fuse/matmul-mul.
+    1. The weights have other readers, or are not constants: as for fuse/matmul-mul.
     2. A product overflows, or a small one loses bits: it is not a normal number of the weights' dtype.
-    3. A constant with the factor in it would take more room than before, and 1 kB.
+    3. A constant that takes the factor would grow by more than 1 kB.
 
     A factor that raises the rank or is broadcast over its value, or a value on the way that is read by others too, is
     no match.

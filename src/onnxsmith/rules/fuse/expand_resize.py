@@ -20,7 +20,7 @@ class ExpandResize(Rule):
     scales. This is how an upsampling is written without one.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The model's opset is below 11: Resize did not say which element is the nearest.
     3. The dtype is not known to be float, int32, uint8 or int8, which Resize runs for.
 

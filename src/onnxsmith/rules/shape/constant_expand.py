@@ -1,4 +1,4 @@
-"""An `Expand` whose target is known becomes constant, or goes."""
+"""An `Expand` with a known target gets a constant target, or is removed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ConstantExpand(Rule):
 
 
 def _written(target: tuple[facts.Element, ...], data: tuple[facts.Element | None, ...]) -> list[int] | None:
-    """The target with 1 wherever it says the data's own dimension."""
+    """Returns the target with 1 instead of the data's own dimensions."""
     padded = (None,) * (len(target) - len(data)) + data[max(0, len(data) - len(target)) :]
     written: list[int] = []
     for element, dim in zip(target, padded, strict=True):

@@ -1,4 +1,4 @@
-"""A computed `Reshape` target that is known becomes a constant."""
+"""A computed but known target of `Reshape` becomes a constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering the same element everywhere is taking it once."""
+"""A `Gather` of the same element everywhere takes that element once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering at positions that count up from 0 is taking what is there."""
+"""A `Gather` at the positions 0, 1, 2, … takes the data as it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GatherPositions(Rule):
     axes of size 1. torch writes `mask[batch[:, None, None, None], positions]` as such a GatherND, or as a Gather from
     the flattened mask; position embeddings are looked up like that too.
 
-    Where there are more indices than elements the gather fails, and what stands here instead need not.
+    With more indices than elements the Gather fails; its replacement may not fail.
 
     Refused:
     1. It would take more nodes than it frees.
