@@ -60,7 +60,7 @@ __all__ = [
     "simplify",
 ]
 
-# The module of each public name. The imports above are for type checkers only; a test compares the two lists.
+# The module of each public name. The imports above are for type checkers only.
 _HOME = {
     "OnnxsmithError": "problem",
     "Problem": "problem",

@@ -23,6 +23,7 @@ _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Neg")
 _OUTSIDE, _INSIDE = 4, 6
 """Operators between the last one and the gate, and between the gate and x. A choice: no common spelling has more."""
 _MOST_POWER = 4
+"""The largest exponent that is multiplied out. A choice: the formulas here need 3."""
 
 
 @dataclass(frozen=True)

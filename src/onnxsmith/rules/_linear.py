@@ -22,6 +22,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 Array = npt.NDArray[Any]
 _MOST_SHARING = 64
+"""Readers of shared weights that are compared. A choice that bounds the cost."""
 LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 

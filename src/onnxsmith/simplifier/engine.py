@@ -65,7 +65,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     constants = _constants(tape, graph, state.model, names)
     stand_ins = [node for value in constants.values() if (node := value.producer()) is not None]
     given = {match.node.outputs[0]: answer} if isinstance(answer, ir.Value) else answer
-    replaced = {old: _own(tape, old, constants.get(new, new)) for old, new in given.items()}
+    replaced = {old: _as_output(tape, old, constants.get(new, new)) for old, new in given.items()}
     provenance.inherit(tape.nodes, match.nodes)
     fresh = [*stand_ins, *tape.nodes]
     made = [value for node in tape.nodes for value in node.outputs]
@@ -81,7 +81,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
             spared.replaced(old, new)
         take_over(old, new, named=new in made or new in match.scaled)
     for value in match.scaled:
-        _call_anew(replaced.get(value, value), names, keeps=value in replaced.values())
+        _rename_scaled(replaced.get(value, value), names, keeps=value in replaced.values())
     producers = [value.producer() for node in match.nodes for value in node.inputs if value is not None]
     for node in match.nodes:
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
@@ -91,7 +91,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     yield from (node for node in (*fresh, *readers, *producers) if node is not None and node.graph is not None)
 
 
-def _call_anew(value: ir.Value, names: Names, *, keeps: bool) -> None:
+def _rename_scaled(value: ir.Value, names: Names, *, keeps: bool) -> None:
     """Renames a value that now holds a multiple of its old content, so that a comparison by name does not pair the two.
     With `keeps`, the value has the name of the one that it replaces, and is not renamed."""
     maker = value.producer()
@@ -106,7 +106,7 @@ def _call_anew(value: ir.Value, names: Names, *, keeps: bool) -> None:
 _SCALED = "_scaled"
 
 
-def _own(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
+def _as_output(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
     """Returns `new`, or an Identity of it if `old` is a graph output and `new` cannot become one."""
     place = old.producer()
     is_made_here = new.producer() in tape.nodes

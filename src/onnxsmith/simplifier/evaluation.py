@@ -34,29 +34,31 @@ class Evaluation:
     ) -> dict[ir.Value, ir.TensorProtocol]:
         """Returns the results of `nodes` that other nodes read, if they follow from constants and `known` values."""
         known = dict(known or {})
-        lazy = _moved(nodes, known)
-        able = [node for node in _able(nodes, known) if node.outputs[0] not in lazy]
-        wanted = _wanted(able)
+        lazy = _moved_lazily(nodes, known)
+        computable = [node for node in _computable(nodes, known) if node.outputs[0] not in lazy]
+        wanted = _wanted(computable)
         if not wanted:
             return lazy
         self._runs += 1
         if self._runs > _MOST_RUNS:
-            for node in able:
+            for node in computable:
                 self._refuse(node, "too many operators failed before; the rest was not tried")
             return lazy
         try:
-            outputs = _run(_batch(self._model, able, wanted, known), self._runtime or runtimes.default())
+            outputs = _run(_batch(self._model, computable, wanted, known), self._runtime or runtimes.default())
         except OnnxsmithError as error:
-            if len(able) == 1:
-                self._refuse(able[0], f"the node cannot be computed here: {error.problem.what}")
+            if len(computable) == 1:
+                self._refuse(computable[0], f"the node cannot be computed here: {error.problem.what}")
                 return lazy
-            middle = len(able) // 2
-            first = self.results(able[:middle], known)
-            return lazy | first | self.results(able[middle:], {**known, **first})
+            middle = len(computable) // 2
+            first = self.results(computable[:middle], known)
+            return lazy | first | self.results(computable[middle:], {**known, **first})
         return lazy | {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
 
 
-def _moved(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
+def _moved_lazily(
+    nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]
+) -> dict[ir.Value, ir.TensorProtocol]:
     """Returns the results of nodes that only move or reshape large constants, and adds them to `known`."""
     found: dict[ir.Value, ir.TensorProtocol] = {}
     for node in nodes:
@@ -70,15 +72,15 @@ def _moved(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -
     return found
 
 
-def _able(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
+def _computable(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
     """Returns the nodes, in order, whose inputs are all available."""
     made: set[ir.Value] = set()
-    able = []
+    computable = []
     for node in nodes:
         if all(v is None or facts.is_constant(v) or v in known or v in made for v in node.inputs):
             made.update(node.outputs)
-            able.append(node)
-    return able
+            computable.append(node)
+    return computable
 
 
 def _wanted(nodes: Sequence[ir.Node]) -> list[ir.Value]:

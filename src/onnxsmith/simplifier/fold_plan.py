@@ -51,20 +51,20 @@ class FoldPlan:
         self._refuse = refuse
         self._budget = budget
         self._slack = slack
-        self._rooms: dict[ir.Node, int] = {}
+        self._sizes_of_nodes: dict[ir.Node, int] = {}
         self.growth = 0
         chosen: dict[ir.Node, None] = {}
         for node in walk.nodes(model.graph):
             if node not in refused and self._is_candidate(node, chosen) and self._is_bounded(node):
                 chosen[node] = None
         for turn in range(_MOST_TURNS):
-            dropped = self._growing(chosen, whole=turn == _MOST_TURNS - 1)
+            dropped = self._to_drop(chosen, whole=turn == _MOST_TURNS - 1)
             if not dropped:
                 break
             chosen = _without(chosen, dropped)
         self.nodes = list(chosen)
 
-    def _say(self, node: ir.Node, why: str) -> bool:
+    def _refuse_node(self, node: ir.Node, why: str) -> bool:
         self._refuse(node, why)
         return False
 
@@ -84,23 +84,23 @@ class FoldPlan:
         if training is not None and (training.is_ref() or training.as_int()):
             return False
         if any(value.dtype == ir.DataType.STRING for value in (*inputs, *node.outputs)):
-            return self._say(node, "strings are not folded")
+            return self._refuse_node(node, "strings are not folded")
         if any(v.uses() and (v.dtype is None or not isinstance(v.type, ir.TensorType)) for v in node.outputs):
-            return self._say(node, "the dtype of its result is unknown, or its result is not a tensor")
+            return self._refuse_node(node, "the dtype of its result is unknown, or its result is not a tensor")
         return True
 
     def _is_bounded(self, node: ir.Node) -> bool:
         for value in node.outputs:
             size = nbytes(value)
             if size is None and node.op_type in _MAY_GROW:
-                return self._say(node, "the size of its result is unknown")
+                return self._refuse_node(node, "the size of its result is unknown")
             if size is not None and size > _MOST_BYTES:
-                return self._say(node, f"its result would take {size:,} bytes")
+                return self._refuse_node(node, f"its result would take {size:,} bytes")
             if value.is_graph_output() and (size is None or size > _LARGE):
-                return self._say(node, "its result is a large graph output")
+                return self._refuse_node(node, "its result is a large graph output")
         return True
 
-    def _growing(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> set[ir.Node]:
+    def _to_drop(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> set[ir.Node]:
         """Returns the nodes to drop: the last nodes of each group that would make the weights grow, or the `whole`
         group. A group is connected through results, not through constants, so that a refusal does not affect unrelated
         nodes."""
@@ -119,7 +119,7 @@ class FoldPlan:
                 last.setdefault(root, []).append(node)
         for node in chosen:
             root = group[node]
-            freed[root] = freed.get(root, 0) + self._room(node)
+            freed[root] = freed.get(root, 0) + self._node_bytes(node)
         sizes = {root: size - freed.get(root, 0) for root, size in made.items()}
         over = self._over(sizes)
         if whole:
@@ -127,14 +127,14 @@ class FoldPlan:
         else:
             dropped = {node for root in over for node in _largest(last[root])}
         for node in dropped:
-            self._say(node, f"its result would make the weights {over[group[node]]:,} bytes larger")
+            self._refuse_node(node, f"its result would make the weights {over[group[node]]:,} bytes larger")
         return dropped
 
-    def _room(self, node: ir.Node) -> int:
+    def _node_bytes(self, node: ir.Node) -> int:
         """Returns the bytes of the node in a file."""
-        if node not in self._rooms:
-            self._rooms[node] = ir.serde.serialize_node(node).ByteSize()
-        return self._rooms[node]
+        if node not in self._sizes_of_nodes:
+            self._sizes_of_nodes[node] = ir.serde.serialize_node(node).ByteSize()
+        return self._sizes_of_nodes[node]
 
     def _over(self, sizes: Mapping[ir.Node, int]) -> dict[ir.Node, int]:
         """Returns the groups that grow by more than `slack` and by more than the rest of the budget, with their

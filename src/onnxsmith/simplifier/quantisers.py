@@ -15,6 +15,7 @@ _QUANTISERS = frozenset(
 )
 """Quantisers in ONNX's own domain and in onnxruntime's."""
 _ROUNDING = frozenset(("Ceil", "Floor", "Round"))
+"""Operators that round to whole numbers, like a quantiser."""
 _SHAPE_ONLY = frozenset(("Shape", "Size"))
 """Operators whose results do not depend on the elements of their input."""
 

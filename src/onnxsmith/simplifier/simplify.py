@@ -89,7 +89,9 @@ def simplify(
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         start = _at_opset(read.model, opset, target)
-        brought = _brought(read.model, start)  # computed now, because a model from a file is changed in place below
+        conversion = _conversion_note(
+            read.model, start
+        )  # computed now, because a model from a file is changed in place below
         before = dict(walk.histogram(read.model)) if diff else {}
         run = partial(
             _Start.of(read, start),
@@ -108,7 +110,7 @@ def simplify(
         most = _most_bytes(read, max_growth)
         found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
     part, verification = found.part, found.verification
-    part = replace(part, notes=(*brought, *part.notes))
+    part = replace(part, notes=(*conversion, *part.notes))
     extra: list[Part] = [Rewrites(part.fired, part.refused)] if explain else []
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
@@ -117,7 +119,7 @@ def simplify(
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
-        headline=f"{where}: {change}, {ending(verification)}{_without(read.lost)}",
+        headline=f"{where}: {change}, {ending(verification)}{_lost_note(read.lost)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
         problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
@@ -155,10 +157,10 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
 def _at_opset(model: ir.Model, opset: int | None, target: str | None) -> ir.Model:
     """Converts the model to the requested opset, or to the newest opset of a target. Returns the model itself if it has
     that opset already."""
-    return _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
+    return _at_newest_opset(model, target) if target is not None and opset is None else opsets.convert(model, opset)
 
 
-def _brought(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
+def _conversion_note(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
     before, after = opsets.of(model), opsets.of(start)
     return (f"converted from opset {before} to {after}",) if before != after else ()
 
@@ -170,7 +172,7 @@ def _most_bytes(read: _Read, max_growth: float) -> float | None:
     return _nbytes(read.original, read.model) * (1 + max(max_growth, _MAX_GROWTH))
 
 
-def _without(lost: tuple[str, ...]) -> str:
+def _lost_note(lost: tuple[str, ...]) -> str:
     """Names the parts of the file that the result does not have, for the headline."""
     return f"; left out: {', '.join(lost)}" if lost else ""
 
@@ -196,7 +198,7 @@ class _Start:
         return simplified(model, in_place=isinstance(self._source, Path), **options)
 
 
-def _raised(model: ir.Model, target: str) -> ir.Model:
+def _at_newest_opset(model: ir.Model, target: str) -> ir.Model:
     """Converts the model to the newest opset that the target runs and the converters reach; never to an older opset."""
     now = opsets.of(model)
     for version in range(runtimes.get(target).newest_opset(), now, -1):

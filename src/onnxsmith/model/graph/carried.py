@@ -58,12 +58,12 @@ def is_odd(model: ir.Model) -> bool:
 def from_proto(proto: onnx.ModelProto) -> ir.Model:
     """Makes the model of a message, and takes the message over."""
     gone = list(_dropped(proto))
-    sparse_parts, types = _sparse_taken(proto), _types_taken(proto)
+    sparse_parts, types = _take_sparse(proto), _take_types(proto)
     model = ir.from_proto(proto)
     if gone:
         model.graph.meta[_LEFT_OUT] = tuple(dict.fromkeys(gone))
     if sparse_parts:
-        _sparse_given(model, sparse_parts)
+        _restore_sparse(model, sparse_parts)
     if types:
         for value in _values(model):
             place = value.metadata_props.pop(_PLACE, None)
@@ -79,11 +79,11 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
     copy = model.clone()
     parts: list[onnx.SparseTensorProto] = []
     for value in walk.initializers(copy):
-        value.const_value = _stand_in(value.const_value, parts)
+        value.const_value = _placeholder(value.const_value, parts)
     for node in walk.all_nodes(copy):
         if _is_constant(node):
             held = node.attributes["value"].as_tensor()
-            node.attributes["value"] = ir.AttrTensor("value", _stand_in(held, parts) or held)
+            node.attributes["value"] = ir.AttrTensor("value", _placeholder(held, parts) or held)
     types: list[onnx.TypeProto] = []
     for value in _values(copy):
         declared = odd_type(value)
@@ -91,9 +91,9 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
             value.metadata_props[_PLACE] = str(len(types))
             types.append(declared)
     proto = _plain(copy)
-    _sparse_put_back(proto, parts)
+    _write_sparse(proto, parts)
     for info in _declarations(proto):
-        place = _placed(info)
+        place = _take_place(info)
         if place is not None:
             info.type.CopyFrom(types[place])
     return proto
@@ -129,7 +129,7 @@ def _is_named(device: onnx.NodeDeviceConfigurationProto) -> bool:
     return bool(device.configuration_id) and all(spec.tensor_name for spec in device.sharding_spec)
 
 
-def _sparse_taken(proto: onnx.ModelProto) -> list[onnx.SparseTensorProto]:
+def _take_sparse(proto: onnx.ModelProto) -> list[onnx.SparseTensorProto]:
     """Replaces sparse tensors by empty placeholders; returns the sparse tensors."""
     parts: list[onnx.SparseTensorProto] = []
     for graph in structure.all_graphs(proto):
@@ -156,7 +156,7 @@ def _fill(tensor: onnx.TensorProto, message: onnx.SparseTensorProto, parts: list
     parts.append(own)
 
 
-def _sparse_given(model: ir.Model, parts: list[onnx.SparseTensorProto]) -> None:
+def _restore_sparse(model: ir.Model, parts: list[onnx.SparseTensorProto]) -> None:
     for value in walk.initializers(model):
         place = value.const_value.metadata_props.get(_PLACE) if value.const_value is not None else None
         if place is not None:
@@ -174,7 +174,7 @@ def _is_constant(node: ir.Node) -> bool:
     return held is not None and not held.is_ref() and sparse.message_of(held.as_tensor()) is not None
 
 
-def _stand_in(tensor: ir.TensorProtocol | None, parts: list[onnx.SparseTensorProto]) -> ir.TensorProtocol | None:
+def _placeholder(tensor: ir.TensorProtocol | None, parts: list[onnx.SparseTensorProto]) -> ir.TensorProtocol | None:
     message = sparse.message_of(tensor)
     if message is None:
         return tensor
@@ -182,10 +182,10 @@ def _stand_in(tensor: ir.TensorProtocol | None, parts: list[onnx.SparseTensorPro
     return ir.Tensor(np.zeros(0, np.float32), metadata_props={_PLACE: str(len(parts) - 1)})
 
 
-def _sparse_put_back(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]) -> None:
+def _write_sparse(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]) -> None:
     for graph in structure.all_graphs(proto):
         for index in reversed(range(len(graph.initializer))):
-            place = _placed(graph.initializer[index])
+            place = _take_place(graph.initializer[index])
             if place is not None:
                 made = graph.sparse_initializer.add()
                 made.CopyFrom(parts[place])
@@ -193,14 +193,14 @@ def _sparse_put_back(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]
                 del graph.initializer[index]
     for node in structure.all_nodes(proto):
         for attribute in node.attribute:
-            place = _placed(attribute.t) if attribute.type == onnx.AttributeProto.TENSOR else None
+            place = _take_place(attribute.t) if attribute.type == onnx.AttributeProto.TENSOR else None
             if place is not None:
                 attribute.ClearField("t")
                 attribute.name, attribute.type = "sparse_value", onnx.AttributeProto.SPARSE_TENSOR
                 attribute.sparse_tensor.CopyFrom(parts[place])
 
 
-def _types_taken(proto: onnx.ModelProto) -> list[onnx.TypeProto]:
+def _take_types(proto: onnx.ModelProto) -> list[onnx.TypeProto]:
     """Removes the types that onnx-ir cannot hold, and returns them."""
     types: list[onnx.TypeProto] = []
     for info in _declarations(proto):
@@ -237,7 +237,7 @@ def _declarations(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
         yield from function.value_info
 
 
-def _placed(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
+def _take_place(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
     """Returns the number of the carried part that the message is a placeholder of, and removes the mark."""
     for index, entry in enumerate(message.metadata_props):
         if entry.key == _PLACE:

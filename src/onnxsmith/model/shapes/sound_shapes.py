@@ -90,22 +90,22 @@ def _broadcasting(_: Infer) -> Infer:
     def careful(context: Any, node: ir.Node) -> None:
         values = [value for value in node.inputs if value is not None]
         shapes = [value.shape for value in values if value.shape is not None]
-        shape = ir.Shape(_joined(context, shapes)) if len(shapes) == len(node.inputs) else None
+        shape = ir.Shape(_broadcast_dims(context, shapes)) if len(shapes) == len(node.inputs) else None
         dtype = ir.DataType.BOOL if node.op_type in _COMPARING else values[node.op_type == "Where"].dtype
         context.set_shape_and_dtype(node.outputs[0], shape, dtype)
 
     return careful
 
 
-def _joined(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
+def _broadcast_dims(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
     """Returns the broadcast shape of `shapes`; an unsure dimension gets a new name."""
     rank = max((len(shape) for shape in shapes), default=0)
     ones: list[Dim] = [1]
     padded = [ones * (rank - len(shape)) + list(shape.dims) for shape in shapes]
-    return [_met(context, list(column)) for column in zip(*padded, strict=True)]
+    return [_broadcast_dim(context, list(column)) for column in zip(*padded, strict=True)]
 
 
-def _met(context: Any, dims: Sequence[Dim]) -> Dim:
+def _broadcast_dim(context: Any, dims: Sequence[Dim]) -> Dim:
     found = symbols.broadcast([symbols.canonical(dim if isinstance(dim, int) else dim.value or "") for dim in dims])
     if found is None or found == "":
         fresh: ir.SymbolicDim = context.new_symbolic_dim()
@@ -122,7 +122,7 @@ def _matmul(infer: Infer) -> Infer:
         if a is None or left is None or right is None or len(left) < 2 or len(right) < 2:
             infer(context, node)
             return
-        batch = _joined(context, [ir.Shape(left[:-2]), ir.Shape(right[:-2])])
+        batch = _broadcast_dims(context, [ir.Shape(left[:-2]), ir.Shape(right[:-2])])
         context.set_shape_and_dtype(node.outputs[0], ir.Shape([*batch, left[-2], right[-1]]), a.dtype)
 
     return careful
@@ -135,7 +135,7 @@ def _expand(context: Any, node: ir.Node) -> None:
     sure = [e is not None and symbols.is_size(e, positive=False) for e in target or ()]
     named = [e if known else context.new_symbolic_dim() for e, known in zip(target or (), sure, strict=True)]
     wanted = None if target is None else ir.Shape(named)
-    shape = None if data.shape is None or wanted is None else ir.Shape(_joined(context, [data.shape, wanted]))
+    shape = None if data.shape is None or wanted is None else ir.Shape(_broadcast_dims(context, [data.shape, wanted]))
     context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
 
 

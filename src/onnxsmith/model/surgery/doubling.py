@@ -10,7 +10,7 @@ from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.copying import cloned
 
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-_NAMING_A_DTYPE = {"to", "dtype", "stash_type", "softmax_precision", "output_dtype"}
+_DTYPE_ATTRIBUTES = {"to", "dtype", "stash_type", "softmax_precision", "output_dtype"}
 """Attributes that hold a dtype as a number."""
 
 
@@ -34,7 +34,7 @@ def doubled(model: ir.Model) -> ir.Model:
                 continue
             if attribute.type == ir.AttributeType.TENSOR and attribute.as_tensor().dtype in _NARROW:
                 node.attributes[name] = ir.AttrTensor(name, _wide(attribute.as_tensor()))
-            elif name in _NAMING_A_DTYPE and attribute.type == ir.AttributeType.INT:
+            elif name in _DTYPE_ATTRIBUTES and attribute.type == ir.AttributeType.INT:
                 if attribute.as_int() in {dtype.value for dtype in _NARROW}:
                     node.attributes[name] = ir.AttrInt64(name, ir.DataType.DOUBLE.value)
             elif node.op_type == "Constant" and name in ("value_float", "value_floats"):

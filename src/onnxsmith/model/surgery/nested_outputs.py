@@ -58,9 +58,9 @@ class _Carrier:
             if self._stacks(node):
                 found |= self._stacked(node, places)
             else:
-                found |= self._threaded(node, places, {place: self._begun(node, place) for place in places})
+                found |= self._through_lists(node, places, {place: self._empty_list(node, place) for place in places})
         for place in self._direct.get(self._graph, ()):
-            found[place] = self._watched(self._graph, place)
+            found[place] = self._tensor_of(self._graph, place)
         return {place: Given(value, self._axes[place]) for place, value in found.items()}
 
     def _stacks(self, node: ir.Node) -> bool:
@@ -76,7 +76,7 @@ class _Carrier:
         value.name = self._names.free(f"{place.name}.carried")
         return value
 
-    def _watched(self, graph: ir.Graph, place: Place) -> ir.Value:
+    def _tensor_of(self, graph: ir.Graph, place: Place) -> ir.Value:
         """The tensor itself, its shape, or a wider copy, as its carriage says."""
         value, how = self._moved.get(place.value, place.value), self._wanted[place]
         if how.sizes:
@@ -93,14 +93,14 @@ class _Carrier:
         assert dtype is not None
         return ir.SequenceType(ir.TensorType(dtype))
 
-    def _begun(self, node: ir.Node, place: Place) -> ir.Value:
+    def _empty_list(self, node: ir.Node, place: Place) -> ir.Value:
         empty = ir.node("SequenceEmpty", [], attributes={"dtype": self._wanted[place].dtype})
         self._graph.insert_before(node, empty)
         made = self._named(empty.outputs[0], place)
         made.type = self._list_type(place)
         return made
 
-    def _longer(self, graph: ir.Graph, place: Place, so_far: ir.Value, value: ir.Value) -> ir.Value:
+    def _appended(self, graph: ir.Graph, place: Place, so_far: ir.Value, value: ir.Value) -> ir.Value:
         made = self._add(graph, "SequenceInsert", [so_far, value], place)
         made.type = self._list_type(place)
         return made
@@ -111,14 +111,14 @@ class _Carrier:
         for node, places in self._inner.get(graph, {}).items():
             if self._stacks(node):
                 stacks = self._stacked(node, places)
-                found |= {place: self._longer(graph, place, lists[place], stacks[place]) for place in places}
+                found |= {place: self._appended(graph, place, lists[place], stacks[place]) for place in places}
             else:
-                found |= self._threaded(node, places, lists)
+                found |= self._through_lists(node, places, lists)
         for place in self._direct.get(graph, ()):
-            found[place] = self._longer(graph, place, lists[place], self._watched(graph, place))
+            found[place] = self._appended(graph, place, lists[place], self._tensor_of(graph, place))
         return found
 
-    def _threaded(
+    def _through_lists(
         self, node: ir.Node, places: Sequence[Place], lists: Mapping[Place, ir.Value]
     ) -> dict[Place, ir.Value]:
         through = self._through_branches if node.op_type == "If" else self._through_loop
@@ -135,18 +135,18 @@ class _Carrier:
             here = [place for place in places if any(body.graph is branch for body in place.bodies)]
             longer = self._visit(branch, {place: lists[place] for place in here})
             branch.outputs.extend(
-                longer[place] if place in longer else self._passed(branch, place, lists[place]) for place in places
+                longer[place] if place in longer else self._unchanged(branch, place, lists[place]) for place in places
             )
         return self._further_outputs(node, places)
 
-    def _passed(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
+    def _unchanged(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
         """Returns the list unchanged. A branch may only return values that its own nodes make."""
         if self._opset >= _IDENTITY:
             made = self._add(graph, "Identity", [value], place)
         else:
             # before opset 14, Identity takes no sequence: insert an element and erase it again
             extra = self._add(graph, "Constant", [], place, value=_empty(self._wanted[place].dtype, 1))
-            made = self._add(graph, "SequenceErase", [self._longer(graph, place, value, extra)], place)
+            made = self._add(graph, "SequenceErase", [self._appended(graph, place, value, extra)], place)
         made.type = self._list_type(place)
         return made
 
@@ -221,7 +221,7 @@ class _Carrier:
                     stacks[place] = self._counted(branch, place, value)
             for place in places:
                 there = place in stacks
-                branch.outputs.append(stacks[place] if there else self._none(branch, place))
+                branch.outputs.append(stacks[place] if there else self._nothing_computed(branch, place))
         for place in places:
             self._axes[place] = max(self._axes[place], 1)
         return self._further_outputs(node, places)
@@ -230,7 +230,7 @@ class _Carrier:
         found: dict[Place, ir.Value] = {}
         for node, places in self._inner.get(graph, {}).items():
             found |= self._stacked(node, places)
-        return found | {place: self._watched(graph, place) for place in self._direct.get(graph, ())}
+        return found | {place: self._tensor_of(graph, place) for place in self._direct.get(graph, ())}
 
     def _counted(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
         """Adds a first axis of size 1."""
@@ -238,7 +238,7 @@ class _Carrier:
         made.type = value.type
         return made
 
-    def _none(self, graph: ir.Graph, place: Place) -> ir.Value:
+    def _nothing_computed(self, graph: ir.Graph, place: Place) -> ir.Value:
         dtype, axes = self._wanted[place].dtype, max(self._axes[place], 1)
         return self._add(graph, "Constant", [], place, value=_empty(dtype, axes))
 

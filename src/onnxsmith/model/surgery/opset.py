@@ -39,16 +39,16 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
     from onnxscript import version_converter
 
     copy = cloned(model)
-    with _heard() as said:
+    with _converter_errors() as errors:
         try:
             version_converter.convert_version(copy, target, fallback=True)
         except Exception as error:  # noqa: BLE001 — the converters raise errors of any kind
-            said.append(f"{type(error).__name__}: {error}")
+            errors.append(f"{type(error).__name__}: {error}")
     if of(copy) != target:
         raise problem(
             "export/opset",
             f"the model is at opset {now} and could not be brought to {target}",
-            why="; ".join(said) or "the converters of onnxscript and onnx did not change it",
+            why="; ".join(errors) or "the converters of onnxscript and onnx did not change it",
             fix=f"omit --opset (the model stays at {now}), or choose an opset nearer to {now}",
         )
     _restore_origin(copy, model)
@@ -56,20 +56,20 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
 
 
 @contextmanager
-def _heard() -> Iterator[list[str]]:
+def _converter_errors() -> Iterator[list[str]]:
     """Collects the errors that the converter only logs: the reason is in the exception of the log record."""
-    said: list[str] = []
+    errors: list[str] = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.exc_info and record.exc_info[1] is not None:
-                said.append(" ".join(str(record.exc_info[1]).split()))
+                errors.append(" ".join(str(record.exc_info[1]).split()))
 
     log, handler = logging.getLogger("onnxscript"), Handler(logging.WARNING)
     propagate, log.propagate = log.propagate, False
     log.addHandler(handler)
     try:
-        yield said
+        yield errors
     finally:
         log.removeHandler(handler)
         log.propagate = propagate

@@ -23,6 +23,7 @@ _NOT_AS_INPUTS = {
 """Operators whose float operands are sizes, bounds, exponents or fillers: a change by an ulp can change their
 meaning."""
 _MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
+"""Operators that only move elements, so that the weight's real reader comes behind them."""
 _OLDEST_IR = 4
 """The IR version since which initializers need not be inputs; an initializer that is an input is then a default."""
 

@@ -214,6 +214,7 @@ def _grown(layer: Layer) -> str:
     return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
 
 
+# The order of verdicts in the table of a terminal: the worst first.
 _ORDER = (
     "own error", "own error, not followed", "own error, slight", "rounding", "computed otherwise", "inherited", "equal",
 )  # fmt: skip

@@ -16,7 +16,7 @@ class ClampChain(Rule):
     make -0.0 of 0.0, or the other way, which is equal in value.
 
     Refused:
-    1. What is between the two has other readers, or is a graph output.
+    1. The intermediate value has other readers, or is a graph output.
     2. The model's opset has no Clip for the dtype: below 12 for double and float16.
 
     Bounds that are not constants, are NaN, would change the shape, or of which the lower one is above the upper one,

@@ -16,7 +16,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 _SLACK = 1024
 """Bytes by which the joined constant may be larger than both. A choice: a saved node is worth 1 kB."""
 _FAR = 2.0**10
-"""The factor from which an intermediate value counts as far from the result. A choice: beyond it, more than 10 bits may be lost."""
+"""The factor from which an intermediate value counts as far from the result. A choice: beyond it, more than 10 bits may
+be lost."""
 Array = npt.NDArray[np.float64]
 
 
@@ -25,7 +26,7 @@ class ConstantChain(Rule):
     Neg are factors, subtraction of one is a summand. The constants are put together in float64.
 
     Refused:
-    1. What is between the two has other readers, or is a graph output.
+    1. The intermediate value has other readers, or is a graph output.
     2. The constant overflows, or is too small to be a normal number of the dtype.
     3. Two summands cancel each other to less than 2^-10, or the first factor is below that or above 2^10: what is
        between the two loses digits, overflows or vanishes, and the result then shows it.

@@ -17,7 +17,7 @@ class GatherUnsqueeze(Rule):
     constant. Several of them may be the parts of a Split, which is for algebra/slices-split.
 
     Refused:
-    1. What is gathered has other readers, or is a graph output.
+    1. The gathered value has other readers, or is a graph output.
 
     Before opset 13 axes, and before opset 10 the bounds of a Slice, were attributes; the rule does not match then.
     Indices with a shape, which leave an axis, are no match.

@@ -15,6 +15,7 @@ from onnxsmith.rules._patterns import maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _LONGEST = 6
+"""Nodes in the longest row. A choice that bounds the cost."""
 
 
 class TransposeOnes(Rule):

@@ -93,3 +93,4 @@ def _match(node: ir.Node, source: ir.Value, factor: _factors.Array) -> Match | N
 
 
 _NEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Add")
+"""Operators that fuse/conv-mul and fuse/matmul-mul handle, if the factor follows them directly."""

@@ -10,6 +10,7 @@ from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere, too_old, tw
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _SINCE = 14
+"""The opset that brought HardSwish."""
 _CLIPPED = {
     (0.0, 6.0): _formula.Formula(("Clip",), {(1, 0): 1.0, (0, 0): 3.0}, {(1, 1): 1 / 6}),
     (0.0, 1.0): _formula.Formula(("Clip",), {(1, 0): 1 / 6, (0, 0): 0.5}, {(1, 1): 1.0}),

@@ -15,6 +15,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
 
 _NEUTRAL = {"And": True, "Or": False, "Mul": 1, "Div": 1}
 _MOST_BETWEEN = 6
+"""Operators between the Expand and the broadcast. A choice that bounds the cost."""
 
 
 class ExpandBeforeBroadcast(Rule):

@@ -13,6 +13,7 @@ from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_NODES = 8
+"""Views that are followed back. A choice that bounds the cost."""
 
 
 class GatherOne(Rule):

@@ -13,6 +13,7 @@ from onnxsmith.rules import _views
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_NODES = 32
+"""Nodes that one search visits. A choice that bounds the cost."""
 
 
 @dataclass(frozen=True)
