@@ -1,6 +1,6 @@
 """Sound shape rules for operators, where onnx-shape-inference assumes too much.
 
-The engine assumes the following, none of which must be true:
+The engine assumes the following, and none of it is always true:
 - two differently named dimensions in a broadcast are equal (one may be 1);
 - the bounds of a Slice lie inside (`x[:1000]` of a dimension `n` would have 1000 elements);
 - the result of an Expand has the requested shape, even if the input's shape is unknown;
@@ -10,7 +10,7 @@ The engine assumes the following, none of which must be true:
 A wrong shape is worse than none, because rules rely on shapes. Here an unsure dimension becomes an expression or a new
 name.
 
-If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.py` and `integer_rules.py`.
+If and Loop are in `sound_flow.py`, rules on known integers in `value_shapes.py` and `integer_rules.py`.
 """
 
 from __future__ import annotations

@@ -23,17 +23,17 @@ Array = npt.NDArray[np.float64]
 
 class ConstantChain(Rule):
     """(x * a) * b is x * (a·b), and (x + a) + b is x + (a+b), where a and b are constants. Division by a constant and
-    Neg are factors, subtraction of one is a summand. The constants are put together in float64.
+    Neg are factors, subtraction of a constant is a summand. The constants are joined in float64.
 
     Refused:
     1. The intermediate value has other readers, or is a graph output.
     2. The constant overflows, or is too small to be a normal number of the dtype.
-    3. Two summands cancel each other to less than 2^-10, or the first factor is below that or above 2^10: what is
-       between the two loses digits, overflows or vanishes, and the result then shows it.
+    3. Two summands cancel each other to less than 2^-10, or the first factor is below 2^-10 or above 2^10: the
+       intermediate value loses digits, overflows or vanishes, and the result may show that.
     4. The first factor is above 1 and the second below: x * 512 overflows where x * 512 / 1024 does not, and infinity
-       would become a number. Not where the operators before say that x is not so large (Sigmoid, Clip, a Cast of
+       would become a number. Allowed if the operators before prove that x is not so large (Sigmoid, Clip, a Cast of
        integers). Summands of both signs that are large enough to overflow are refused likewise.
-    5. Two that are broadcast to each other would take more room than before, and 1 kB.
+    5. The joined constant would be over 1 kB larger than both, because they are broadcast to each other.
 
     Integers, which shapes are computed with, are no match.
 

@@ -13,7 +13,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class SplitSequence(Rule):
-    """SplitToSequence whose elements are read by SequenceAt at constant places is Split: torch writes x.split() so.
+    """A SplitToSequence whose elements are read by SequenceAt at constant positions is a Split. torch exports x.split()
+    like this.
 
     Refused:
     1. The sequence is read by another operator than SequenceAt, is a graph output, or an element is taken at a place

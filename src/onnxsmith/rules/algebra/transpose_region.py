@@ -21,13 +21,14 @@ _SMALL = 1024
 
 
 class TransposeRegion(Rule):
-    """What lies between transposes is computed in the other order of axes where that takes fewer transposes. From a
-    Transpose back, element-wise operators with their constants, reductions, Concat, Split, Pad, Slice, Gather, Softmax,
-    Squeeze, Unsqueeze, MatMul by a constant matrix and LayerNormalization (for the axes that they leave alone) are
-    taken in, as long as only what is taken in reads them. Where the region ends there is a Transpose that goes, or
-    merges with the one that would be needed, or one that has the value in the other order already.
+    """A region of operators between transposes is computed in the other order of axes, if that needs fewer transposes.
+    The region grows back from a Transpose through element-wise operators with their constants, reductions, Concat,
+    Split, Pad, Slice, Gather, Softmax, Squeeze, Unsqueeze, MatMul by a constant matrix and LayerNormalization (for the
+    axes that they leave alone), as long as only the region reads their results. At the border of the region, a
+    Transpose goes, or merges with the one that would be needed, or an existing Transpose already gives the value in the
+    other order.
 
-    What is left has at least one Transpose less and no other node more, so this comes to an end.
+    The result has at least one Transpose less and no other additional node, so the rule comes to an end.
 
     Refused:
     1. As many transposes would be needed as there are.

@@ -14,9 +14,9 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class UnstackSplit(Rule):
-    """Where a Reshape makes an axis of, say, query, key and value, a Transpose brings it to the front, and each is
-    taken from there by Gather, or by Split and Squeeze, the axis need not be: it stays merged with the one behind it,
-    and a Split along that gives the parts.
+    """A Reshape makes an extra axis for several parts, such as query, key and value; a Transpose moves it to the front;
+    and each part is taken by Gather, or by Split and Squeeze. This rule keeps the axis merged with the axis behind it,
+    and takes the parts by one Split along that axis.
 
     Refused:
     1. The stack is read in other ways too, or one of its values is a graph output.

@@ -14,18 +14,18 @@ _MOST = 64
 
 
 class ImpossibleBranch(Rule):
-    """An If whose branches give different ranks decides whether what follows can run: an LSTM takes three axes, a
-    Conv as many as its weights have, a Gemm two. Where one branch leads to a rank that such an operator does not take,
-    the condition has the other value whenever the model has a result, so it becomes that constant; fold/branch takes
-    it from there. TorchScript writes such Ifs for `squeeze(-1)`, which leaves a dimension that is not 1, and for layers
-    that take batches or single examples; conditions that ask for the rank follow from the first.
+    """An If whose branches have results of different rank decides whether the operators after it can run: an LSTM needs
+    three axes, a Conv as many as its weights have, a Gemm two. If one branch leads to a rank that such an operator
+    refuses, the condition must have the other value whenever the model has a result, so it becomes that constant, and
+    fold/branch removes the If. TorchScript writes such Ifs for `squeeze(-1)`, which keeps a dimension that is not 1,
+    and for layers that accept batches or single examples; later conditions on the rank then become constant, too.
 
     Refused:
     1. Both branches lead to a failure: the model never has a result.
-    2. The condition is an output of the graph, or comes from another one than the If.
+    2. The condition is a graph output, or belongs to another graph than the If.
 
-    What follows is looked at as far as it is in the same graph and sure to run. An If whose branches are not known to
-    have different ranks is no match.
+    Only operators in the same graph that are sure to run are examined. An If whose branches are not known to have
+    different ranks is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

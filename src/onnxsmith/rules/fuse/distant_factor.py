@@ -14,11 +14,12 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class DistantFactor(Rule):
-    """Operators that move data or are linear let a factor through: Transpose(MatMul(x, W)) * c is
+    """A factor can move through operators that are linear or only move data: Transpose(MatMul(x, W)) * c is
     Transpose(MatMul(x, W·c)). So the scale of an attention, on its scores or on query and key, goes into the weights of
-    the query: back through Transpose, Reshape, Split, Slice and Concat, sums all of whose terms have it, and products
-    one of whose factors takes it (the rotation by positions, MatMul), up to a linear operator, a LayerNormalization, or
-    a factor that is there already. Where nothing is in between, fuse/conv-mul and fuse/matmul-mul do it.
+    the query. The factor moves back through Transpose, Reshape, Split, Slice and Concat, through sums in which every
+    term takes it, and through products in which one factor takes it (the rotation by positions, MatMul). It ends in a
+    linear operator, a LayerNormalization, or an existing factor. If no operator is in between, fuse/conv-mul and
+    fuse/matmul-mul do it.
 
     A factor on one side of a MatMul may go to the other side.
 

@@ -14,9 +14,10 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class SharedFactor(Rule):
-    """Where the result v of a linear operator goes into g(v * c) and into a product v * g, which goes into another
-    linear operator, the factor c goes into the first one's weights, and 1 / c into the second one's: with u = v * c it
-    is g(u) and (u * g) / c. A Gelu that is written out (x · (1 + erf(x / √2))) between two layers needs no division so.
+    """The result v of a linear operator is read by g(v * c) and by a product v * g, which another linear operator
+    reads. Then the factor c goes into the weights of the first operator, and 1 / c into those of the second: with u = v
+    * c the graph computes g(u) and (u * g) / c. So a written-out Gelu (x · (1 + erf(x / √2))) between two layers needs
+    no division.
 
     Weights and bias are computed in float64 and stored in their old dtype.
 

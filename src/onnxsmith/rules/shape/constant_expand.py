@@ -11,8 +11,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ConstantExpand(Rule):
-    """Expand broadcasts both ways, so a 1 in its target keeps the data's dimension. Where the target says the data's
-    own dimension, 1 says the same; a target of ones alone expands nothing.
+    """Expand broadcasts both ways, so a 1 in its target keeps the data's dimension. A 1 can therefore replace the
+    data's own dimension in the target; a target of ones expands nothing, and the Expand is removed.
 
     Refused:
     1. An element is symbolic and not the data's dimension at the same place, counted from the right.
