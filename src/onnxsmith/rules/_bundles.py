@@ -200,8 +200,8 @@ class Region:
         return sum(len(step.nodes) - 1 for step in self.steps) - len(self.ends) - more
 
     def before(self, makers: Sequence[ir.Node]) -> ir.Node | None:
-        """Where what `write` makes can stand, if the results of `makers`, which make the parts of the root, are made
-        anew right there; None where there is no such place."""
+        """Returns the node before which the nodes of `write` can go, together with new copies of `makers`, which make
+        the parts of the root; None if there is no such place."""
         inside = {*self.nodes, *makers}
         first = self.steps[0].nodes[0] if self.steps else makers[0]
         shared = [operand[0] for step in self.steps for operand in step.operands if isinstance(operand, tuple)]
@@ -216,7 +216,7 @@ class Region:
         return _order.gap(here, outside or [_order.last(inside)])
 
     def write(self, tape: ir.tape.Tape, whole: ir.Value, opset: int) -> dict[ir.Value, ir.Value]:
-        """The steps on the whole, and the parts of what others read, by the values that they replace."""
+        """Writes the steps on the whole; returns the parts that other nodes read, by the values that they replace."""
         wholes: dict[Bundle, ir.Value] = {self.root: whole}
         for step in self.steps:
             inputs = [wholes[operand] if isinstance(operand, Bundle) else None for operand in step.operands]
@@ -236,7 +236,7 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
 
 
 def _differences(one: ir.Node, two: ir.Node) -> int:
-    """How many constants of two nodes are not equal; of long ones, not the same."""
+    """Counts the constants in which two nodes differ; long constants are compared by identity."""
     return sum(
         not alike(pair) for pair in zip(one.inputs, two.inputs, strict=True) if all(map(facts.is_constant, pair))
     )

@@ -49,13 +49,14 @@ def _end(node: ir.Node, axis: int) -> ir.Value | None:
 
 
 def _more(node: ir.Node) -> int:
-    """How many more axes the result has than the data."""
+    """Returns how many more axes the result has than the data."""
     before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     return len(after or ()) - len(before or ())
 
 
 def _axis_before(node: ir.Node, axis: int) -> int:
-    """Which axis of the data becomes this one, where only axes of size 1 come and go; -1 where that is not known."""
+    """Returns the axis of the data that becomes this axis, if only axes of size 1 are added or removed; -1 if
+    unknown."""
     before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     if before is None or after is None or after[axis] == 1:
         return -1

@@ -1,9 +1,8 @@
-"""Where a constant factor can go: back through operators that are linear in what they read, to constants.
+"""Moves a constant factor back through operators that are linear in their inputs, until a constant takes it.
 
-What is multiplied with the factor at the end is multiplied earlier instead. A Transpose turns the factor, a Reshape to
-heads spreads it, a Split has it for one part and 1 for the others; where a value is read by several nodes, all of them
-have to ask for the same factor, as in the rotation of a query by its position.
-"""
+A Transpose permutes the factor, a Reshape to heads reshapes it, and a Split joins the factors of its parts, with 1 for
+a part without a factor. If several nodes read a value, all of them must need the same factor, as in the rotation of a
+query by its position."""
 
 from __future__ import annotations
 

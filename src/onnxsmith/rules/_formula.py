@@ -1,8 +1,7 @@
-"""Activations that are written out, whatever order their factors and summands stand in.
+"""Finds written-out activations, for any order of their factors and summands.
 
-`x · gate(p(x))`, scaled and shifted, is a polynomial in x and in the gate. It is multiplied out and compared with what
-a rule declares, so that x/2 · (1 + erf(x/√2)) is found as (x · (1 + erf(x · 0.7071))) · 0.5 too.
-"""
+`x · gate(p(x))`, scaled and shifted, is a polynomial in x and in the gate. The polynomial is multiplied out and
+compared with the rule's formula, so that x/2 · (1 + erf(x/√2)) is also found as (x · (1 + erf(x · 0.7071))) · 0.5."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rewrites operators for data whose axes are in another order.
 
-A permutation says, for each axis of the new order, which axis of the old one stands there, as in a Transpose's `perm`.
+A permutation names, for each axis of the new order, the axis of the old order, as in a Transpose's `perm`.
 """
 
 from __future__ import annotations

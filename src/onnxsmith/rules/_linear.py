@@ -1,6 +1,6 @@
 """Folds scales and shifts of channels into the weights of operators that sum products of their input with weights.
 
-A fold computes in float64 and stores in the dtype that the weights have.
+A fold computes in float64 and stores in the dtype of the weights.
 """
 
 from __future__ import annotations

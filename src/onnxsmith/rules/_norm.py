@@ -167,7 +167,8 @@ class WrittenOut(Rule):
 
     @abstractmethod
     def source(self, found: Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
-        """What is normalised, and the nodes in front of those that were found; None where it is another operator's."""
+        """Returns the normalised value, and the nodes before those in `found`; None for another kind of
+        normalisation."""
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         whole = self._whole(node)

@@ -105,7 +105,7 @@ class Supposed:
 
 
 def _axes(node: ir.Node) -> int | None:
-    """How many axes a Squeeze or Unsqueeze takes or adds."""
+    """Returns the number of axes that a Squeeze removes or an Unsqueeze adds."""
     given = node.attributes.get("axes")
     if given is not None:
         return None if given.is_ref() else len(given.as_ints())

@@ -1,4 +1,4 @@
-"""How a torch module became a graph."""
+"""The capture of a torch module as a graph."""
 
 from __future__ import annotations
 

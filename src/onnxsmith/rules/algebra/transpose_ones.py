@@ -94,8 +94,8 @@ class _Ones:
 
 
 def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] | _Ones | None:
-    """What the row does in all, from the first node to the last: the permutation of a Transpose (empty where nothing
-    is to be done), the target of a Reshape, or axes that come or go."""
+    """Returns the effect of the whole row, from the first node to the last: the permutation of a Transpose (empty where
+    nothing is to be done), the target of a Reshape, or axes that come or go."""
     first, last = known_dims(source), known_dims(row[-1].outputs[0])
     if first is None or last is None:
         return None

@@ -169,7 +169,7 @@ def _row_shape(tape: ir.tape.Tape, found: _Rotation) -> ir.Value:
 
 
 def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
-    """The rotation that ends at an Add, or why it is none that may be rewritten."""
+    """Returns the rotation that ends at an Add, a refusal if it must not be rewritten, or None."""
     written = next(_written(node), None)
     if written is None:
         return None
@@ -217,7 +217,7 @@ def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, 
 
 
 def _refusal(written: _Written) -> NoMatch | None:
-    """Why a rotation may not be rewritten, whatever cosines and sines are made of."""
+    """Returns the refusals that do not depend on how cosines and sines are made."""
     node, source = written.nodes[0], written.source
     if source.dtype not in _DTYPES:
         return NoMatch("the dtype is not known to be float16 or float", source.name or "")

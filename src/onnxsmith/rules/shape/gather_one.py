@@ -17,8 +17,8 @@ _MOST_NODES = 8
 
 
 class GatherOne(Rule):
-    """Where all indices are provably the same number, as token types are when a model gets none, a Gather is an Expand
-    of the one that they name; of a constant it is folded. An operator that broadcasts needs no Expand
+    """If all indices are provably the same number, a Gather is an Expand of that element; token types without an input
+    are an example. With constant data the element is folded. An operator that broadcasts needs no Expand
     (shape/expand-before-broadcast).
 
     Refused:

@@ -18,12 +18,12 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a gather takes from `data`: its axes from `first` on become, one by one, the axes `along` of the indices,
-    which have `rank` axes; the others have size 1. Behind them stand `kept` more axes of size 1."""
+    """The part of `data` that a gather takes. The data's axes from `first` on become, one by one, the axes `along` of
+    the indices. The indices have `rank` axes; their other axes have size 1, and `kept` more axes of size 1 follow."""
 
     data: ir.Value
     indices: tuple[ir.Value, ...]
-    """Those that count along each of the axes."""
+    """For each axis: the indices that count along it."""
     first: int
     along: tuple[int, ...]
     rank: int
@@ -148,8 +148,7 @@ def _ones(taken: _Taken) -> list[int] | None:
 
 
 def _ends(taken: _Taken) -> dict[int, ir.Value] | None:
-    """How many elements are taken, for each place among the axes where that is not provably all; None where that is not
-    known."""
+    """Returns the number of taken elements for each axis that is not provably taken as a whole; None if unknown."""
     dims, ends = facts.dims(taken.data), {}
     for place, (indices, axis) in enumerate(zip(taken.indices, taken.along, strict=True)):
         there = None if dims is None else dims[taken.first + place]

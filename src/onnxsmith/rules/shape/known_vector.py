@@ -25,7 +25,7 @@ class _Part:
 
 
 class KnownVector(Rule):
-    """Where every element of a computed vector is known, as a number or as a size that some vector on the way to it
+    """If every element of a computed vector is known, as a number or as a size that some vector on the way to it
     holds, a Concat of those gives it. torch replaces -1 in the target of an Expand by Equal and Where, takes shapes
     apart into scalars and puts them together again; none of that is needed.
 
