@@ -1,7 +1,7 @@
 """onnxsmith: from a PyTorch model to an ONNX model that can be trusted.
 
-The whole public interface. Nothing lives here and nothing is imported before it is used, so that a command that needs
-neither torch nor onnxruntime never pays for them.
+This module is the whole public interface. It defines nothing and imports each name on first use, so that a command that
+needs neither torch nor onnxruntime does not load them.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ __all__ = [
     "simplify",
 ]
 
+# The module of each public name. The imports above are for type checkers only.
 _HOME = {
     "OnnxsmithError": "problem",
     "Problem": "problem",

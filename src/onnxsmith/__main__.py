@@ -1,6 +1,6 @@
-"""`python -m onnxsmith`, and what the `onnxsmith` command calls.
+"""Starts the command line, for `python -m onnxsmith` and for the `onnxsmith` command.
 
-Importing the command line takes a moment, in which nothing is begun that would have to be undone.
+While the command line is being imported, Ctrl-C may end the process at once: nothing needs cleaning up yet.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where time goes, and who is told about it while it goes.
+"""Measures the time of each stage of a command, and reports progress.
 
-A command runs inside `with Clock() as clock`; whatever it calls marks its stages with `stage("verify")`. The clock adds
-up the seconds for the report; a listener, set by the command line, shows progress. A library caller sees neither.
+A command runs inside `with Clock() as clock`. The code that it calls marks its stages with `stage("verify")`. The clock
+adds up the seconds for the report. A listener, set by the command line, shows progress. A library call has no listener.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from types import TracebackType
 from typing import Self
 
 Listener = Callable[[str, int, int], None]
-"""Called with the stage, and how much of it is done out of how much; 0 of 0 where that is not known."""
+"""A function of (stage, steps done, steps in total). Both numbers are 0 while the total is unknown."""
 
 _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 class Clock:
-    """Seconds by stage, in the order in which the stages began. Stages inside stages count for themselves only."""
+    """Seconds by stage, in the order in which the stages began. A stage's seconds leave out the stages inside it."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -38,7 +38,7 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Counts the block's time, less that of stages inside it, under `name`."""
+        """Adds the time of the block to `name`, without the time of the stages inside the block."""
         self.seconds.setdefault(name, 0.0)
         begin = time.perf_counter()
         self._open.append(0.0)
@@ -53,7 +53,7 @@ class Clock:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Marks a stage on the running clock, if there is one, and tells the listener that it began."""
+    """Marks a stage: tells the listener that it began, and measures it if a clock is running."""
     advance(name, 0, 0)
     clock = _clock.get()
     if clock is None:
@@ -64,7 +64,7 @@ def stage(name: str) -> Iterator[None]:
 
 
 def advance(name: str, done: int, total: int) -> None:
-    """Tells the listener how far a stage is."""
+    """Tells the listener how many steps of a stage are done."""
     listener = _listener.get()
     if listener is not None:
         listener(name, done, total)

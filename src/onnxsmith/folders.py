@@ -1,8 +1,8 @@
-"""Hidden and temporary folders of a process, which go with it: at the latest, the next process removes them.
+"""Makes hidden and temporary folders that disappear with their process, or at the latest when the next process starts.
 
-A process that is killed outright cannot remove what it wrote. Each folder therefore holds a lock that the operating
-system lets go of with the process, whatever ends it, on whichever machine and in whichever container it ran; a folder
-whose lock can be had belongs to nobody. Where the file system knows no locks, none is left, and nothing is removed.
+A killed process cannot remove its folders. Each folder therefore holds a locked file. The operating system releases the
+lock when the process ends, for whatever reason and in whatever container. A folder whose lock is free has no owner and
+may be removed. If the file system has no locks, the folder gets no lock file, and nobody else removes it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-if sys.platform != "win32":  # there, folders of a killed process stay
+if sys.platform != "win32":  # Windows has no flock: there, the folders of a killed process stay
     import fcntl
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
 _LONGEST = 60
-"""Characters of a file's name that its folder's name repeats: names end at 255 bytes."""
+"""Characters of the file name that go into the folder name: a name has at most 255 bytes, a character at most 4."""
 
 
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
-    """A hidden folder beside `path` that is gone when the block ends. Those that a dead process left there are removed
-    first.
+    """Makes a hidden folder beside `path` and removes it when the block ends. First removes the folders that dead
+    processes left there.
 
     Raises:
-        OSError: the folder around it cannot be written to.
+        OSError: the parent folder is not writable.
     """
     clear(path.parent)
     prefix = f".{path.name[:_LONGEST]}.{_MARK}-"
@@ -42,11 +42,11 @@ def beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, in a folder beside `path`, whose file takes the place of `path` when the block ends well:
-    what was there before is whole until then. What is no file, a terminal or a pipe, is written to directly.
+    """Yields a path to write to, in a hidden folder beside `path`. When the block succeeds, the written file replaces
+    `path`; until then the old file is untouched. A terminal or a pipe is written to directly.
 
     Raises:
-        OSError: the folder around it cannot be written to.
+        OSError: the parent folder is not writable.
     """
     real = Path(os.path.realpath(path))
     if real.exists() and not real.is_file():
@@ -58,10 +58,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear(parent: Path) -> None:
-    """Removes the folders of `beside` in `parent` whose process is dead."""
+    """Removes the folders that `beside` made in `parent` for processes that are dead by now."""
     ours = re.compile(rf"\..*\.{_MARK}-\w+", re.DOTALL)
     with contextlib.suppress(OSError):
-        for name in os.listdir(parent):  # noqa: PTH208 — names that are no text come back as they are
+        for name in os.listdir(parent):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
             if ours.fullmatch(name):
                 _remove_if_left(parent / name)
 
@@ -75,22 +75,22 @@ def _owned(prefix: str, parent: Path) -> Iterator[Path]:
         yield folder
     finally:
         if lock is not None:
-            os.close(lock)  # first, because removing takes an open file, of which there may be no other
+            os.close(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
         _remove(folder)
 
 
 def _remove(folder: Path) -> None:
-    """Removes the folder, as far as that can be done; where few files may be open, with one at a time."""
+    """Removes the folder as far as possible. rmtree fails near the limit on open files; a plain loop needs one."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
-        for name in os.listdir(folder):  # noqa: PTH208 — names that are no text come back as they are
+        for name in os.listdir(folder):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
             (folder / name).unlink()
         folder.rmdir()
 
 
 def _locked(folder: Path) -> int | None:
-    """A lock on the folder, as a file in it. The file gets its name once it is locked: nobody can see it unlocked as
-    long as the owner lives."""
+    """Locks a file in the folder and returns its descriptor. The file gets its final name only when it is locked: no
+    other process can see it unlocked while the owner lives."""
     if sys.platform == "win32":
         return None
     unnamed = folder / f"{_LOCK}.new"

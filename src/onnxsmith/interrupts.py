@@ -1,4 +1,4 @@
-"""What Ctrl-C does: while libraries are imported it ends the process, while a command works it unwinds it."""
+"""Decides what Ctrl-C does: during imports it ends the process; during a command it raises KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 INTERRUPTED = 130
-"""Exit status of a process that Ctrl-C ended: 128 and the number of SIGINT."""
+"""Exit status of a process that Ctrl-C ended: 128 plus the number of SIGINT, as shells count it."""
 
 
 def begin() -> None:
-    """From now on an interrupt ends the process. A shell has background jobs ignore it, and that stays."""
+    """Makes an interrupt end the process. Keeps SIGINT ignored in a background job, where the shell set it so."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
 
 
 @contextmanager
 def unwinding() -> Iterator[Callable[[], bool]]:
-    """In the block an interrupt raises KeyboardInterrupt, so that no half file stays; gives a way to ask whether one
-    came, because a library that is being imported makes an error of its own of it."""
+    """Makes an interrupt raise KeyboardInterrupt inside the block, so that no half-written file stays.
+
+    Yields a function that says whether an interrupt came: a library that is being imported can turn KeyboardInterrupt
+    into an error of its own.
+    """
     came: list[int] = []
 
     def unwind(number: int, _: object) -> None:

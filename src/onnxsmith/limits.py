@@ -1,4 +1,4 @@
-"""What the operating system refuses, wherever it does: open files, room on the disk, permissions."""
+"""Turns refusals of the operating system into problems: open files, disk space, permissions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnxsmith.problem import Problem
 
 
 def problem_of(error: BaseException) -> Problem | None:
-    """The problem behind an error, where it is one of these, or was raised because of one; None otherwise."""
+    """Returns the problem for an error that is, or was caused by, a refusal of the operating system; else None."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
@@ -35,7 +35,7 @@ def _full(error: OSError) -> Problem:
         "the disk is full",
         where=_place(error),
         why=str(error),
-        fix="make room, or have temporary files written elsewhere: TMPDIR=/other/disk",
+        fix="free some space, or put temporary files on another disk: TMPDIR=/other/disk",
     )
 
 
@@ -45,7 +45,7 @@ def _not_permitted(error: OSError) -> Problem:
         "a file or folder cannot be used",
         where=_place(error),
         why=str(error),
-        fix="check its permissions, `ls -ld`, and whether its disk may be written to",
+        fix="check its permissions (`ls -ld`), and whether its disk is mounted read-only",
     )
 
 

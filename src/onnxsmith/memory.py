@@ -1,4 +1,4 @@
-"""Python's search for cycles, held back while a large graph is built or changed."""
+"""Pauses Python's garbage collector while a large graph is built or changed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 _LOCK = threading.Lock()
 _holding = 0
-"""How many blocks hold it back, in all threads."""
+"""How many blocks pause the collector now, in all threads."""
 _was_enabled = True
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Does not look for cycles until the block ends. A graph is one large cycle that is alive: each full search walks
-    all of it and frees nothing, and there are more searches the larger it is."""
+    """Pauses the collector until the block ends. A graph is one large live cycle: each full collection walks all of it
+    and frees nothing, and a larger graph triggers more collections."""
     global _holding, _was_enabled
     with _LOCK:
         if not _holding:

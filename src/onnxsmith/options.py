@@ -1,4 +1,4 @@
-"""Makes the fields of dataclasses that are options of the command line. A field's metadata holds its help."""
+"""Makes dataclass fields that are also options of the command line. The metadata of a field holds its help text."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def option(
     name: str = "",
     writes: bool = False,
 ) -> Any:
-    """An option with a value; a field of type `tuple[str, ...]` may be given several times. `name` is what the command
-    line calls it, where that is not the field's name. One that `writes` names a file or folder that is written."""
+    """An option with a value. A field of type `tuple[str, ...]` may be given several times. `name` is the option's name
+    if it is not the field's name. `writes` marks an option that names an output file or folder."""
     return _field("option", help, default, short=short, metavar=metavar, name=name, writes=writes)
 
 
 def flag(help: str, *, default: bool = False) -> Any:  # noqa: A002
-    """An option that is there or not. A field called `no_…` is given as `--no-…`."""
+    """An option without a value. A field called `no_…` becomes `--no-…`."""
     return _field("flag", help, default)
 
 
 def group(settings: type[Any]) -> Any:
-    """A dataclass whose own fields are options of the command: settings that several commands, and Python, share."""
+    """A nested dataclass whose fields are options too: settings that several commands and the Python API share."""
     return field(default_factory=settings, metadata={"kind": "group", "settings": settings})
 
 
 def fields_of(settings: type[Any]) -> Iterator[Field[Any]]:
-    """The fields of a dataclass, those of its groups among them."""
+    """Yields the fields of a dataclass and the fields of its groups."""
     for one in fields(settings):
         if one.metadata["kind"] == "group":
             yield from fields_of(one.metadata["settings"])
@@ -46,7 +46,7 @@ def fields_of(settings: type[Any]) -> Iterator[Field[Any]]:
 
 
 def called(one: Field[Any]) -> str:
-    """The name of a field on the command line, as Python writes it: `no_verify`."""
+    """Returns the option's name in Python's spelling: `no_verify` for `--no-verify`."""
     return str(one.metadata.get("name") or one.name)
 
 

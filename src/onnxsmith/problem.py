@@ -1,8 +1,8 @@
-"""What goes wrong, told so that a person can act on it.
+"""Describes an error so that its reader can act on it.
 
 A `Problem` answers five questions: which kind (its id), what happened, where, why, and what to do. Every error that
-leaves this package is an `OnnxsmithError` carrying one. Each id has a page under `onnxsmith/pages/`, printed by
-`onnxsmith explain ID`; a test holds the ids in the source and the pages to each other.
+leaves this package is an `OnnxsmithError` with a problem. Each id has a page under `onnxsmith/pages/`, which
+`onnxsmith explain ID` prints; a test compares the ids in the source with the pages.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that went wrong.
+    """One error.
 
-    `id` is `room/kind` and never changes its meaning. `what` is one sentence. `where` is a file, a node, a tensor, an
-    argument. `why` is the cause as far as it is known. `fix` is the cheapest thing that helps, ready to paste where
-    that is possible.
+    `id` is `room/kind` and never changes its meaning. `what` is one sentence. `where` is a file, a node, a tensor or an
+    argument. `why` is the cause, if known. `fix` is the cheapest remedy, ready to paste if possible.
     """
 
     id: str
@@ -37,7 +36,7 @@ class Problem:
 
 
 class OnnxsmithError(Exception):
-    """Raised for everything the caller can do something about. `problem` says what."""
+    """An error that the caller can act on. `problem` describes it."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -45,5 +44,5 @@ class OnnxsmithError(Exception):
 
 
 def problem(id: str, what: str, *, where: str = "", why: str = "", fix: str = "") -> OnnxsmithError:  # noqa: A002
-    """The error to raise for a problem: `raise problem("model/empty", "…", where=…)`."""
+    """Makes the error to raise: `raise problem("model/empty", "…", where=…)`."""
     return OnnxsmithError(Problem(id, what, where, why, fix))

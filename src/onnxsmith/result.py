@@ -1,4 +1,4 @@
-"""What a Python call gets: the report that the command line would show, and the model itself."""
+"""The return value of a Python call: the report that the command line would show, and the model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of a verb.
+    """The result of a verb.
 
-    `model` is the graph that it made, or None for verbs that make none or did not succeed; `path` is where it was
-    written; `outputs` are arrays by name, for `run`.
+    `model` is the new graph, or None if the verb makes no graph or failed. `path` is the written file. `outputs` are
+    arrays by name, for `run`.
     """
 
     report: Report
@@ -27,5 +27,5 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether it was done (and verified, where the verb verifies)."""
+        """Whether the verb succeeded, verification included."""
         return self.report.verdict.exit_code == 0

@@ -1,9 +1,9 @@
-"""Finds the members of a room: one file each, no list to keep.
+"""Finds the members of a room by walking its folder: one file for each member, no list to keep.
 
-A room is a package whose modules define objects of one base class: rules, passes, runtimes, metrics, strategies,
-commands, report parts. A member's id follows from its file: `rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`.
-Other distributions add members through an entry point named after the room (`onnxsmith.rules`). Two members with one
-id are an error, not a matter of luck.
+A room is a package whose modules define subclasses of one base class: rules, passes, runtimes, metrics, strategies,
+commands, report parts. A member's id is its path: `rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`. Other
+distributions add members by an entry point named after the room (`onnxsmith.rules`). Two members with the same id are
+an error.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NOT_MEMBERS = {"base"}
 
 
 def classes(room: str, base: type[T]) -> dict[str, type[T]]:
-    """The classes that live in `room` (a package name), by id, sorted by id.
+    """Returns the member classes of `room` (a package name), by id, sorted by id.
 
     Raises:
         OnnxsmithError: `room/clash` when two members share an id; `room/no-member` when a module of the room, or an
-            entry point, does not define exactly one.
+            entry point, does not define exactly one member.
     """
     found = {id_: _only_class(module, base) for id_, module in _own_modules(room)}
     for entry in _entry_points(room):
@@ -50,7 +50,7 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
                 f"entry point {entry.name!r} of {room} cannot be loaded",
                 where=where,
                 why=f"{type(error).__name__}: {error}",
-                fix="repair or uninstall the package that it belongs to",
+                fix="reinstall or uninstall its package",
             ) from error
         if not (inspect.isclass(loaded) and issubclass(loaded, base)):
             raise problem(
@@ -64,7 +64,7 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
 
 
 def members(room: str, base: type[T]) -> dict[str, T]:
-    """The members of `room`, by id: each of its `classes`, made without arguments."""
+    """Returns an instance of each class in `classes`, by id."""
     return {id_: kind() for id_, kind in classes(room, base).items()}
 
 
@@ -74,7 +74,8 @@ def _entry_points(room: str) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> Any:
-    """The entry points of every distribution on the path, which are read once: that takes as long as a small export."""
+    """Returns the entry points of all distributions on the path. Cached: reading them takes as long as a small
+    export."""
     from importlib.metadata import entry_points
 
     return entry_points()

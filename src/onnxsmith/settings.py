@@ -1,4 +1,4 @@
-"""Settings that several verbs share, in Python and on the command line."""
+"""Settings that several verbs share, in the Python API and on the command line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxsmith.options import flag, option
 
 @dataclass(frozen=True)
 class Verify:
-    """How a result is verified: where it is run, on which inputs, and how far it may differ.
+    """How to verify a result: the runtime, the inputs and the tolerance.
 
-    `runtime` is `onnxruntime`, `openvino` or `reference`; None takes the first of them that runs the model. `tolerance`
+    `runtime` is `onnxruntime`, `openvino` or `reference`; None means the first of them that runs the model. `tolerance`
     is the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
-    fixes symbolic dimensions: `{"batch": 1}`, or texts `batch=1`.
+    fixes symbolic dimensions: `{"batch": 1}`, or texts such as `batch=1`.
     """
 
     runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
@@ -29,9 +29,9 @@ class Verify:
 
 @dataclass(frozen=True)
 class Save:
-    """How a result is written. `external_data` keeps the weights in a second file; None keeps them as the input does,
-    and decides by their size where there is none. `write_unsure` writes also what the check cannot tell from a wrong
-    result."""
+    """How to write a result. `external_data` keeps the weights in a second file; None keeps them as the input does, or
+    decides by their size if there is no input file. `write_unsure` writes the result even if the verdict is
+    `cannot-tell`."""
 
     external_data: bool | None = option(
         "keep weights in a second file; as the input does, or decided by size, when left out"
@@ -40,7 +40,7 @@ class Save:
 
 
 def verifying(verify: Verify | bool) -> Verify | None:
-    """The settings that `verify=True` stands for; None for `verify=False`."""
+    """Returns the settings: the defaults for `verify=True`, None for `verify=False`."""
     if isinstance(verify, Verify):
         return verify
     return Verify() if verify else None

@@ -1,4 +1,4 @@
-"""Numbers and nouns of a sentence."""
+"""Writes a count with its noun: `1 node`, `2 nodes`."""
 
 from __future__ import annotations
 

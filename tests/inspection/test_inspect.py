@@ -320,7 +320,7 @@ def test_an_unknown_name_suggests_close_ones() -> None:
     model = from_text(BRANCHES)
     error = problem_of(model, "chose")
     assert error.problem.id == "inspect/unknown-name"
-    assert error.problem.fix == "close to it: choose"
+    assert error.problem.fix == "similar names: choose"
     assert "inner" in problem_of(model, "INN").problem.fix
     assert "--nodes" in problem_of(model, "zzzzzz").problem.fix
 

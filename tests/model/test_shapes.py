@@ -54,7 +54,7 @@ def test_a_failure_of_the_engine_is_a_note(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("onnxsmith.seams.shape_engine.walk", fails)
     given = from_text(HEAD + "g (float[n] x) => (float[n] y) { y = Abs(x) }")
     model, note = inferred(given)
-    assert note == "shapes are known in part only: RecursionError: too deep"
+    assert note == "only some shapes are known: RecursionError: too deep"
     assert model is not given
 
 

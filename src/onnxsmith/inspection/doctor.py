@@ -1,7 +1,7 @@
-"""Looks at what is installed, and says what does not work together.
+"""Checks the installed packages, and reports those that do not work together.
 
-Nothing heavy is imported: versions come from the packages' metadata, and onnxruntime is asked in a child process, so
-that a broken installation is a finding here and not a crash.
+Nothing heavy is imported: versions come from package metadata, and onnxruntime runs in a child process. So a broken
+installation is a finding here, not a crash.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from onnxsmith.clock import stage
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report, Verdict
 from onnxsmith.report.parts.environment import Environment, Package, Provider
+from onnxsmith.words import several
 
 _CORE = {
     "onnx": "the format",
@@ -38,14 +39,16 @@ _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxrunt
 """Distributions that all install a package called `onnxruntime`."""
 
 OLDEST_ONNXRUNTIME = (1, 31)
+"""The oldest supported onnxruntime, as in pyproject.toml."""
 OLDEST_TORCH = (2, 11)
+"""The oldest supported torch, as in pyproject.toml."""
 _BEYOND = 6
-"""How many versions newer than onnx's own onnxruntime is tried with."""
+"""Versions beyond onnx's newest that onnxruntime is tried with. A choice: onnxruntime is seldom far ahead of onnx."""
 
 
 @dataclass
 class Found:
-    """What was seen. Fields keep their first value where the package is missing or broken."""
+    """The results of the checks. The fields of a missing or broken package keep their defaults."""
 
     versions: dict[str, str]
     onnx_ir: int | None = None
@@ -57,7 +60,7 @@ class Found:
 
 
 def doctor() -> Report:
-    """A report on python, the packages that matter and the execution providers; its problems say what to mend.
+    """Reports on Python, the relevant packages and the execution providers; its problems say what to fix.
 
     The verdict is FAILED when a package that everything needs is missing or cannot be imported, DONE otherwise.
     """
@@ -74,7 +77,7 @@ def doctor() -> Report:
         verdict=Verdict.FAILED if failed else Verdict.DONE,
         parts=(_environment(found),),
         problems=problems,
-        headline=f"{count} thing{'s' if count > 1 else ''} to look at" if count else "nothing wrong was found",
+        headline=f"{several(count, 'problem')} found" if count else "no problem found",
     )
 
 
@@ -83,7 +86,7 @@ def _versions() -> dict[str, str]:
     for name in (*_CORE, *_RUNTIMES, *_OPTIONAL):
         try:
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # a package that is not there is what is looked for
+        except metadata.PackageNotFoundError:  # a missing package is a finding, made below
             continue
     return found
 
@@ -95,7 +98,7 @@ def _ask_onnx(found: Found) -> None:
         from onnxsmith.model.graph.versions import newest
 
         known = newest()
-    except Exception as error:  # noqa: BLE001 — whatever a broken package raises on import is the finding
+    except Exception as error:  # noqa: BLE001 — a broken package may raise anything on import
         found.broken.append(
             Problem(
                 "doctor/core-broken",
@@ -110,7 +113,7 @@ def _ask_onnx(found: Found) -> None:
 
 
 def _ask_onnxruntime(found: Found) -> None:
-    """Two questions, because starting a provider may crash where naming it does not."""
+    """Asks onnxruntime twice: first for the names of its providers, because starting a provider may crash."""
     if found.onnx_ir is None or found.onnx_opset is None:
         return
     try:
@@ -134,7 +137,7 @@ def _ask_onnxruntime(found: Found) -> None:
 
 
 def findings(found: Found) -> Iterator[Problem]:
-    """What does not fit together in what was found."""
+    """Yields the problems: packages that are missing, too old, or do not work together."""
     yield from _core(found)
     yield from _runtimes(found)
     yield from _providers(found)
@@ -147,7 +150,7 @@ def _core(found: Found) -> Iterator[Problem]:
         yield Problem(
             "doctor/core-missing",
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
-            why="onnxsmith does not work without",
+            why="onnxsmith needs every one of its core packages",
             fix=f"pip install {' '.join(missing)}, or install onnxsmith again",
         )
 
@@ -190,7 +193,7 @@ def _providers(found: Found) -> Iterator[Problem]:
             f"the installed onnxruntime has {', '.join(stuck)}, which "
             f"{'does' if len(stuck) == 1 else 'do'} not start here",
             why="a driver, a device or a library (CUDA, cuDNN, TensorRT) is missing or of another version; onnxruntime "
-            "would run on the CPU without a word",
+            "would silently run on the CPU",
             fix="check nvidia-smi; pip install 'onnxruntime-gpu[cuda,cudnn]'; or use --provider cpu",
         )
     if "onnxruntime-gpu" in found.versions and found.providers and "CUDAExecutionProvider" not in found.providers:
@@ -211,7 +214,7 @@ def _torch(found: Found) -> Iterator[Problem]:
         yield Problem(
             "doctor/old-torch",
             f"torch {torch} is older than {oldest}",
-            why="its exporter lacks what onnxsmith relies on",
+            why="its exporter lacks functions that onnxsmith uses",
             fix=f"pip install --upgrade 'torch>={oldest}'",
         )
     if "onnxscript" not in found.versions:
@@ -224,7 +227,7 @@ def _torch(found: Found) -> Iterator[Problem]:
 
 
 def _older(version: str, oldest: tuple[int, int]) -> bool:
-    """Whether a version is older; one that is not numbers at its start is taken as new enough."""
+    """Whether a version is older. A version that does not start with numbers counts as new enough."""
     match = re.match(r"(\d+)\.(\d+)", version)
     return match is not None and (int(match[1]), int(match[2])) < oldest
 

@@ -1,4 +1,4 @@
-"""The pages of this package: of every problem, from `pages/`, and of every rule, from its docstring."""
+"""Finds the page of every problem, in `pages/`, and of every rule, in its docstring."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from onnxsmith.rules.base import Rule
 
 EVERYTHING = "all"
 _SUGGESTED = 5
+"""Ids in a suggestion. A choice: one line."""
 
 
 def explain(id: str) -> Report:  # noqa: A002
-    """The page of a problem or a rule; for `all`, the list of every id with its first line; for a message of torch,
-    onnx or a runtime, what it means, and the page of that problem.
+    """Reports the page of a problem or a rule. For `all`: the list of all ids with their first lines. For a message of
+    torch, onnx or a runtime: the problem that it means, with its page.
 
     Raises:
-        OnnxsmithError: `explain/unknown-id` when there is no such page.
+        OnnxsmithError: `explain/unknown-id` when there is no page for the id.
     """
     found = pages()
     if id == EVERYTHING:
@@ -44,7 +45,7 @@ def explain(id: str) -> Report:  # noqa: A002
 
 
 def pages() -> dict[str, str]:
-    """Every page by id, problems first."""
+    """Returns every page by id, problems first."""
     return dict(_problem_pages()) | dict(_rule_pages())
 
 
@@ -63,7 +64,7 @@ def _rule_pages() -> Iterator[tuple[str, str]]:
 
 
 def _title(id_: str, page: str) -> str:
-    """The first line, without the mark and the id of a heading."""
+    """Returns the first line of a page, without `#` and the id."""
     first = page.partition("\n")[0].lstrip("# ")
     return first.removeprefix(f"{id_}:").strip()
 

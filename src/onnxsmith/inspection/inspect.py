@@ -1,4 +1,4 @@
-"""Says what a model is: an outline, every node, every tensor, its text, or all about one name."""
+"""Reports on a model: an outline, every node, every tensor, its text, or all about one name."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from onnxsmith.runtimes._lenient import checked
 def inspect(
     source: Source, *, nodes: bool = False, tensors: bool = False, text: bool = False, name: str | None = None
 ) -> Report:
-    """A report on a model: its outline, then tables of its `nodes` and `tensors` and its ONNX `text` when asked for.
+    """Reports on a model: its outline, and on request tables of its `nodes` and `tensors` and its ONNX `text`.
 
-    With `name`, all about the node or tensor of that name (or several) stands in place of the outline. Nothing is run,
-    and the values of weights are read only for `tensors`, and for a tensor that is named. Shapes that contradict each
-    other and tensors without values are among the report's problems; a model without some of its values is not held to
-    the specification, because the checker needs them.
+    With `name`, the report has all facts about the nodes and tensors of that name instead of the outline. Nothing is
+    run. The values of weights are read only for `tensors`, and for a named tensor. Contradicting shapes and tensors
+    without values are problems of the report. A model without some of its values is not checked against the
+    specification, because the checker needs them.
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
@@ -72,7 +72,7 @@ def _named(shaped: ir.Model, name: str, where: str) -> tuple[Part, ...]:
         "inspect/unknown-name",
         f"no node, tensor, input or output is called {name!r}",
         where=where,
-        fix=f"close to it: {', '.join(close)}" if close else "--nodes lists every node and tensor of the model",
+        fix=f"similar names: {', '.join(close)}" if close else "--nodes lists every node and tensor of the model",
     )
 
 
@@ -83,12 +83,10 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
     return [
         Problem(
             "inspect/weights-missing",
-            f"the values of {count:,} tensors are not at hand"
-            if count > 1
-            else "the values of a tensor are not at hand",
+            f"the values of {count:,} tensors are missing" if count > 1 else "the values of a tensor are missing",
             where=f"{where}: {first}{', …' if count > 3 else ''}",
-            why="they lie in external data that is not there, or the model was stripped of them; it was therefore not "
-            "checked against the specification",
+            why="their external data is missing, or they were removed from the model; so the model was not checked "
+            "against the specification",
             fix="give the path of the .onnx file, with its data files beside it",
         )
     ]
@@ -96,9 +94,9 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
 
 def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...]) -> list[str]:
     notes = [trouble] if trouble else []
-    notes += [f"not read, since nothing that runs the model needs it: {part}" for part in left_out]
+    notes += [f"not read, because no run needs it: {part}" for part in left_out]
     if not outline.elements:
-        notes.append("the model carries no weights at all")
+        notes.append("the model has no weights")
     if outline.foreign:
         notes.append(f"operators that only some runtimes know: {', '.join(outline.foreign)}")
     return notes

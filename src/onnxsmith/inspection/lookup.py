@@ -1,4 +1,4 @@
-"""Finds what has a name: nodes and tensors, in the graph, its branches and bodies, and its functions."""
+"""Finds nodes and tensors by name: in the graph, in its branches and bodies, and in its functions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from onnxsmith.report.parts.node_view import Attribute, NodeView, Slot
 from onnxsmith.report.parts.tensor_view import TensorView
 
 _SUGGESTED = 5
+"""Names in a suggestion. A choice: one line."""
 _TORCH = "pkg.torch.onnx."
 
 
 def views(shaped: ir.Model, name: str) -> tuple[Part, ...]:
-    """Views of every node, then of every tensor, of that name, in a model whose shapes are inferred."""
+    """Returns views of all nodes, then of all tensors, of that name, in a model with inferred shapes."""
     found: list[Part] = [
         _node_view(shaped, scope, node, index) for index, (scope, node) in enumerate(nodes(shaped)) if node.name == name
     ]
@@ -37,7 +38,7 @@ def views(shaped: ir.Model, name: str) -> tuple[Part, ...]:
 
 
 def similar(model: ir.Model, name: str) -> list[str]:
-    """Names that contain `name`, else those that are spelled like it; the closest first."""
+    """Returns names that contain `name`, otherwise names with a similar spelling; the closest first."""
     known = {node.name for _, node in nodes(model)} | {v.name for scope in scopes(model) for v in _values(scope)}
     names = sorted(text for text in known if text)
     containing = [text for text in names if name and name.lower() in text.lower()]
@@ -45,7 +46,7 @@ def similar(model: ir.Model, name: str) -> list[str]:
 
 
 def _values(scope: Scope) -> Iterator[ir.Value]:
-    """The values that a scope defines, each once."""
+    """Yields the values that a scope defines, each once."""
     yield from scope.graph.inputs
     given = {id(value) for value in scope.graph.inputs}
     yield from (value for value in scope.graph.initializers.values() if id(value) not in given)
@@ -135,7 +136,7 @@ def _name(value: ir.Value | None) -> str:
 
 
 def _source(value: ir.Value | None) -> tuple[str, ...]:
-    """Where an operand comes from."""
+    """Names the node that makes an operand, or its role: input, initializer."""
     if value is None:
         return ()
     producer = value.producer()
@@ -146,7 +147,7 @@ def _source(value: ir.Value | None) -> tuple[str, ...]:
 
 
 def _readers(value: ir.Value) -> tuple[str, ...]:
-    """The nodes that read a value, and whether it leaves its graph."""
+    """Names the nodes that read a value; a graph output gets one more entry."""
     readers = [f"{_describe(use.node)}, input {use.idx}" for use in value.uses()]
     return tuple(readers + (["an output of its graph"] if value.is_graph_output() else []))
 

@@ -1,4 +1,4 @@
-"""Multiply-accumulates of convolutions and matrix products, as far as shapes tell them exactly."""
+"""Counts the multiply-accumulates of convolutions and matrix products whose shapes are known."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Shape = tuple[_Dim, ...]
 
 
 def macs(nodes: Iterable[tuple[Scope, ir.Node]]) -> Macs:
-    """The multiply-accumulates of one run of the graph whose nodes, shapes inferred, these are.
+    """Counts the multiply-accumulates of one run of a graph, from its nodes with inferred shapes.
 
-    Bias additions are not counted; a zero that padding brings in is, as usual. Symbolic sizes stay symbols.
+    Bias additions are not counted; products with padded zeros are, as usual. Symbolic sizes stay symbols.
     """
     terms: Counter[tuple[str, ...]] = Counter()
     other: Counter[str] = Counter()
@@ -41,7 +41,7 @@ def macs(nodes: Iterable[tuple[Scope, ir.Node]]) -> Macs:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A formula, and the inputs that are the data and the weight."""
+    """A formula, with the indices of the data input and the weight input."""
 
     formula: Callable[[ir.Node, _Shape, _Shape, _Shape], list[_Dim] | None]
     data: int = 0
@@ -49,7 +49,7 @@ class _Kind:
 
 
 def _product(node: ir.Node, kind: _Kind) -> list[_Dim] | None:
-    """The factors of the node's count, None when a shape that it needs is not known."""
+    """Returns the factors of the node's count; None if a needed shape is unknown."""
     if len(node.inputs) <= max(kind.data, kind.weight):
         return None
     data, weight = _shape(node.inputs[kind.data]), _shape(node.inputs[kind.weight])
@@ -60,7 +60,7 @@ def _product(node: ir.Node, kind: _Kind) -> list[_Dim] | None:
 
 
 def _shape(value: ir.Value | None) -> _Shape | None:
-    """The shape when every dimension is a number or has a name."""
+    """Returns the shape if every dimension is a number or has a name, else None."""
     if value is None:
         return None
     shape = value.shape
@@ -74,12 +74,12 @@ def _shape(value: ir.Value | None) -> _Shape | None:
 
 
 def _conv(node: ir.Node, data: _Shape, weight: _Shape, out: _Shape) -> list[_Dim] | None:
-    """Conv: each output element takes one weight filter, [channels / group, *kernel]."""
+    """Conv: each output element needs one filter, of [channels / group, *kernel] weights."""
     return [*out, *weight[1:]]
 
 
 def _conv_transpose(node: ir.Node, data: _Shape, weight: _Shape, out: _Shape) -> list[_Dim] | None:
-    """ConvTranspose: each input element is spread over [out channels / group, *kernel]."""
+    """ConvTranspose: each input element is multiplied by [out channels / group, *kernel] weights."""
     return [*data, *weight[1:]]
 
 

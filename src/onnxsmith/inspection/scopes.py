@@ -1,4 +1,4 @@
-"""The places of a model that hold nodes: its graph, its functions, and the branches and bodies inside both."""
+"""The scopes of a model, which hold its nodes: the graph, the functions, and the branches and bodies inside both."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from onnxsmith.model.graph.walk import node_label
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """One graph. `path` is "" for the model's own, `local::Norm` for a function's, `If_3/then_branch` for a branch's.
+    """One graph. `path` is "" for the main graph, `local::Norm` for a function, `If_3/then_branch` for a branch.
 
-    `depth` counts the graphs around it; `opsets` are the versions in force, by domain; `in_function` says that it is a
-    function or lies in one, so that it runs once for each call.
-    """
+    `depth` counts the graphs around it. `opsets` are the imported versions by domain. `in_function` marks a function
+    and the graphs inside it, which run once for each call."""
 
     path: str
     depth: int
@@ -25,39 +24,39 @@ class Scope:
     in_function: bool
 
     def version(self, domain: str) -> int | None:
-        """The imported version of a domain, None when it is not imported."""
+        """The imported version of a domain; None without an import."""
         if domain in ("", "ai.onnx"):
             return self.opsets.get("", self.opsets.get("ai.onnx"))
         return self.opsets.get(domain)
 
 
 def nodes(model: ir.Model) -> Iterator[tuple[Scope, ir.Node]]:
-    """Every node with its scope, in the file's order; the nodes of a branch or body come right after their owner."""
+    """Yields every node with its scope, in the file's order; the nodes of a branch or body follow their owner."""
     for root in roots(model):
         yield from _nodes(root)
 
 
 def scopes(model: ir.Model) -> Iterator[Scope]:
-    """Every scope, one without nodes too, in the order of `nodes`."""
+    """Yields every scope, empty ones too, in the order of `nodes`."""
     for root in roots(model):
         yield from _scopes(root)
 
 
 def roots(model: ir.Model) -> Iterator[Scope]:
-    """The model's graph, then its functions."""
+    """Yields the main graph, then the functions."""
     yield Scope("", 0, model.graph, model.opset_imports, False)
     for function in model.functions.values():
         yield Scope(function_name(function), 0, function.graph, function.opset_imports, True)
 
 
 def function_name(function: ir.Function) -> str:
-    """`domain::name`, with the overload where there is one."""
+    """Returns `domain::name`, or `domain::name:overload`."""
     name = f"{function.domain}::{function.name}"
     return f"{name}:{function.overload}" if function.overload else name
 
 
 def subgraphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    """The graphs in a node's attributes, by the attribute's name (and position, where it holds several)."""
+    """Yields the graphs in a node's attributes, with the attribute's name (and position, if it holds several)."""
     for attribute in node.attributes.values():
         if attribute.is_ref():
             continue

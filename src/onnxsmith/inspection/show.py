@@ -1,4 +1,4 @@
-"""Types, attributes and elements as text that says exactly what is there."""
+"""Writes types, attributes and elements as exact text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from onnxsmith.model.graph.walk import op_name
 from onnxsmith.words import several
 
 FIRST = 64
-"""How many elements of a tensor, or items of an attribute, are shown."""
+"""Elements of a tensor, or items of an attribute, that are shown. A choice: a few lines."""
 
 
 def value_type(value: ir.Value | None) -> str:
-    """The dtype and shape of a value: `float[N,3]`, `sequence(float[?])`, "" when neither is known."""
+    """Returns the dtype and shape of a value: `float[N,3]`, `sequence(float[?])`, "" if both are unknown."""
     if value is None:
         return ""
     if value.type is None and value.shape is None and value.const_value is not None:
@@ -29,17 +29,17 @@ def value_type(value: ir.Value | None) -> str:
 
 
 def tensor_type(tensor: ir.TensorProtocol) -> str:
-    """The dtype and shape of a tensor: `bfloat16[64,3]`."""
+    """Returns the dtype and shape of a tensor: `bfloat16[64,3]`."""
     return f"{dtype_name(tensor.dtype)}{_shape(tensor.shape)}"
 
 
 def dtype_name(dtype: ir.DataType | None) -> str:
-    """The ONNX name in lower case; `?` when unknown."""
+    """Returns the ONNX name in lower case; `?` if unknown."""
     return "?" if dtype is None or dtype == ir.DataType.UNDEFINED else dtype.name.lower()
 
 
 def type_text(type_: ir.TypeProtocol | None, shape: ir.ShapeProtocol | None) -> str:
-    """A type and the shape that belongs to its innermost tensor."""
+    """Writes a type, with the shape of its innermost tensor."""
     if type_ is None:
         return "" if shape is None else f"?{_shape(shape)}"
     if isinstance(type_, ir.SequenceType):
@@ -63,7 +63,7 @@ def _dim(dim: Any) -> str:
 
 
 def elements(tensor: ir.TensorProtocol, limit: int = FIRST) -> tuple[str, ...]:
-    """The first elements in row-major order, exactly: reading one back as a Python number gives the same value.
+    """Returns the first elements in row-major order, exactly: each text reads back as the same number.
 
     Raises:
         OSError, ValueError: when the values cannot be read.
@@ -74,7 +74,7 @@ def elements(tensor: ir.TensorProtocol, limit: int = FIRST) -> tuple[str, ...]:
 
 
 def flat(tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
-    """The elements in row-major order, as one axis; a view where the tensor allows it."""
+    """Returns the elements in row-major order as one axis; a view if possible."""
     return np.asarray(tensor.numpy()).reshape(-1)
 
 
@@ -86,7 +86,7 @@ def _text(item: bytes) -> str:
 
 
 def _element(item: Any) -> str:
-    """An element of any dtype: ml_dtypes' are widened, which is exact."""
+    """Writes an element of any dtype. The dtypes of ml_dtypes are widened, which is exact."""
     kind = ir.DataType.from_numpy(item.dtype)
     if kind == ir.DataType.BOOL:
         return str(bool(item)).lower()
@@ -98,7 +98,7 @@ def _element(item: Any) -> str:
 
 
 def attribute_text(attribute: ir.Attr) -> str:
-    """An attribute's value, of any type."""
+    """Writes an attribute's value, of any type."""
     if attribute.is_ref():
         return f"@{attribute.ref_attr_name}, an attribute of the function"
     value, kinds = attribute.value, ir.AttributeType
@@ -130,7 +130,7 @@ def attribute_text(attribute: ir.Attr) -> str:
 
 
 def _float(value: float) -> str:
-    """The shortest decimal that is the same float32, which is what the file holds."""
+    """Returns the shortest decimal with the same float32 value, the dtype of the file."""
     with np.errstate(over="ignore"):
         return str(np.float32(value))
 

@@ -1,4 +1,4 @@
-"""The outline of a model: what is in it, how much of it, and where it came from."""
+"""Makes the outline of a model: its contents, their sizes, and their origin."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from onnxsmith.words import several
 
 _ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}
 _DEEPEST_MODULE = 4
-"""How many steps of a module's path are looked at for one where the model branches."""
+"""Parts of a module's path up to which the first branching is looked for. A choice: wrappers are rarely deeper."""
 
 
 def summary(model: ir.Model, shaped: ir.Model, path: Path | None) -> ModelSummary:
-    """The summary of `model`; `shaped` is its copy with inferred shapes, `path` its file, None when it has none."""
+    """Makes the summary of `model`; `shaped` is its copy with inferred shapes, `path` its file, or None."""
     tensors, places = list(held(model)), list(scopes(model))
     ports = signature(model)
     producer = " ".join(text for text in (model.producer_name, model.producer_version) if text)
@@ -117,7 +117,7 @@ def _foreign(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def _modules(found: Sequence[ir.Node]) -> tuple[Module, ...]:
-    """Nodes by torch module, at the first depth at which there are several modules, in the order of the graph."""
+    """Counts nodes by torch module, at the first depth with several modules, in the order of the graph."""
     paths = [provenance.of(node).module.split(".") for node in found]
     if not any(path != [""] for path in paths):
         return ()
@@ -127,7 +127,7 @@ def _modules(found: Sequence[ir.Node]) -> tuple[Module, ...]:
 
 
 def headline(part: ModelSummary) -> str:
-    """The summary in a line."""
+    """Writes the summary as one line."""
     name = Path(part.path).name if part.path else part.graph or "the model"
     ports = f"{len(part.inputs)} in, {len(part.outputs)} out"
     return f"{name}: {several(part.nodes, 'node')}, {several(part.elements, 'weight')}, {ports}"

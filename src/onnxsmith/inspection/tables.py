@@ -1,4 +1,4 @@
-"""The tables of all nodes and of all tensors."""
+"""Makes the tables of all nodes and of all tensors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from onnxsmith.report.parts.node_table import NodeRow, NodeTable, Operand
 from onnxsmith.report.parts.tensor_table import Statistics, TensorRow, TensorTable
 
 SMALLEST = 16
-"""Elements from which on the tensor of a `Constant` node is listed; smaller ones are axes, shapes and scalars."""
+"""Elements from which the tensor of a `Constant` node is listed. A choice: smaller ones are axes, shapes and
+scalars."""
 
 
 def node_table(shaped: ir.Model) -> NodeTable:
-    """Every node of a model whose shapes are inferred."""
+    """Lists every node of a model with inferred shapes."""
     rows = []
     for index, (scope, node) in enumerate(nodes(shaped)):
         origin = provenance.of(node)
@@ -44,7 +45,7 @@ def _operand(value: ir.Value | None) -> Operand:
 
 
 def tensor_table(model: ir.Model) -> TensorTable:
-    """Every initializer, and the constants that are not small, with statistics; one tensor is read at a time."""
+    """Lists every initializer, and every larger constant, with statistics. Reads one tensor at a time."""
     found = list(held(model))
     listed = [item for item in found if not (item.constant and _size(item) < SMALLEST)]
     rows = []
@@ -76,9 +77,9 @@ def _tensor_row(item: Held) -> TensorRow:
 
 
 def look(item: Held) -> tuple[Statistics | None, str]:
-    """The statistics of a tensor, or why there are none: its values are missing or cannot be read."""
+    """Returns the statistics of a tensor, or the reason why there are none: missing or unreadable values."""
     if item.missing or item.tensor is None:
-        return None, "its values are not at hand"
+        return None, "its values are missing"
     try:
         return statistics(item.tensor), ""
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The tensors that a model carries, and whether their values are at hand."""
+"""Finds the stored tensors of a model, and whether their values can be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.inspection.scopes import Scope, scopes
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A tensor of the model: an initializer, or what a `Constant` node holds; `tensor` None without value."""
+    """A stored tensor: an initializer, or the tensor of a `Constant` node. `tensor` is None without values."""
 
     scope: Scope
     value: ir.Value
@@ -23,17 +23,17 @@ class Held:
 
     @property
     def name(self) -> str:
-        """The name by which nodes read it."""
+        """The name of the tensor's value in the graph."""
         return self.value.name or ""
 
     @property
     def missing(self) -> bool:
-        """Whether its values are not at hand."""
+        """Whether its values are missing."""
         return self.tensor is None or not readable(self.tensor)
 
 
 def held(model: ir.Model) -> Iterator[Held]:
-    """Every tensor that the model carries, scope by scope: initializers, then those of `Constant` nodes."""
+    """Yields every stored tensor, scope by scope: initializers, then the tensors of `Constant` nodes."""
     for scope in scopes(model):
         for value in scope.graph.initializers.values():
             yield Held(scope, value, False, value.const_value)
@@ -50,7 +50,7 @@ def is_constant(node: ir.Node) -> bool:
 
 
 def constant(node: ir.Node) -> ir.TensorProtocol | None:
-    """The tensor of a `Constant` node; None when a function's caller decides it."""
+    """Returns the tensor of a `Constant` node; None if it is an attribute of the function's call."""
     attribute = next(iter(node.attributes.values()), None)
     if attribute is None or attribute.is_ref():
         return None
@@ -64,11 +64,10 @@ def constant(node: ir.Node) -> ir.TensorProtocol | None:
 
 
 def readable(tensor: ir.TensorProtocol) -> bool:
-    """Whether the values are at hand: inside the model, or in a file inside the folder that it came from.
+    """Whether the values can be read: from the model itself, or from a file inside the model's folder.
 
-    A model given as a message does not know its folder; its data is looked for in the current one, as onnx-ir does,
-    and never outside of it, because a location could name any file of this machine.
-    """
+    A model given as a message has no folder; then the current folder is used, as in onnx-ir. Files outside the folder
+    are never read, because a location could name any file of this machine."""
     if not isinstance(tensor, ir.ExternalTensor):
         return True
     folder = os.path.realpath(os.fspath(tensor.base_dir) or os.curdir)
@@ -77,7 +76,7 @@ def readable(tensor: ir.TensorProtocol) -> bool:
 
 
 def place(tensor: ir.TensorProtocol | None) -> str:
-    """Where the values lie: `inline`, `external FILE`, `missing`, or `missing: FILE`."""
+    """Returns the place of the values: `inline`, `external FILE`, `missing`, or `missing: FILE`."""
     if tensor is None:
         return "missing"
     if not isinstance(tensor, ir.ExternalTensor):

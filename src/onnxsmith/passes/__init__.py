@@ -1,1 +1,1 @@
-"""Changes to a whole model, one a file."""
+"""Changes to a whole model, one per file."""

@@ -1,4 +1,4 @@
-"""What a pass is: a change to a whole model that keeps its meaning."""
+"""The base class of passes. A pass changes a whole model and keeps its meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PassResult:
 
 
 May = Callable[[str], bool]
-"""Asked before each change, with the place; a change that it denies is not made."""
+"""A function that is called with the place before each change; if it returns False, the change is not made."""
 
 
 def always(where: str) -> bool:
@@ -29,10 +29,10 @@ def always(where: str) -> bool:
 
 
 class Pass(ABC):
-    """One pass. It may change the model that it is given; the verb that runs it made a clone before."""
+    """One pass. It changes the given model in place; the verb that runs it has made a clone."""
 
     title: ClassVar[str]
 
     @abstractmethod
     def run(self, model: ir.Model, may: May = always) -> PassResult:
-        """Does it, where it may. A pass that only tidies up does not ask."""
+        """Makes the changes that `may` allows. A pass that only removes unused parts does not call `may`."""

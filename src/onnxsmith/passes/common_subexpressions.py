@@ -1,4 +1,4 @@
-"""One node for all that compute the same."""
+"""Merges nodes that compute the same."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _UNREPEATABLE = walk.RANDOM | {"Dropout"}
-"""Two of these are two, whatever they read: a seed says where a generator starts, not that it starts again."""
+"""Operators that are never merged: nodes with equal seeds may still draw different numbers, because a runtime continues
+its stream of random numbers."""
 
 
 class CommonSubexpressions(Pass):
-    """Nodes of one graph with the same operator, attributes and inputs become the first of them, in one walk.
+    """Merges nodes of one graph with the same operator, attributes and inputs into the first of them, in one walk.
 
-    In the main graph, so do integers of rank 0 or 1 that are the same expression over symbolic dimensions (`batch`
-    taken from two places).
+    In the main graph, also merges integers of rank 0 or 1 that are the same expression over symbolic dimensions
+    (`batch`, taken from two places).
 
-    Left alone: random operators, seeded or not, and Dropout; nodes with subgraphs; operators of other domains and calls
-    of functions, which may keep a state; nodes both of whose results are graph outputs, because each needs a value of
-    its own; nodes with optional outputs that the other does not have; equal nodes of different graphs.
+    Not merged: random operators, seeded or not, and Dropout; nodes with subgraphs; operators of other domains and calls
+    of functions, which may keep a state; two nodes whose results are both graph outputs, because each output needs its
+    own value; nodes with different optional outputs; equal nodes of different graphs.
     """
 
     title = "nodes that compute the same, shared"
@@ -71,7 +72,7 @@ def _key(node: ir.Node) -> object:
 
 
 def _attribute(attribute: ir.Attr) -> object:
-    """The attribute as a key; None for one that is not compared."""
+    """Returns the attribute as a key; None for a type that is not compared."""
     if attribute.is_ref():
         return ("ref", attribute.ref_attr_name)
     kind = ir.AttributeType
@@ -112,7 +113,7 @@ def _equal_integers(graph: ir.Graph, may: May) -> Iterator[str]:
 
 
 def _redirect(value: ir.Value, first: ir.Value) -> None:
-    """Readers go to `first`; a graph output stays where it is made."""
+    """Makes the readers of `value` read `first`; a graph output keeps its value."""
     for reader, index in list(value.uses()):
         reader.replace_input_with(index, first)
 
@@ -122,5 +123,5 @@ def _integers_key(value: ir.Value) -> object:
         return None
     elements = facts.integers(value)
     if elements is None or all(isinstance(element, int) for element in elements):
-        return None  # a constant is a matter for folding
+        return None  # folding handles constants
     return value.dtype, len(value.shape), elements

@@ -9,11 +9,11 @@ from onnxsmith.passes.base import May, Pass, PassResult, always
 
 
 class Constants(Pass):
-    """A Constant of the main graph becomes an initializer, so that rules see one kind of constant.
+    """Turns each Constant of the main graph into an initializer, so that rules see one kind of constant.
 
-    Left alone: constants inside branches, bodies and functions (not every runtime takes initializers there), strings'
-    and sparse forms, constants that are graph outputs, and models before IR version 4, where each initializer has to be
-    an input too.
+    Not changed: constants inside branches, bodies and functions (not every runtime accepts initializers there), string
+    and sparse constants, constants that are graph outputs, and models before IR version 4, where each initializer must
+    also be an input.
     """
 
     title = "Constant nodes into initializers"

@@ -1,4 +1,4 @@
-"""Sizes that are computed although a tensor has them."""
+"""Replaces computed sizes by the Shape of a tensor that has these sizes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from onnxsmith.model.shapes.known_integers import copy_noted
 from onnxsmith.passes.base import May, Pass, PassResult, always
 
 _SINCE = 15
-"""The opset from which on Shape has a start and an end."""
+"""The opset since which Shape has a start and an end."""
 _MOST_PLACES = 8
-"""How many tensors that have a size are remembered: a vector may need one that has another beside it."""
+"""Tensors that are remembered for each size. A choice: a vector of sizes needs a tensor with all of them side by
+side."""
 _Places = dict[facts.Element, list[tuple[ir.Value, int]]]
 
 
 class KnownSizes(Pass):
-    """In the main graph, a vector of integers that are provably neighbouring dimensions of a tensor made before it
-    becomes a Shape of that tensor, whatever computed it; so does a scalar, with a Squeeze, where more than that goes
-    with it. The sums and quotients with which exporters follow the sizes of convolutions then have no readers.
+    """In the main graph, replaces a vector of integers by the Shape of an earlier tensor, if the integers are provably
+    neighbouring dimensions of that tensor. Replaces a scalar by a Shape and a Squeeze, if that saves nodes. The sums
+    and quotients by which exporters compute the sizes of convolutions then have no readers.
 
-    Left alone: what a Shape makes already; constants; outputs of the graph; models of an opset before 15.
+    Not changed: results of Shape; constants; graph outputs; models of an opset before 15.
     """
 
     title = "sizes that a tensor has"
@@ -65,7 +66,7 @@ def _remember(value: ir.Value, places: _Places) -> None:
 
 
 def _found(node: ir.Node, places: _Places) -> tuple[ir.Value, int, int] | None:
-    """The tensor, and the first and the last but one of its axes, whose dimensions the node gives."""
+    """Returns a tensor with the sizes that the node computes, and their axes as start and end."""
     value = node.outputs[0]
     elements = facts.integers(value) if len(node.outputs) == 1 and value.dtype is ir.DataType.INT64 else None
     if elements is None or not value.uses() or value.is_graph_output():

@@ -1,4 +1,4 @@
-"""One initializer for all that are equal."""
+"""Merges equal initializers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnxsmith.passes.base import May, Pass, PassResult, always
 
 
 class SharedInitializers(Pass):
-    """Initializers of one graph with the same dtype, shape and bytes become the first of them.
+    """Merges initializers of one graph with the same dtype, shape and bytes into the first of them.
 
-    By bytes, not by value: 0.0 and -0.0 stay apart, and so do NaNs of different bits.
+    Bytes are compared, not values: 0.0 and -0.0 stay separate, and so do NaNs with different bits.
 
-    Left alone: initializers that are graph inputs (a caller may replace one and not the other) or graph outputs,
-    strings, those that carry or are named in quantisation annotations, and equal ones of different graphs.
+    Not merged: initializers that are graph inputs (a caller may replace one of two) or graph outputs, strings,
+    initializers with quantisation annotations or named in them, and equal initializers of different graphs.
     """
 
     title = "equal initializers shared"
@@ -52,7 +52,8 @@ def _shared(graph: ir.Graph, may: May) -> Iterator[str]:
 
 
 def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Value]]:
-    """The groups in which more than one may be equal. Of most large tensors no more than a few bytes are ever read."""
+    """Yields groups of initializers that may be equal, by a sample of their bytes. Most large tensors are not read
+    further."""
     for group in groups:
         seen: dict[bytes, list[ir.Value]] = {}
         for value in group if len(group) > 1 else ():
@@ -64,7 +65,7 @@ def _alike_at_a_glimpse(groups: Iterable[list[ir.Value]]) -> Iterator[list[ir.Va
 
 
 def _annotated(graph: ir.Graph) -> set[str]:
-    """Names that quantisation annotations bind: of the tensors they describe, and of their scales and zero points."""
+    """Returns the names in quantisation annotations: the described tensors, their scales and zero points."""
     names: set[str] = set()
     values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
     for value in values:

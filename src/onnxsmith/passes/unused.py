@@ -1,4 +1,4 @@
-"""Removes what no output depends on."""
+"""Removes the parts of a model on which no output depends."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from onnxsmith.passes.base import May, Pass, PassResult, always
 
 
 class Unused(Pass):
-    """Nodes whose results nobody reads, then initializers and functions that nobody reads.
+    """Removes nodes without readers, then initializers and functions without readers.
 
-    Kept in every case: graph inputs, graph outputs, initializers that are graph inputs (defaults that a caller may
-    override), outputs in the middle of a node's list (positions have meaning), nodes that capture values for a subgraph
-    which is itself used.
+    Always kept: graph inputs, graph outputs, initializers that are graph inputs (defaults that a caller may replace),
+    unread outputs of a used node (positions have meaning), nodes that a used subgraph captures.
     """
 
     title = "nodes, initializers and functions that no output depends on"
@@ -34,7 +33,7 @@ class Unused(Pass):
 
 
 def _nodes(graph: ir.Graph) -> list[str]:
-    """Backwards once: by the time a node is looked at, its dead readers are gone."""
+    """Removes unread nodes in one walk backwards, so that the unread readers of a node are removed before it."""
     gone: list[str] = []
     for node in reversed(graph):
         if any(output.uses() or output.is_graph_output() for output in node.outputs):
@@ -46,7 +45,7 @@ def _nodes(graph: ir.Graph) -> list[str]:
 
 
 def _functions(model: ir.Model) -> list[str]:
-    """Functions that no node calls, found from the graph downwards."""
+    """Removes the functions that no node calls, directly or through other functions."""
     called: set[ir.OperatorIdentifier] = set()
     queue = [node.op_identifier() for node in walk.nodes(model.graph)]
     while queue:

@@ -1,9 +1,8 @@
 """A report and its parts.
 
-A command answers with a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data (its fields
-are what `--json` prints) which also says how it wants to be shown, as blocks. Renderers know blocks only, so that a new
-kind of part is one new file and no renderer changes.
-"""
+A command returns a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data. `--json` prints
+its fields. Its `blocks` say how to show it. Renderers know blocks only, so that a new kind of part is one new file and
+no renderer changes."""
 
 from __future__ import annotations
 
@@ -24,6 +23,7 @@ from onnxsmith._version import __version__
 from onnxsmith.problem import Problem, problem
 
 SCHEMA_VERSION = 1
+"""Grows when an older reader would misread the new form; `from_json` refuses other versions."""
 
 
 class Verdict(StrEnum):
@@ -36,12 +36,12 @@ class Verdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0 done (and verified where the command verifies), 1 done but not shown to be equal, 2 could not."""
+        """0: done, and verified if the command verifies. 1: different, or the check cannot tell. 2: failed."""
         return {Verdict.DONE: 0, Verdict.DIFFERENT: 1, Verdict.CANNOT_TELL: 1, Verdict.FAILED: 2}[self]
 
 
 class Tone(StrEnum):
-    """What a line means to its reader; a renderer picks the colour."""
+    """The importance of a line; a renderer picks the colour."""
 
     PLAIN = "plain"
     GOOD = "good"
@@ -51,15 +51,15 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """Labelled values, one a line."""
+    """Labelled values, one per line."""
 
     rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; `right` names the columns (by index) that hold numbers. A terminal shows the rows in `first`
-    (by index, in that order) where it is given, a page all of them, to be sorted by any column."""
+    """Rows under headings. `right` are the indices of the columns that hold numbers. `first` are the indices of the
+    rows that a terminal shows, in that order; None means all. A page shows all rows, and sorts them by any column."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -69,8 +69,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over `labels` on a logarithmic scale, each a name and its values, None for a gap. A page draws it; a
-    terminal leaves it out, so that what it shows is said elsewhere, too."""
+    """Curves over `labels` on a logarithmic scale. A curve is a name and its values; None is a gap. Only pages draw
+    charts, so the same numbers also stand in a table."""
 
     title: str
     labels: tuple[str, ...]
@@ -79,7 +79,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph, or verbatim text where `verbatim` is set."""
+    """A paragraph, or verbatim text if `verbatim` is set."""
 
     text: str
     tone: Tone = Tone.PLAIN
@@ -96,11 +96,11 @@ class Part(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
-        """How the part shows itself."""
+        """Yields the blocks that show the part."""
 
     @classmethod
     def kind(cls) -> str:
-        """The part's name in JSON: its module's."""
+        """The part's name in JSON: the name of its module."""
         return cls.__module__.rpartition(".")[2]
 
 
@@ -109,7 +109,7 @@ _P = TypeVar("_P", bound=Part)
 
 @dataclass(frozen=True)
 class Report:
-    """What a command did."""
+    """The report of a command. `notes` are lines for the reader that are not errors; `headline` is one line."""
 
     command: str
     verdict: Verdict
@@ -121,7 +121,7 @@ class Report:
     schema: int = field(default=SCHEMA_VERSION)
 
     def part(self, kind: type[_P]) -> _P:
-        """The part of that class. Raises LookupError when the report has none."""
+        """Returns the part of that class. Raises LookupError when the report has no such part."""
         for part in self.parts:
             if isinstance(part, kind):
                 return part
@@ -151,7 +151,7 @@ class Report:
         """Reads what `to_json` wrote.
 
         Raises:
-            OnnxsmithError: `report/unreadable` when the text is not such a report or its schema is another one.
+            OnnxsmithError: `report/unreadable` when the text is not a report, or has another schema version.
         """
         try:
             data = json.loads(text)
@@ -183,7 +183,7 @@ class Report:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter  # only reports that are read or written as JSON pay for it
+    from pydantic import TypeAdapter  # slow to import, and only JSON needs it
 
     return TypeAdapter(kind)
 
@@ -193,7 +193,7 @@ def _read(kind: Any, data: Any) -> Any:
 
 
 def _finite(data: Any) -> Any:
-    """JSON knows no NaN or infinity: they are written as the strings that reading turns back."""
+    """Replaces NaN and infinities by strings: JSON has no such numbers. Reading turns the strings back."""
     if isinstance(data, float) and not math.isfinite(data):
         return str(data)
     if isinstance(data, dict):
@@ -219,5 +219,5 @@ def _part_kinds() -> dict[str, type[Part]]:
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Facts:
-    """Facts from values of any kind; rows whose value is None or "" are left out."""
+    """Makes facts from values of any kind; leaves out rows whose value is None or ""."""
     return Facts(tuple((label, str(value)) for label, value in rows if value is not None and value != ""))

@@ -1,1 +1,1 @@
-"""Local rewrites, one a file."""
+"""Local rewrites, one per file."""

@@ -1,4 +1,4 @@
-"""Values that are made alike, from which one operator can make their concatenation."""
+"""Finds values made by equal operators, so that one operator can make their concatenation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from onnxsmith.rules._layout import ELEMENTWISE, perm_of
 
 Row = tuple[ir.Value, ...]
 Inputs = tuple[Row | ir.Value | None, ...]
-"""What one operator takes instead of many: rows that are concatenated in turn, and what is the same for all."""
+"""Inputs of the one new operator: rows, which are concatenated in turn, and values that all operators share."""
 _MOST = 16
+"""Steps of one search. A choice that bounds the cost."""
 
 
 class Alike:
-    """A row of values, the operators that make it alike, those that make their inputs alike, and so on. `reader` is the
-    Concat of the first row."""
+    """A row of values, the equal operators that make it, the equal operators that make their inputs, and so on.
+    `reader` is the Concat of the first row."""
 
     def __init__(self, reader: ir.Node, row: Row, axis: int) -> None:
         self._reader = reader
@@ -34,7 +35,7 @@ class Alike:
             self._left_out |= outside
 
     def nodes(self) -> list[ir.Node]:
-        """What one operator for each step does instead."""
+        """Returns the nodes that one new operator for each step replaces."""
         return [node for nodes, _ in self.steps.values() for node in nodes]
 
     def _read_outside(self) -> Iterator[ir.Node]:
@@ -58,11 +59,12 @@ class Alike:
                 self._grow(one, inner)
 
     def _step(self, row: Row, axis: int) -> tuple[tuple[ir.Node, ...], Inputs, int] | None:
-        """The operators that make a row, what they take, and the axis that is `axis` there."""
+        """Returns the operators that make a row, their inputs, and the axis of the inputs that corresponds to
+        `axis`."""
         nodes = tuple(node for node in (value.producer() for value in row) if node is not None)
         if len(set(nodes)) < len(row) or self._left_out.intersection(nodes):
             return None
-        if len({node.inputs for node in nodes}) < len(nodes):  # share/nodes makes one of them
+        if len({node.inputs for node in nodes}) < len(nodes):  # share/nodes merges equal nodes
             return None
         if any(node.graph is not self._reader.graph or not _is_twin(nodes[0], node) for node in nodes):
             return None
@@ -86,7 +88,7 @@ class Alike:
         return nodes, tuple(inputs), inner
 
     def build(self, tape: ir.tape.Tape) -> ir.Value:
-        """Writes it, and gives the concatenation of the first row."""
+        """Writes the new operators, and returns the concatenation of the first row."""
         new: dict[Row, ir.Value] = {}
 
         def built(row: Row) -> ir.Value:
@@ -114,7 +116,7 @@ def _is_twin(one: ir.Node, other: ir.Node) -> bool:
 
 
 def _axis_before(node: ir.Node, axis: int) -> int | None:
-    """The axis of the first input that is `axis` of the result; None where the operator does not keep it apart."""
+    """Returns the axis of the first input that becomes `axis` of the result; None if the operator mixes axes."""
     if node.op_type in ELEMENTWISE or node.op_type == "Clip":
         return axis if facts.opset(node) >= 7 else None
     if node.op_type == "Transpose":
@@ -124,7 +126,7 @@ def _axis_before(node: ir.Node, axis: int) -> int | None:
 
 
 def _is_flat(value: ir.Value | None, result: ir.Value, axis: int | None) -> bool:
-    """Whether what is the same for all parts is so for their concatenation: it does not go along the axis."""
+    """Whether a value that all parts share also fits their concatenation: it does not vary along the axis."""
     if value is None or axis is None:
         return True
     dims, full = facts.dims(value), facts.dims(result)
@@ -135,7 +137,7 @@ def _is_flat(value: ir.Value | None, result: ir.Value, axis: int | None) -> bool
 
 
 def _are_parts(values: Sequence[ir.Value], row: Row, axis: int) -> bool:
-    """Whether the values are as long along the axis as the results, and alike along the others."""
+    """Whether the values have the results' sizes along the axis, and equal sizes along the other axes."""
     every, results = [facts.dims(value) for value in values], [facts.dims(value) for value in row]
     first = every[0]
     if first is None or not 0 <= axis < len(first):

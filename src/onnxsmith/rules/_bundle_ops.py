@@ -1,4 +1,4 @@
-"""How operators on the parts of a bundle become one on the whole; see `_bundles.py`."""
+"""Plans how operators on the parts of a bundle become one operator on the whole; see `_bundles.py`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from onnxsmith.rules._elementwise import UNARY
 from onnxsmith.rules._patterns import integer
 
 _SLACK = 1024
-"""Bytes by which constants that are put together may take more room than before."""
+"""Bytes by which joined constants may be larger than the separate ones. A choice: fewer nodes are worth 1 kB."""
 
 Nodes = tuple[ir.Node, ...]
 
 
 def _results(nodes: Nodes, axis: int) -> tuple[Bundle, ...] | None:
-    """What the nodes make, as bundles along the axis."""
+    """Returns the nodes' results as bundles along the axis."""
     found = [bundle([node.outputs[index] for node in nodes], axis) for index in range(len(nodes[0].outputs))]
     known = tuple(one for one in found if one is not None)
     return known if len(known) == len(found) else None
 
 
 def _alike(nodes: Nodes) -> bool:
-    """Whether the nodes have the same attributes, none of which is a function's."""
+    """Whether the nodes have equal attributes, without references to attributes of a function."""
     first = nodes[0].attributes
     return all(
         node.attributes.keys() == first.keys()
@@ -48,12 +48,12 @@ _DEEP = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS, ir.AttributeType.TENSO
 
 
 def _shared(operand: Operand) -> bool:
-    """Whether all parts have the same value there."""
+    """Whether all parts share this operand."""
     return not isinstance(operand, Bundle) and alike(operand)
 
 
 def _again(node: ir.Node) -> Write:
-    """The first node once more, with the wholes in place of its parts."""
+    """Returns a writer of a copy of the first node, with the wholes instead of its parts."""
 
     def write(tape: ir.tape.Tape, wholes: Sequence[ir.Value | None]) -> Sequence[ir.Value]:
         inputs = [old if new is None else new for old, new in zip(node.inputs, wholes, strict=True)]
@@ -63,7 +63,7 @@ def _again(node: ir.Node) -> Write:
 
 
 def _same_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
-    """An operator that treats each element alike, whatever else it reads."""
+    """Plans an elementwise operator."""
     first = operands[0]
     if not isinstance(first, Bundle) or not _alike(nodes) or not all(_shared(other) for other in operands[1:]):
         return None
@@ -72,7 +72,7 @@ def _same_axis(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _last_axes(nodes: Nodes, operands: Sequence[Operand], *, default: int) -> Plan | None:
-    """An operator that works along an axis, or from there to the end, behind the one that the parts differ in."""
+    """Plans an operator that works along an axis, or from there to the end, behind the axis of the bundle."""
     first, axis = operands[0], integer(nodes[0], "axis", default)
     if not isinstance(first, Bundle) or axis is None or axis % len(first.dims) <= first.axis:
         return None
@@ -170,7 +170,7 @@ def _binary(nodes: Nodes, operands: Sequence[Operand]) -> Plan | None:
 
 
 def _completed(at: Bundle, readers: Sequence[ir.Node | None]) -> Plan | None:
-    """A constant that is added to some parts, or multiplied with them: with 0 and 1 it is done to all."""
+    """Plans a constant summand or factor that only some parts have: the other parts get 0 or 1."""
     pairs = [_with_constant(value, node) for value, node in zip(at.values, readers, strict=True)]
     op_types = {node.op_type for node, _ in filter(None, pairs)}
     if len(op_types) != 1:
@@ -197,7 +197,7 @@ _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
 
 
 def _constant_of(node: ir.Node) -> tuple[ir.Value, npt.NDArray[Any]] | None:
-    """What a node of `_NEUTRAL` adds or multiplies with, where it is constant."""
+    """Returns the constant operand of a node of `_NEUTRAL`."""
     places = (0, 1) if node.op_type in ("Add", "Mul") else (1,)
     for value in (node.inputs[place] for place in places):
         array = facts.constant(value)
@@ -212,7 +212,7 @@ def _is_neutral(node: ir.Node) -> bool:
 
 
 def _with_constant(value: ir.Value, node: ir.Node | None) -> tuple[ir.Node, ir.Value] | None:
-    """The node and its constant, where it is one of `_NEUTRAL` that keeps the value's shape and changes something."""
+    """Returns the node and its constant, if it is one of `_NEUTRAL`, keeps the value's shape and changes something."""
     maker = value.producer()
     if node is None or node.op_type not in _NEUTRAL or node.domain or maker is None or node.graph is not maker.graph:
         return None
@@ -229,7 +229,7 @@ def _is_one(value: ir.Value | None, place: int) -> bool:
 
 
 def _joined(operand: tuple[ir.Value | None, ...], place: int, sizes: Sequence[int]) -> npt.NDArray[Any] | None:
-    """Constants for each part, put together along the axis at `place`, counted from the end."""
+    """Joins the constants of all parts along the axis at `place`, counted from the end."""
     arrays = [facts.constant(value) for value in operand]
     return _along(arrays, place, sizes, sum(_own_bytes(value) for value in dict.fromkeys(operand)))
 
@@ -237,7 +237,8 @@ def _joined(operand: tuple[ir.Value | None, ...], place: int, sizes: Sequence[in
 def _along(
     arrays: Sequence[npt.NDArray[Any] | None], place: int, sizes: Sequence[int], freed: int
 ) -> npt.NDArray[Any] | None:
-    """Arrays that broadcast to parts of these sizes, put together; None where that is over 1 kB more than is freed."""
+    """Joins arrays that broadcast to parts of these sizes; None if the result is over 1 kB larger than the freed
+    ones."""
     known = [array for array in arrays if array is not None]
     if len(known) < len(arrays) or any(array.dtype != known[0].dtype for array in known):
         return None
@@ -256,7 +257,7 @@ def _along(
 
 
 def _own_bytes(value: ir.Value | None) -> int:
-    """What goes when the one reader of a constant goes."""
+    """Returns the bytes that are freed with the only reader of a constant."""
     tensor = None if value is None or len(value.uses()) > 1 else ir.convenience.get_const_tensor(value)
     return 0 if tensor is None else tensor.nbytes
 
@@ -331,12 +332,12 @@ _PLANNERS: dict[str, Planner] = {
 
 
 def region(root: Bundle) -> Region:
-    """What can be done to the whole of a bundle."""
+    """Returns all nodes that can run on the whole of a bundle."""
     return Region(root, _PLANNERS, _completed)
 
 
 def waits(found: Region) -> bool:
-    """Whether nodes that change nothing stand behind the region, and will soon stand there no more."""
+    """Whether neutral nodes (+ 0, * 1) read the region's results: other rules remove them first."""
     values = [value for end in found.ends for value in end.values]
     readers = [reader for value in values for reader in value.consumers()]
     return any(_is_neutral(reader) and not reader.outputs[0].is_graph_output() for reader in readers)

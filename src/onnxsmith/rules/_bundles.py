@@ -1,9 +1,9 @@
-"""Values that are the parts of one tensor, and nodes that do the same to each part, which can be done to the whole.
+"""Finds nodes that do the same to every part of a tensor, so that one node can do it to the whole.
 
-A bundle is some values that differ in size along one axis only. It stands for their concatenation along it, which the
-rules that use this have at hand: the input of a Split, or one product with all weights. From there it grows: nodes that
-treat each part alike become one node on the whole, whose result is a bundle again. A bundle that is read in another way
-too is split once more.
+A bundle is a set of values that differ in size along one axis only. It stands for their concatenation along that axis,
+which the rules already have: the input of a Split, or one product with all weights. A region grows from there: equal
+nodes on the parts become one node on the whole, whose result is a bundle again. If a bundle has other readers, another
+Split gives them the parts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _order, _split
 
 _MOST_STEPS = 32
+"""Nodes on each part. A choice that bounds the cost."""
 _SHORT = 64
-"""Elements up to which constants are compared."""
+"""Elements up to which constants are compared. A choice: shapes and axes are short, weights are not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """Values of equal dimensions but along `axis`, counted from the front, where they have these sizes. `after` are the
-    permutations that are still to be done to single parts."""
+    """Values with equal dimensions except on `axis` (counted from the front), where they have these sizes. `after` are
+    permutations that single parts still need."""
 
     values: tuple[ir.Value, ...]
     axis: int
@@ -35,15 +36,15 @@ class Bundle:
 
     @property
     def dims(self) -> list[facts.Element | None]:
-        """Of the whole."""
+        """The dimensions of the whole."""
         dims = list(facts.dims(self.values[0]) or ())
         dims[self.axis] = sum(self.sizes)
         return dims
 
 
 def bundle(values: Sequence[ir.Value], axis: int) -> Bundle | None:
-    """The values as a bundle along an axis, which may count from the end; None where their shapes do not say that they
-    are one."""
+    """Returns the values as a bundle along an axis, which may count from the end; None if their shapes do not prove
+    that they are a bundle."""
     every = [facts.dims(value) for value in values]
     known = [list(dims) for dims in every if dims is not None]
     if len(known) < len(every) or not -len(known[0]) <= axis < len(known[0]):
@@ -59,23 +60,23 @@ def bundle(values: Sequence[ir.Value], axis: int) -> Bundle | None:
 
 
 Operand = Bundle | tuple[ir.Value | None, ...]
-"""What a node's input is for each part: the parts of a bundle, or other values."""
+"""One input of the nodes on the parts: a bundle, or other values."""
 Write = Callable[[ir.tape.Tape, Sequence[ir.Value | None]], Sequence[ir.Value]]
-"""Makes the results of the node on the whole from the wholes of its operands; None for one that is no bundle."""
+"""Writes the node on the whole from the wholes of its operands (None for an operand that is not a bundle)."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one node on the whole gives, and how it is written."""
+    """The results of one node on the whole, and the function that writes it."""
 
     results: tuple[Bundle, ...]
     write: Write
 
 
 Planner = Callable[[tuple[ir.Node, ...], Sequence[Operand]], Plan | None]
-"""Says for an operator how nodes on parts become one on the whole; None where they cannot."""
+"""Plans how the nodes of one operator type on the parts become one node on the whole; None if they cannot."""
 Completer = Callable[[Bundle, Sequence[ir.Node | None]], Plan | None]
-"""Says it for the only readers of some parts, and none for the others, which stay as they are in the result."""
+"""Plans the same if only some parts have a reader; the others stay unchanged in the result."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class _Step:
 
 @dataclass
 class Region:
-    """A bundle and all that can be done to the whole of it. `saved`: by how many nodes a graph shrinks, not counting
-    what makes the whole in place of the parts."""
+    """A bundle, with all nodes that can run on its whole. `saved` counts by how many nodes the graph shrinks, without
+    the node that makes the whole."""
 
     root: Bundle
     planners: Mapping[str, Planner]
@@ -112,7 +113,7 @@ class Region:
         self._place.update({value: (found, index) for index, value in enumerate(found.values)})
 
     def _completed(self, at: Bundle) -> Iterator[_Step]:
-        """The step where some parts are read by one node only that the others can do without."""
+        """Yields the step in which only some parts have a reader."""
         readers = [_only_reader(value) for value in at.values]
         plan = None if any(at.after) else self.complete(at, readers)
         if plan is not None:
@@ -178,7 +179,7 @@ class Region:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """On the parts, readers first; those that the rewrite makes superfluous."""
+        """On the parts, readers first; those that the rewrite makes redundant."""
         return [node for step in reversed(self.steps) for node in step.nodes]
 
     @property
@@ -199,8 +200,8 @@ class Region:
         return sum(len(step.nodes) - 1 for step in self.steps) - len(self.ends) - more
 
     def before(self, makers: Sequence[ir.Node]) -> ir.Node | None:
-        """Where what `write` makes can stand, if the results of `makers`, which make the parts of the root, are made
-        anew right there; None where there is no such place."""
+        """Returns the node before which the nodes of `write` can go, together with new copies of `makers`, which make
+        the parts of the root; None if there is no such place."""
         inside = {*self.nodes, *makers}
         first = self.steps[0].nodes[0] if self.steps else makers[0]
         shared = [operand[0] for step in self.steps for operand in step.operands if isinstance(operand, tuple)]
@@ -215,7 +216,7 @@ class Region:
         return _order.gap(here, outside or [_order.last(inside)])
 
     def write(self, tape: ir.tape.Tape, whole: ir.Value, opset: int) -> dict[ir.Value, ir.Value]:
-        """The steps on the whole, and the parts of what others read, by the values that they replace."""
+        """Writes the steps on the whole; returns the parts that other nodes read, by the values that they replace."""
         wholes: dict[Bundle, ir.Value] = {self.root: whole}
         for step in self.steps:
             inputs = [wholes[operand] if isinstance(operand, Bundle) else None for operand in step.operands]
@@ -235,7 +236,7 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
 
 
 def _differences(one: ir.Node, two: ir.Node) -> int:
-    """How many constants of two nodes are not equal; of long ones, not the same."""
+    """Counts the constants in which two nodes differ; long constants are compared by identity."""
     return sum(
         not alike(pair) for pair in zip(one.inputs, two.inputs, strict=True) if all(map(facts.is_constant, pair))
     )

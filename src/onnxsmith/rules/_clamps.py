@@ -29,7 +29,7 @@ class Clamp:
     high: float
 
     def of(self, number: float) -> float:
-        """What it makes of a number."""
+        """Limits a number to the bounds."""
         return min(max(number, self.low), self.high)
 
 

@@ -1,4 +1,4 @@
-"""Where the length of an axis along which integers count comes from."""
+"""Finds the scalar that limits how far integers count along an axis."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.affine import affine
 
 _MOST_NODES = 16
+"""Nodes that one search follows back. A choice that bounds the cost."""
 
 
 def limit_of(value: ir.Value | None, axis: int) -> ir.Value | None:
-    """The scalar, or tensor of one element, that says how far a value counts along an axis, from 0 on in steps of 1:
-    the limit of the Range, or the end of the Slice, that it was made from."""
+    """Returns the limit up to which a value counts 0, 1, 2, … along an axis: the limit of its Range, or the end of its
+    Slice. It is a scalar, or a tensor of one element."""
     for _ in range(_MOST_NODES):
         node = value.producer() if value is not None else None
         if node is None or node.domain:
@@ -48,13 +49,14 @@ def _end(node: ir.Node, axis: int) -> ir.Value | None:
 
 
 def _more(node: ir.Node) -> int:
-    """How many more axes the result has than the data."""
+    """Returns how many more axes the result has than the data."""
     before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     return len(after or ()) - len(before or ())
 
 
 def _axis_before(node: ir.Node, axis: int) -> int:
-    """Which axis of the data becomes this one, where only axes of size 1 come and go; -1 where that is not known."""
+    """Returns the axis of the data that becomes this axis, if only axes of size 1 are added or removed; -1 if
+    unknown."""
     before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     if before is None or after is None or after[axis] == 1:
         return -1

@@ -31,8 +31,8 @@ def is_scalar(value: ir.Value | None, rank: int) -> bool:
 
 
 def is_absorbed(added: Dims, beside: Sequence[Dims]) -> bool:
-    """Whether a broadcast of `beside` has the same shape as one with `added`. That the latter succeeds is taken for
-    granted."""
+    """Whether a broadcast of `beside` has the same shape as one of `beside` and `added`, assuming that the latter
+    succeeds."""
     if len(added) > max(map(len, beside), default=0):
         return False
     for place, dim in enumerate(reversed(added), 1):

@@ -1,9 +1,8 @@
-"""Where a constant factor can go: back through operators that are linear in what they read, to constants.
+"""Moves a constant factor back through operators that are linear in their inputs, until a constant takes it.
 
-What is multiplied with the factor at the end is multiplied earlier instead. A Transpose turns the factor, a Reshape to
-heads spreads it, a Split has it for one part and 1 for the others; where a value is read by several nodes, all of them
-have to ask for the same factor, as in the rotation of a query by its position.
-"""
+A Transpose permutes the factor, a Reshape to heads reshapes it, and a Split joins the factors of its parts, with 1 for
+a part without a factor. If several nodes read a value, all of them must need the same factor, as in the rotation of a
+query by its position."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ from onnxsmith.rules.base import NoMatch
 
 Array = npt.NDArray[np.float64]
 _MOST = 40
-"""Nodes that are looked at."""
+"""Nodes that one search may visit. A choice that bounds the cost."""
 _SLACK = 1024
-"""Bytes by which a constant may take more room with the factor in it."""
+"""Bytes by which a constant may grow when it takes the factor. A choice: a saved node is worth 1 kB."""
 
 
 @dataclass(frozen=True)
 class Sink:
-    """Where the factor goes: the value whose nodes are made anew, those nodes, the last first, and how. `scaled` are
-    the values that have the factor then and had not before."""
+    """The place that takes the factor: the value whose nodes are replaced, these nodes, the last first, and the
+    function that writes the new ones. `scaled` are the values that contain the factor afterwards."""
 
     value: ir.Value
     nodes: tuple[ir.Node, ...]
@@ -42,9 +41,9 @@ class Sink:
 
 
 def sink(value: ir.Value, factor: Array, readers: Sequence[ir.Node]) -> Sink | NoMatch | None:
-    """Where a factor on `value`, which is read by `readers` only, can go; None where there is no such place, the
-    refusal where there is one that cannot take it. The factor has the rank of the value, with 1 where it does not vary,
-    or one element."""
+    """Returns the place that can take a factor on `value`, whose only readers are `readers`. None if there is no place,
+    a refusal if the place cannot take the factor. The factor has the rank of the value, with size 1 on axes along which
+    it does not vary, or it has one element."""
     refusal: NoMatch | None = None
     for near in (False, True):
         flow = _Flow(readers[0], near)
@@ -60,19 +59,19 @@ def sink(value: ir.Value, factor: Array, readers: Sequence[ir.Node]) -> Sink | N
 
 @dataclass
 class _Flow:
-    """The nodes from a value back to where its factor can go: as far as it can, or the nearest such place."""
+    """The nodes from a value back to the place that can take its factor: the farthest place, or the nearest."""
 
     reader: ir.Node
     near: bool
     through: dict[ir.Node, tuple[ir.Value, ...]] = field(default_factory=dict)
-    """By node, in an order in which what is read comes first: the inputs that have to have the factor."""
+    """For each node, producers first: the inputs that must contain the factor."""
     ends: dict[ir.Value, None] = field(default_factory=dict)
     factors: dict[ir.Value, Array] = field(default_factory=dict)
     refusal: NoMatch | None = None
     _seen: dict[ir.Value, bool] = field(default_factory=dict)
 
     def reaches(self, value: ir.Value) -> bool:
-        """Whether the factor can come from somewhere; notes the way."""
+        """Whether some place can take the factor of the value; notes the nodes on the way."""
         if value not in self._seen:
             self._seen[value] = False
             self._seen[value] = len(self._seen) < _MOST and self._found(value)
@@ -101,7 +100,7 @@ class _Flow:
         return is_end
 
     def spread(self, value: ir.Value, factor: Array, readers: Sequence[ir.Node]) -> bool:
-        """Finds the factor of each value on the way; says whether all readers of each agree."""
+        """Computes the factor of each value on the way; returns whether all readers of each value agree."""
         self.factors[value] = factor
         allowed = {*self.through, *readers}
         for node, inputs in reversed(list(self.through.items())):
@@ -122,7 +121,7 @@ class _Flow:
         )
 
     def _reads(self, node: ir.Node) -> int:
-        """How many inputs of a node have the factor: x * x would have it twice."""
+        """Counts the inputs of a node with the factor: x * x would contain it twice."""
         return sum(value in self.factors for value in node.inputs)
 
 
@@ -135,7 +134,7 @@ _EITHER = ("Mul", "Div", "MatMul")
 
 
 def _ways(node: ir.Node) -> list[tuple[ir.Value, ...]]:
-    """Which inputs have to have the factor, so that the result has it."""
+    """Returns the alternatives: the inputs that must contain the factor, so that the result contains it."""
     inputs = tuple(value for value in node.inputs if value is not None)
     if node.op_type in _BOTH:
         return [inputs]
@@ -149,7 +148,7 @@ def _equal(a: Array, b: Array) -> bool:
 
 
 def _before(node: ir.Node, after: Sequence[Array | None]) -> Array | None:
-    """The factor of what a node reads, where its results have these; None where no factor of the input gives them."""
+    """Returns the factor of a node's input for these factors of its results; None if there is none."""
     known = [factor for factor in after if factor is not None]
     rank = len(facts.dims(node.inputs[0]) or ())
     if node.op_type == "Split":
@@ -178,7 +177,7 @@ def _before(node: ir.Node, after: Sequence[Array | None]) -> Array | None:
 
 
 def _joined(node: ir.Node, after: Sequence[Array | None], known: Sequence[Array]) -> Array | None:
-    """The factors of the parts of a Split side by side; 1 for parts that have none."""
+    """Joins the factors of the parts of a Split; a part without a factor gets 1."""
     parts = _split.parts(node)
     rank = len(facts.dims(node.inputs[0]) or ())
     if parts is None:
@@ -198,7 +197,8 @@ def _joined(node: ir.Node, after: Sequence[Array | None], known: Sequence[Array]
 
 
 def _reshaped(node: ir.Node, factor: Array, varies: Sequence[int]) -> Array | None:
-    """The factor before a Reshape that keeps the number of elements in front of where it varies and from there on."""
+    """Returns the factor before a Reshape. The Reshape must not mix the axes along which the factor varies with
+    others."""
     before, after = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     if before is None or after is None:
         return None
@@ -215,13 +215,13 @@ def _reshaped(node: ir.Node, factor: Array, varies: Sequence[int]) -> Array | No
 
 
 def _numbers(dims: Sequence[facts.Element | None]) -> list[int]:
-    """The dimensions as numbers above 0; nothing where one is none."""
+    """Returns the dimensions if all of them are numbers above 0, otherwise an empty list."""
     numbers = [dim for dim in dims if isinstance(dim, int) and dim > 0]
     return numbers if len(numbers) == len(dims) else []
 
 
 def _narrow(array: Array) -> Array:
-    """The array with 1 for dimensions along which nothing varies."""
+    """Returns the array with size 1 for axes along which it does not vary."""
     for axis in range(array.ndim):
         line = array.take([0], axis)
         if np.array_equal(np.broadcast_to(line, array.shape), array):
@@ -230,14 +230,14 @@ def _narrow(array: Array) -> Array:
 
 
 def _constant(node: ir.Node) -> ir.Value | None:
-    """What a product is multiplied with, a quotient divided by, a normalisation scaled by, where it is constant."""
+    """Returns the constant factor of a product, divisor of a quotient, or scale of a normalisation."""
     places = (0, 1) if node.op_type in ("Mul", "MatMul") else (1,)
     found = [node.inputs[place] for place in places if facts.constant(node.inputs[place]) is not None]
     return found[0] if len(found) == 1 and facts.constant(found[0]).dtype.kind == "f" else None  # type: ignore[union-attr]
 
 
 def _into(end: ir.Value, factor: Array, reader: ir.Node) -> Sink | NoMatch | None:
-    """The sink at the value where the way ends."""
+    """Returns the sink at the value where the search ends."""
     found = linear(end, reader, *LINEAR)
     if isinstance(found, Linear):
         scale = factor.reshape(()) if factor.size == 1 else factor
@@ -253,7 +253,7 @@ def _into(end: ir.Value, factor: Array, reader: ir.Node) -> Sink | NoMatch | Non
 
 
 def _scaled(end: ir.Value, node: ir.Node, factor: Array) -> Sink | NoMatch | None:
-    """A node whose constants take the factor."""
+    """Returns the sink of a node whose constants can take the factor."""
     places = [index for index, value in enumerate(node.inputs) if value is _constant(node)]
     if node.op_type == "LayerNormalization":
         places = [index for index in (1, 2) if index < len(node.inputs) and node.inputs[index] is not None]
@@ -282,8 +282,8 @@ def _scaled(end: ir.Value, node: ir.Node, factor: Array) -> Sink | NoMatch | Non
 
 
 def _product(array: npt.NDArray[Any], factor: Array, beside: ir.Value) -> npt.NDArray[Any] | None:
-    """The constant times the factor, in its dtype; None where a number of it leaves the normal range, or where it would
-    no longer broadcast to `beside`."""
+    """Returns the constant times the factor, in its dtype. None if a number leaves the normal range, or if the constant
+    would no longer broadcast to `beside`."""
     dims = facts.dims(beside)
     shape = factor.reshape(()) if factor.size == 1 else factor
     while shape.ndim > array.ndim and shape.shape[0] == 1:

@@ -1,8 +1,7 @@
-"""Activations that are written out, whatever order their factors and summands stand in.
+"""Finds written-out activations, for any order of their factors and summands.
 
-`x · gate(p(x))`, scaled and shifted, is a polynomial in x and in the gate. It is multiplied out and compared with what
-a rule declares, so that x/2 · (1 + erf(x/√2)) is found as (x · (1 + erf(x · 0.7071))) · 0.5 too.
-"""
+`x · gate(p(x))`, scaled and shifted, is a polynomial in x and in the gate. The polynomial is multiplied out and
+compared with the rule's formula, so that x/2 · (1 + erf(x/√2)) is also found as (x · (1 + erf(x · 0.7071))) · 0.5."""
 
 from __future__ import annotations
 
@@ -21,14 +20,15 @@ Polynomial = Mapping[tuple[int, int], float]
 
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Neg")
 _OUTSIDE, _INSIDE = 4, 6
-"""How many operators may stand between the last one and the gate, and between the gate and x."""
+"""Operators between the last one and the gate, and between the gate and x. A choice: no common spelling has more."""
 _MOST_POWER = 4
+"""The largest exponent that is multiplied out. A choice: the formulas here need 3."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """An activation: the operators of its gate, the outermost first, what the innermost is applied to (None for
-    whatever is linear in x), and the whole."""
+    """An activation: the operators of its gate, the outermost first; the argument of the innermost operator (None for
+    any linear function of x); and the whole formula."""
 
     gate: tuple[str, ...]
     argument: Polynomial | None
@@ -37,8 +37,8 @@ class Formula:
 
 @dataclass(frozen=True)
 class Found:
-    """x, the nodes that compute the activation, the last one first, the gate's own, the outermost first, and what the
-    gate is applied to."""
+    """x; the nodes that compute the activation, the last one first; the nodes of the gate, the outermost first; and the
+    gate's argument."""
 
     source: ir.Value
     nodes: tuple[ir.Node, ...]
@@ -47,12 +47,12 @@ class Found:
 
 
 def find(node: ir.Node, formula: Formula) -> Found | None:
-    """What the formula is applied to, where the node is the last one of it."""
+    """Returns the formula that ends at the node, or None."""
     return next(ways(node, formula), None)
 
 
 def ways(node: ir.Node, formula: Formula) -> Iterator[Found]:
-    """All that may be taken for x, the one nearest to the gate first."""
+    """Yields a match for each value that may be x, the nearest to the gate first."""
     gate = (node,) if (node.op_type,) == formula.gate else _gate(node, formula.gate, _OUTSIDE)
     if not gate or gate[-1].inputs[0] is None:
         return
@@ -72,7 +72,7 @@ def _is_argument(found: Polynomial, formula: Formula, sight: _Sight) -> bool:
 
 
 def _gate(node: ir.Node, op_types: tuple[str, ...], depth: int) -> tuple[ir.Node, ...]:
-    """The gate that the node's result is made with; empty where there is none near."""
+    """Returns the nodes of the gate near the node; empty if there is none."""
     if depth == 0:
         return ()
     for value in node.inputs:
@@ -91,7 +91,7 @@ def _gate(node: ir.Node, op_types: tuple[str, ...], depth: int) -> tuple[ir.Node
 
 
 def _candidates(value: ir.Value, reader: ir.Node, depth: int) -> Iterator[ir.Value]:
-    """What x may be: the value, and what it is computed from."""
+    """Yields values that may be x: the value itself, and the values that it is computed from."""
     yield value
     inner = maker(value, reader, *_ARITHMETIC) if depth else None
     for other in inner.inputs if inner is not None else ():
@@ -101,7 +101,7 @@ def _candidates(value: ir.Value, reader: ir.Node, depth: int) -> Iterator[ir.Val
 
 @dataclass
 class _Sight:
-    """The graph as polynomials in `source` and the gate; keeps the nodes that it came through."""
+    """Expands values of the graph into polynomials in `source` and the gate; collects the nodes that it passes."""
 
     source: ir.Value
     gate: tuple[ir.Node, ...]
@@ -111,7 +111,7 @@ class _Sight:
     known: dict[ir.Value, Polynomial | None] = field(default_factory=dict)
 
     def expand(self, value: ir.Value | None, reader: ir.Node, depth: int = _OUTSIDE + _INSIDE) -> Polynomial | None:
-        """The value multiplied out; None where it is no polynomial of few factors."""
+        """Returns the value as an expanded polynomial; None if it is none, or if its degree is too high."""
         if value is None or depth == 0:
             return None
         if value not in self.known:
@@ -184,7 +184,7 @@ def _power(base: Polynomial, exponent: float | None) -> Polynomial | None:
 
 
 def _equal(found: Polynomial | None, wanted: Polynomial, sight: _Sight) -> bool:
-    """Whether two polynomials are the same, to the precision of the constants that were met."""
+    """Whether two polynomials are equal, to the precision of the constants in the graph."""
     if found is None or {power for power, factor in found.items() if factor} != set(wanted):
         return False
     room = (sight.constants + 1) * max(sight.precision, 1e-15)
@@ -192,8 +192,7 @@ def _equal(found: Polynomial | None, wanted: Polynomial, sight: _Sight) -> bool:
 
 
 def clip_bounds(clip: ir.Node) -> tuple[float, float] | None:
-    """The lowest and the highest value that a Clip lets through, from its attributes or its inputs; None where they are
-    not constant."""
+    """Returns the bounds of a Clip, from its attributes or its inputs; None if they are not constant."""
     bounds = [-math.inf, math.inf]
     for index, name in enumerate(("min", "max")):
         attribute = clip.attributes.get(name)

@@ -1,6 +1,6 @@
-"""How operators that keep the axes of their data apart look when those axes stand in another order.
+"""Rewrites operators for data whose axes are in another order.
 
-A permutation says, for each axis of the new order, which axis of the old one stands there, as in a Transpose's `perm`.
+A permutation names, for each axis of the new order, the axis of the old order, as in a Transpose's `perm`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _REDUCING = (
 
 @dataclass(frozen=True)
 class Moved:
-    """An operator in another order of axes: how each of its inputs is to be permuted (an input that is not here stays
-    as it is), new attributes, and inputs that become other constants."""
+    """An operator for another order of axes: the permutation of each input (an input that is not listed stays), new
+    attributes, and inputs that become other constants."""
 
     inputs: Mapping[int, Perm]
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Moved:
 
 
 def perm_of(node: ir.Node) -> Perm | None:
-    """The permutation of a Transpose; None where it is not known."""
+    """Returns the permutation of a Transpose; None if unknown."""
     given = node.attributes.get("perm")
     if given is not None:
         return None if given.is_ref() else tuple(given.as_ints())
@@ -51,7 +51,7 @@ def perm_of(node: ir.Node) -> Perm | None:
 
 
 def moved(node: ir.Node, perm: Perm) -> Moved | None:
-    """The operator whose results are permuted by `perm`; None where there is none."""
+    """Returns the operator whose results are permuted by `perm`; None if there is none."""
     if node.domain or any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
     if node.op_type in ELEMENTWISE:
@@ -67,7 +67,7 @@ def rank(value: ir.Value | None) -> int | None:
 
 
 def is_one_number(value: ir.Value | None, perm: Perm) -> bool:
-    """Whether a value broadcasts to every place alike, and has no more axes than are permuted."""
+    """Whether a value has one element, and no more axes than are permuted."""
     dims = facts.dims(value)
     return dims is not None and len(dims) <= len(perm) and all(dim == 1 for dim in dims)
 

@@ -1,6 +1,6 @@
-"""Operators that sum products of their input with weights: what scales and shifts their channels goes into the weights.
+"""Folds scales and shifts of channels into the weights of operators that sum products of their input with weights.
 
-A fold computes in float64 and stores in the dtype that the weights have.
+A fold computes in float64 and stores in the dtype of the weights.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 Array = npt.NDArray[Any]
 _MOST_SHARING = 64
+"""Readers of shared weights that are compared. A choice that bounds the cost."""
 LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 @dataclass(frozen=True)
 class Linear:
-    """One of `LINEAR` with weights of known shape, seen by channels; `nodes` are it and the Add of its bias, if that
-    is a node of its own (MatMul has no bias), the last first."""
+    """An operator of `LINEAR` with weights of known shape, described by its channels. `nodes` are the operator and, if
+    it exists, the Add of its bias (MatMul has no bias input), the last first."""
 
     nodes: tuple[ir.Node, ...]
     weight: ir.Value
     shape: tuple[int, ...]
     bias: ir.Value | None
     rank: int
-    """Of data and result, or as much of it as is known."""
+    """The rank of data and result, or a lower bound of it."""
 
     @property
     def node(self) -> ir.Node:
@@ -44,43 +45,43 @@ class Linear:
 
     @property
     def axis(self) -> int:
-        """Of the channels, in data and result."""
+        """The axis of the channels, in data and result."""
         return 1 if self.node.op_type in ("Conv", "ConvTranspose") else -1
 
     @property
     def group(self) -> int:
-        """Into how many parts the channels fall that do not see each other."""
+        """The number of groups of channels that do not mix."""
         return integer(self.node, "group", 1) or 1
 
     @property
     def transposed(self) -> bool:
-        """Whether the weights have the channels of the data first, as ConvTranspose has them, and not the result's."""
+        """Whether the weights have the input channels first (as in ConvTranspose), not the output channels."""
         return self.node.op_type in ("ConvTranspose", "MatMul") or (
             self.node.op_type == "Gemm" and not integer(self.node, "transB", 0)
         )
 
     @property
     def channels(self) -> int:
-        """Of the result."""
+        """The number of output channels."""
         return self.shape[1] * self.group if self.transposed else self.shape[0]
 
     @property
     def channels_in(self) -> int:
-        """Of the data."""
+        """The number of input channels."""
         return self.shape[0] if self.transposed else self.shape[1] * self.group
 
     @property
     def summed(self) -> tuple[int, int]:
-        """The axes of `by_group` that one number of the result sums over."""
+        """The axes of `by_group` that one element of the result sums over."""
         return (1, 3) if self.transposed else (2, 3)
 
     def by_group(self, weight: Array) -> npt.NDArray[np.float64]:
-        """The weights as groups, first axis of one, second axis, what is left."""
+        """The weights reshaped to (group, first axis within a group, second axis, rest)."""
         first, second = self.shape[:2]
         return weight.astype(np.float64).reshape(self.group, first // self.group, second, -1)
 
     def scaled(self, weight: Array, scale: Vector, *, data: bool = False) -> npt.NDArray[np.float64]:
-        """The weights times a number for each channel of the result, or of the data."""
+        """The weights times a number for each output channel, or (`data`) for each input channel."""
         along = scale.reshape(self.group, -1)
         factors = along[:, :, None, None] if self.transposed == data else along[:, None, :, None]
         return (self.by_group(weight) * factors).reshape(weight.shape)
@@ -88,7 +89,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Folded:
-    """What a linear operator becomes. Arrays become initializers; None stands for an input as it is."""
+    """The folded operator. Arrays become initializers; None keeps an input as it is."""
 
     linear: Linear
     weight: Array | None
@@ -113,8 +114,8 @@ class Folded:
 
 
 def linear(value: ir.Value | None, reader: ir.Node, *op_types: str) -> Linear | NoMatch | None:
-    """The linear operator that makes the value, with the constant that is added to it where that is a node of its own;
-    None where none of these types does; the refusal where too little is known of it."""
+    """Returns the linear operator that makes the value, together with the Add of a constant bias. None if no operator
+    of these types makes the value, a refusal if too little is known about it."""
     node = maker(value, reader, *op_types)
     if node is not None:
         return _linear((node,), node.inputs[2] if len(node.inputs) > 2 else None)
@@ -149,20 +150,20 @@ def _linear(nodes: tuple[ir.Node, ...], bias: ir.Value | None) -> Linear | NoMat
 
 
 def _known_dims(value: ir.Value | None) -> Sequence[facts.Element | None] | None:
-    """The dimensions; those of a constant in a function too, where inference gives none."""
+    """Returns the dimensions, also of a constant inside a function, where there is no inference."""
     array = facts.constant(value) if value is not None and value.shape is None else None
     return facts.dims(value) if array is None else array.shape
 
 
 def _known_dtype(value: ir.Value) -> ir.DataType | None:
-    """The dtype; that of a constant in a function too."""
+    """Returns the dtype, also of a constant inside a function."""
     tensor = ir.convenience.get_const_tensor(value) if value.dtype is None else None
     return value.dtype if tensor is None else tensor.dtype
 
 
 def fold(found: Linear, step: Step, where: str, *, underflow: bool, shared: bool = False) -> Folded | NoMatch:
-    """The operator with the step after it in its weights; `underflow`: small products may lose bits; `shared`: others
-    may read the weights."""
+    """Folds the step after the operator into its weights. `underflow` allows small products to lose bits; `shared`
+    allows other readers of the weights."""
     vectors = step.vectors(found.channels, found.rank, found.axis)
     if vectors is None:
         return NoMatch("the constant is not one number for each channel", where)
@@ -178,7 +179,7 @@ def fold(found: Linear, step: Step, where: str, *, underflow: bool, shared: bool
 
 
 def fold_input(found: Linear, step: Step, where: str, *, underflow: bool) -> Folded | NoMatch:
-    """The operator with the step before it in its weights."""
+    """Folds the step before the operator into its weights."""
     vectors = step.vectors(found.channels_in, found.rank, found.axis)
     if vectors is None or not (
         step.by_channel or fits(np.broadcast_shapes(step.scale.shape, step.shift.shape), step.source)
@@ -222,7 +223,7 @@ def _product(
     with np.errstate(over="ignore", invalid="ignore"):
         exact = found.scaled(array, scale, data=data)
         size, limits = np.abs(exact), np.finfo(array.dtype)
-        # what a small product loses is, beside the largest of its sum, no more than rounding
+        # the bits that a small product loses are below the rounding error of the sum's largest term
         largest = found.by_group(size).max(axis=found.summed)
         lost = found.by_group((size < limits.tiny) & (exact != 0)).any(axis=found.summed)
     if not (size <= limits.max).all() or (not underflow and (lost & (largest < limits.tiny)).any()):
@@ -231,7 +232,7 @@ def _product(
 
 
 def _sum(found: Linear, scale: Vector, shift: Vector, where: str) -> Array | NoMatch:
-    """The bias of the result: what it was, times the scale, and the shift."""
+    """Returns the new bias: the old bias times the scale, plus the shift."""
     dtype = _known_dtype(found.weight)
     if dtype not in FLOATS or dtype is None:
         return NoMatch("the dtype is not known to be floating point", found.weight.name or "")
@@ -257,7 +258,7 @@ def _sum(found: Linear, scale: Vector, shift: Vector, where: str) -> Array | NoM
 
 
 class AfterLinear(Rule):
-    """What scales or shifts the channels of a linear operator's result goes into its weights and bias."""
+    """Folds a scale or shift of a linear operator's output channels into its weights and bias."""
 
     exactness = Exactness.REASSOCIATES
     operators: ClassVar[tuple[str, ...]]
@@ -286,7 +287,8 @@ class AfterLinear(Rule):
 
 
 def _is_done_alike(found: Linear, step: ir.Node) -> bool:
-    """Whether all that read the weights are followed by the same step, so that they will share the new ones too."""
+    """Whether every reader of the weights is followed by the same step, so that all of them can share the new
+    weights."""
     others = [node for node in found.weight.consumers() if node is not found.node]
     for other in others if len(others) < _MOST_SHARING else ():
         readers = other.outputs[0].consumers()
@@ -303,8 +305,8 @@ def _is_done_alike(found: Linear, step: ir.Node) -> bool:
 
 
 class BeforeLinear(Rule):
-    """What scales or shifts the channels of a linear operator's data goes into its weights and bias, unless it can go
-    into a linear operator before it, or is the end of a normalisation that is written out."""
+    """Folds a scale or shift of a linear operator's input channels into its weights and bias, unless an earlier linear
+    operator can take it, or it is the end of a written-out normalisation."""
 
     exactness = Exactness.REASSOCIATES
     steps_by: ClassVar[tuple[str, ...]]

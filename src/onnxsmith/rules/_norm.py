@@ -39,7 +39,7 @@ class Affine:
 
 
 def normed(node: ir.Node) -> Normed | None:
-    """What the node computes, where it is the last of a normalisation: v / s, v * (1 / s), with s the root."""
+    """Returns the normalisation that ends at the node: v / s or v * (1 / s), with the root s; None if there is none."""
     for value, total, between in _quotients(node):
         found = _mean_square(total, value, node)
         if found is not None:
@@ -49,7 +49,7 @@ def normed(node: ir.Node) -> Normed | None:
 
 
 def _quotients(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value | None, tuple[ir.Node, ...]]]:
-    """v and w, where the node is v / sqrt(w), and the nodes that make the root."""
+    """Yields v and w with the nodes that make the root, for each way to read the node as v / sqrt(w)."""
     orders = two_ways(node) if node.op_type == "Mul" else two_ways(node)[:1] if node.op_type == "Div" else ()
     for value, other in orders:
         power = maker(other, node, "Pow")
@@ -73,7 +73,7 @@ def _quotients(node: ir.Node) -> Iterator[tuple[ir.Value, ir.Value | None, tuple
 def _mean_square(
     total_value: ir.Value | None, value: ir.Value, reader: ir.Node
 ) -> tuple[int, float, tuple[ir.Node, ...]] | None:
-    """The number of axes, epsilon and the nodes, where a value is mean(value²) + epsilon."""
+    """Returns the number of axes, epsilon and the nodes, if a value is mean(value²) + epsilon."""
     total = maker(total_value, reader, "Add")
     for mean_value, added in two_ways(total) if total is not None else ():
         mean, epsilon = maker(mean_value, reader, "ReduceMean"), facts.constant(added)
@@ -90,7 +90,7 @@ def _mean_square(
 
 
 def last_axes(mean: ir.Node) -> int | None:
-    """Over how many of the last axes a ReduceMean goes that keeps its dimensions; None where it is another."""
+    """Returns how many of the last axes a ReduceMean with `keepdims` reduces; None for other reductions."""
     dims = facts.dims(mean.inputs[0])
     if dims is None or integer(mean, "keepdims", 1) != 1:
         return None
@@ -106,7 +106,7 @@ def last_axes(mean: ir.Node) -> int | None:
 
 
 def affine(node: ir.Node) -> Affine | None:
-    """The whole of a normalisation that ends at the node, with its factor and summand; None where more follows."""
+    """Returns the normalisation that ends at the node, with its factor and summand; None if more of it follows."""
     at, nodes = node, tuple[ir.Node, ...]()
     bias: ir.Value | None = None
     scale: ir.Value | None = None
@@ -127,7 +127,7 @@ def affine(node: ir.Node) -> Affine | None:
 
 
 def _step(at: ir.Node, reader: ir.Node) -> tuple[ir.Value, ir.Node] | None:
-    """What is added to a normalisation or multiplied with it, and the node before."""
+    """Returns the summand or factor of a normalisation, and the node before it."""
     for value, other in two_ways(at):
         inner = maker(value, reader, "Mul", "Div", "Cast")
         if inner is not None and _is_affine(other, inner):
@@ -157,7 +157,7 @@ def _is_affine(value: ir.Value, normalised: ir.Node) -> bool:
 
 
 class WrittenOut(Rule):
-    """A normalisation that is written out becomes the operator for it."""
+    """Replaces a written-out normalisation by its operator."""
 
     exactness = Exactness.REASSOCIATES
     operator: ClassVar[str]
@@ -167,7 +167,8 @@ class WrittenOut(Rule):
 
     @abstractmethod
     def source(self, found: Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
-        """What is normalised, and the nodes in front of those that were found; None where it is another operator's."""
+        """Returns the normalised value, and the nodes before those in `found`; None for another kind of
+        normalisation."""
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         whole = self._whole(node)

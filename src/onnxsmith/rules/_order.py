@@ -1,4 +1,4 @@
-"""Where nodes stand in their graph: what replaces several of them goes between what it reads and who reads it."""
+"""Compares the positions of nodes in their graph: a replacement goes after its inputs and before its readers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _KEPT = "onnxsmith.order"
 
 
 def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:
-    """The first of the nodes `after`, where all of `before` come before it; None where they do not, or where one is of
-    another graph than the rest. `after` must not be empty."""
+    """Returns the first of the nodes `after` if all nodes of `before` come before it, otherwise None; also None if the
+    nodes are not all in one graph. `after` must not be empty."""
     makers, readers = list(before), list(after)
     if len({node.graph for node in (*makers, *readers)}) != 1:
         return None
@@ -21,17 +21,17 @@ def gap(before: Iterable[ir.Node], after: Iterable[ir.Node]) -> ir.Node | None:
 
 
 def last(nodes: Iterable[ir.Node]) -> ir.Node:
-    """The one that stands last; all are of one graph."""
+    """Returns the last node; all nodes are in one graph."""
     return first_to_last(nodes)[-1]
 
 
 def first(nodes: Iterable[ir.Node]) -> ir.Node:
-    """The one that stands first; all are of one graph."""
+    """Returns the first node; all nodes are in one graph."""
     return first_to_last(nodes)[0]
 
 
 def first_to_last(nodes: Iterable[ir.Node]) -> list[ir.Node]:
-    """The nodes, all of one graph, as they stand there."""
+    """Returns the nodes, all in one graph, in the order of the graph."""
     every = list(nodes)
     return sorted(every, key=_order(every).__getitem__)
 

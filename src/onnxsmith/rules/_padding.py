@@ -1,4 +1,4 @@
-"""Pads, and the windows of convolutions and pools that can do the padding themselves."""
+"""Moves a Pad into the convolution or pool behind it, which can pad its own window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.rules.base import Match, NoMatch, Rule
 
 @dataclass(frozen=True)
 class Padding:
-    """What a Pad does: how much before and after, for each axis, and with what (None: not with a constant)."""
+    """The amounts of a Pad before and after, for each axis, and its value (None: not a constant)."""
 
     begin: tuple[int, ...]
     end: tuple[int, ...]
@@ -23,7 +23,8 @@ class Padding:
 
 
 def padding(node: ir.Node, *, any_value: bool = False) -> Padding | NoMatch:
-    """The padding of a Pad, whose amounts may be computed, or why it is not known; `any_value`: whatever with."""
+    """Returns the padding of a Pad, also with computed amounts, or a refusal if it is unknown. `any_value` accepts any
+    value, known or not."""
     where = node.name or ""
     mode = node.attributes.get("mode")
     if any(attribute.is_ref() for attribute in node.attributes.values()) or facts.opset(node) < 2:
@@ -77,7 +78,7 @@ class PadInto(Rule):
 
     @abstractmethod
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
-        """Why the operator cannot do what the Pad does, which pads with `value`; `pads` is what it would pad in all."""
+        """Returns a refusal if the operator cannot pad with `value`, or by `pads` in total."""
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         pad = maker(node.inputs[0], node, "Pad")
@@ -120,7 +121,7 @@ def kernel(node: ir.Node) -> list[int] | None:
 
 
 def own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
-    """What the operator pads, before each of the axes of its window and then after each, where that is known."""
+    """Returns the operator's own padding: before each axis of its window, then after each; a refusal if unknown."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return NoMatch("it takes attributes from its function", node.name or "")
     auto = node.attributes.get("auto_pad")
@@ -141,7 +142,7 @@ def own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
 
 
 def pool_refusal(node: ir.Node, pads: Sequence[int]) -> NoMatch | None:
-    """The refusal of what no pool should pad."""
+    """Returns the refusal of paddings that no pool can do."""
     sizes = kernel(node)
     if sizes is None or any(pad >= size for pad, size in zip(pads, [*sizes, *sizes], strict=False)):
         return NoMatch("the padding would be as wide as the window", node.name or "")

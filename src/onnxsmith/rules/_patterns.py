@@ -1,4 +1,4 @@
-"""What rules ask of a graph again and again: who made a value, whether a constant fits, what would be left behind."""
+"""Helpers that many rules use: the producer of a value, constants that fit, other readers, opset checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | None:
-    """The node of ONNX's own domain and one of these types that makes the value, in the graph where `reader` is."""
+    """Returns the producer of the value if it has one of these types (in ONNX's own domain) and is in `reader`'s
+    graph."""
     node = value.producer() if value is not None else None
     if node is None or node.op_type not in op_types or node.domain or node.graph is not reader.graph:
         return None
@@ -23,14 +24,14 @@ def maker(value: ir.Value | None, reader: ir.Node, *op_types: str) -> ir.Node | 
 
 
 def two_ways(node: ir.Node) -> tuple[tuple[ir.Value, ir.Value], ...]:
-    """Both orders of a binary operator's inputs."""
+    """Returns both orders of a binary operator's inputs."""
     a, b = node.inputs[:2]
     return () if a is None or b is None else ((a, b), (b, a))
 
 
 def integer(node: ir.Node, name: str, default: int) -> int | None:
-    """An integer attribute; None where it is a reference to a function's attribute, or no integer: before opset 6 the
-    dtype of a Cast was a text."""
+    """Returns an integer attribute. None if it refers to an attribute of a function, or is not an integer: before opset
+    6 the dtype of a Cast was a string."""
     attribute = node.attributes.get(name)
     if attribute is None:
         return default
@@ -38,7 +39,7 @@ def integer(node: ir.Node, name: str, default: int) -> int | None:
 
 
 def is_number(value: ir.Value | None, wanted: float, beside: ir.Value) -> bool:
-    """Whether a value is one constant number, to the precision of its dtype, and leaves the shape of `beside` be."""
+    """Whether a value is this one constant number, to the precision of its dtype, and does not widen `beside`."""
     array = facts.constant(value)
     if array is None or array.size != 1 or not fits(array.shape, beside):
         return False
@@ -59,19 +60,19 @@ def fits(shape: Sequence[facts.Element | None], beside: ir.Value) -> bool:
 
 
 def passes_on(node: ir.Node) -> Match | None:
-    """The match that lets a node's first input stand for its result."""
+    """Returns the match that replaces a node's result by its first input."""
     return Match(node, (node,)) if node.inputs[0] is not None else None
 
 
 def passed_on(match: Match) -> ir.Value:
-    """The value that stands for the result of a node that `passes_on`."""
+    """Returns the value that replaces the result of a node matched by `passes_on`."""
     source = match.node.inputs[0]
     assert source is not None
     return source
 
 
 def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
-    """The refusal to replace `nodes`, the anchor first, where a result of the others is read outside of them."""
+    """Returns a refusal if a result of `nodes`, except of the anchor (the first), is read by other nodes."""
     for node in nodes[1:]:
         for value in node.outputs:
             if is_read_outside(value, nodes):
@@ -80,7 +81,7 @@ def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
 
 
 def too_old(node: ir.Node, op_type: str, since: int) -> NoMatch | None:
-    """The refusal to write an operator that the model's opset does not have."""
+    """Returns a refusal if the model's opset does not have the operator."""
     have = facts.opset(node)
     return (
         None if have >= since else NoMatch(f"opset {have} has no {op_type}, which came with {since}", node.name or "")

@@ -1,4 +1,4 @@
-"""Ranks and single numbers that follow from supposing that a condition is true, or false."""
+"""Infers ranks and single numbers from the assumption that a condition is true, or false."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "Or": lambda a, b: bool(a or b),
 }
 _DEEPEST = 24
-"""How many operators are followed back."""
+"""Operators that are followed back. A choice that bounds the cost."""
 
 
 class Supposed:
-    """What is known of ranks and numbers if `condition` has the value `holds`."""
+    """The ranks and numbers that follow if `condition` has the value `holds`."""
 
     def __init__(self, condition: ir.Value, *, holds: bool) -> None:
         self._numbers: dict[ir.Value, int | bool | None] = {condition: holds}
@@ -105,7 +105,7 @@ class Supposed:
 
 
 def _axes(node: ir.Node) -> int | None:
-    """How many axes a Squeeze or Unsqueeze takes or adds."""
+    """Returns the number of axes that a Squeeze removes or an Unsqueeze adds."""
     given = node.attributes.get("axes")
     if given is not None:
         return None if given.is_ref() else len(given.as_ints())
@@ -114,7 +114,7 @@ def _axes(node: ir.Node) -> int | None:
 
 
 def fails(node: ir.Node, supposed: Supposed) -> bool:
-    """Whether an operator cannot run because its input does not have the rank that it asks for."""
+    """Whether an operator must fail because its input has the wrong rank."""
     if node.domain:
         return False
     if node.op_type in ("LSTM", "GRU", "RNN"):

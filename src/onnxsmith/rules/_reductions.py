@@ -1,4 +1,4 @@
-"""Reductions: over which axes they go, and whether they keep them."""
+"""Reads and writes reductions: their axes, and whether they keep them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reduction:
 
 
 def reduction(node: ir.Node) -> Reduction | None:
-    """How a node of `REDUCING` reduces; None where that is not known, or it reduces nothing."""
+    """Returns the reduction of a node of `REDUCING`; None if it is unknown, or reduces nothing."""
     dims = facts.dims(node.inputs[0])
     kept, attribute = integer(node, "keepdims", 1), node.attributes.get("axes")
     given = node.inputs[1] if len(node.inputs) > 1 else None

@@ -30,7 +30,7 @@ def scales(node: ir.Node) -> list[float] | None:
 
 
 def sizes(node: ir.Node) -> tuple[facts.Element, ...] | None:
-    """What a Resize asks for as sizes, for each axis."""
+    """Returns the requested sizes of a Resize, for each axis."""
     return facts.integers(given(node, 3)) if facts.opset(node) >= 11 else None
 
 

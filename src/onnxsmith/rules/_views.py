@@ -1,4 +1,5 @@
-"""Operators that keep the elements and their order and only say the shape anew, and the targets of a Reshape."""
+"""Helpers for views: operators that keep the elements and their order and only change the shape; targets of a
+Reshape."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a rule is: a local rewrite that keeps the model's meaning, or says why it does not apply.
+"""The base class of rules. A rule is a local rewrite that keeps the model's meaning, or says why it does not apply.
 
-A rule is one file. Its path is its id (`rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`), its docstring is its
-page: what and why, the cases it refuses by number, and `Before:` and `After:` as ONNX text, which are its first test.
-"""
+A rule is one file. Its path is its id (`rules/fuse/conv_batchnorm.py` is `fuse/conv-batchnorm`). Its docstring is its
+page: the rewrite and its reason, the numbered refusals, and `Before:` and `After:` as ONNX text, which are its first
+test."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ import onnx_ir as ir
 
 
 class Exactness(IntEnum):
-    """How far a rewrite may move a number: not a bit; not in value (-0.0 may become 0.0, infinity stays); by rounding.
+    """How far a rewrite may change a number: by no bit; not in value (-0.0 may become 0.0, infinity stays); by
+    rounding.
 
-    Where a number in the middle leaves its dtype's range, one that reassociates may give a number for what was infinite
-    or the other way round; a rule's page says where. Before a quantiser it is refused, unless it was asked for.
-    """
+    A rewrite that reassociates may turn infinity into a number, or the other way round, if an intermediate number
+    leaves the range of its dtype; the rule's page says where. It is refused before a quantiser, unless the caller
+    allows it."""
 
     BITWISE = 0
     VALUE = 1
@@ -29,7 +30,7 @@ class Exactness(IntEnum):
 
 @dataclass(frozen=True)
 class NoMatch:
-    """Why a rule that looked applicable is not: a reason, and the value or node that stands in the way."""
+    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame."""
 
     reason: str
     where: str = ""
@@ -37,11 +38,12 @@ class NoMatch:
 
 @dataclass(frozen=True)
 class Match:
-    """A place where a rule applies: the anchor, every node that the rewrite makes superfluous, what `match` found.
+    """A place where a rule applies: the anchor `node`, the `nodes` that the rewrite makes redundant, and data in
+    `found`.
 
-    What the rewrite builds is put before the anchor, or before the node `before`, where the rewrite replaces results
-    that are read earlier than the anchor stands. `scaled` are values in the middle that stand for something else
-    afterwards, themselves or in what replaces them: they are called something else then, too.
+    New nodes go before the anchor, or before the node `before` if the rewrite replaces results that are read above the
+    anchor. `scaled` are intermediate values that hold something else after the rewrite, themselves or in their
+    replacement: they get a new name.
     """
 
     node: ir.Node
@@ -52,22 +54,23 @@ class Match:
 
 
 class Rule(ABC):
-    """One rewrite; stateless."""
+    """One rewrite. Rules have no state."""
 
     anchor: ClassVar[tuple[str, ...]]
-    """Operator types (of ONNX's own domain) that it starts from."""
+    """Operator types (of ONNX's own domain) at which the rule starts."""
     exactness: ClassVar[Exactness]
 
     @abstractmethod
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        """A match at `node`; None when it is not the pattern, `NoMatch` when it is and may not be rewritten."""
+        """Returns a match at `node`, None if the pattern is not there, `NoMatch` if the pattern must not be
+        rewritten."""
 
     @abstractmethod
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value | Mapping[ir.Value, ir.Value]:
-        """What replaces the anchor's first output, built on `tape`; an existing value is fine. A mapping says it for
-        several results, of the anchor or of other nodes of the match."""
+        """Returns the replacement of the anchor's first output: a value built on `tape`, or an existing value. A
+        mapping gives replacements for several results, of the anchor or of other nodes of the match."""
 
 
 def is_sole_use(value: ir.Value) -> bool:
-    """Whether exactly one node reads the value, once, and no graph gives it out."""
+    """Whether exactly one node reads the value, once, and it is not a graph output."""
     return len(value.uses()) == 1 and not value.is_graph_output()

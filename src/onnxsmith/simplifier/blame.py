@@ -1,4 +1,4 @@
-"""Finds the rewrite after which a result differs, and does without it."""
+"""Finds the rewrites after which a result differs, and simplifies without them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from onnxsmith.report.parts.verification import Verification
 from onnxsmith.simplifier.journal import Place
 
 _MOST_CULPRITS = 16
+"""Rewrites that may be switched off. A choice: each costs a bisection, and so many wrong rewrites have one cause."""
 
 
 class Simplify(Protocol):
-    """A simplification of one model with everything chosen but how much of it is done."""
+    """A simplification of one model. The arguments choose only how many rewrites are made, and which are left out."""
 
     def __call__(
         self, *, limit: float = ..., switched_off: frozenset[Place] = ..., exactness: str | None = ...
@@ -26,8 +27,8 @@ class Simplify(Protocol):
 
 
 @dataclass(frozen=True)
-class Mended:
-    """A simplified model that agrees with the original, and what was left out of it."""
+class Cleared:
+    """A simplified model that agrees with the original; its part names the rewrites that were switched off."""
 
     model: ir.Model
     part: Simplification
@@ -35,10 +36,10 @@ class Mended:
 
 def without_culprits(
     simplify: Simplify, judge: Callable[[ir.Model], Verification], check: Callable[..., object] = specification.check
-) -> Mended | None:
-    """Bisects the journal for the first rewrite after which the model differs, is invalid or does not run, switches it
-    off, and does so again until the rest agrees. `check` raises for what is invalid. None where no rewrite is to blame:
-    the model differs from itself.
+) -> Cleared | None:
+    """Bisects the journal for the first rewrite after which the model differs, is invalid or does not run; switches
+    that rewrite off; repeats until the rest agrees. `check` raises for an invalid model. Returns None if no rewrite is
+    to blame: the model then differs even without any rewrite.
 
     Each culprit takes about log2(rewrites) simplifications with their verifications.
     """
@@ -48,8 +49,9 @@ def without_culprits(
         model, part = simplify(switched_off=off)
         trouble = _trouble(model, judge, check)
         if not trouble:
-            return Mended(model, replace(part, switched_off=tuple(culprits)))
+            return Cleared(model, replace(part, switched_off=tuple(culprits)))
         good, bad = 0, sum(entry.is_rewrite for entry in part.fired)
+        # bisecting needs a good end: with no rewrite at all the model must agree
         if _trouble(simplify(limit=0)[0], judge, check):
             return None
         while bad - good > 1:
@@ -63,7 +65,7 @@ def without_culprits(
 
 
 def _trouble(model: ir.Model, judge: Callable[[ir.Model], Verification], check: Callable[..., object]) -> str:
-    """What is wrong with a candidate; empty when nothing is."""
+    """Returns why a candidate is wrong; "" if it is right."""
     try:
         check(model, where="the simplified model")
         found = judge(model)

@@ -1,4 +1,4 @@
-"""An If whose condition never changes is replaced by the branch that is taken."""
+"""Replaces an If with a constant condition by its taken branch."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ RULE = "fold/branch"
 
 
 def flatten(state: State) -> bool:
-    """Moves the branches that constant conditions choose into the graph around them, in place; says whether there were
-    any.
+    """Moves the branches of constant conditions into the outer graph, in place; returns whether there were any.
 
-    The branch's nodes and initializers keep their order and their names, unless another graph has the same name. What
-    an output of the branch is does not matter: made there, an initializer, or the same value twice. An output of the
-    graph keeps its name, through an Identity where its value has one already. Nested Ifs follow at once, those in
-    branches and loops that stay too. Ifs in functions are left alone.
+    The branch's nodes and initializers keep their order, and their names unless another graph has the same name. An
+    output of the branch may be a result of its nodes, an initializer, or the same value twice. A graph output keeps its
+    name, if necessary through an Identity. Nested Ifs are replaced, too, also inside loops and branches that stay. Ifs
+    in functions stay.
     """
     names: Names | None = None
     changed = False
@@ -56,7 +55,7 @@ def _chosen(node: ir.Node) -> ir.Graph | None:
 
 
 def _is_made(value: ir.Value) -> bool:
-    """A result that names a value of outside, which the format does not allow, has no maker here."""
+    """Whether the branch itself makes the value. The format does not allow an outer value as a result."""
     return value.producer() is not None or value.is_initializer()
 
 

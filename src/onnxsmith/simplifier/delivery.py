@@ -1,4 +1,4 @@
-"""Delivers a simplified model: verified, written, and without the rewrites after which it differs."""
+"""Delivers a simplified model: verifies it, writes it, and leaves out rewrites after which it differs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from onnxsmith.simplifier import blame
 
 
 class _TooLargeError(Exception):
-    """What was written takes more room than the original may grow to."""
+    """The written files are larger than the original may grow."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """Verifies a model, and writes it if it agrees or nobody asked."""
+    """Verifies a model, and writes it if it agrees or if no verification was requested. `most` is the largest size of
+    the files in bytes."""
 
     output: str | Path | None
     save: Save
@@ -35,11 +36,11 @@ class Delivery:
     asked: bool
     most: float | None
     check: Callable[..., object]
-    """Holds a model to the specification, as far as the original keeps it."""
+    """Checks a model against the specification, as strictly as the original passes it."""
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
         if self.output is None:
-            return self.verified(simple), Written({}, "no output was asked for")
+            return self.verified(simple), Written({}, "no output was requested")
         with staged(self.output) as target:
             with stage("save"):
                 target.write(simple, external_data=self.save.external_data)
@@ -55,13 +56,13 @@ class Delivery:
 
 def _why_not(verification: Verification) -> str:
     if verification.unsure:
-        return "the check cannot tell whether the simplified model is equal; --write-unsure writes it all the same"
+        return "the check cannot tell whether the simplified model is equal; --write-unsure writes it anyway"
     return "the simplified model differs from the original"
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """A simplified model, what was done, how it was verified and where it is."""
+    """A simplified model, with the report parts on its rewrites, its verification and its files."""
 
     model: ir.Model
     part: Simplification
@@ -70,7 +71,7 @@ class Delivered:
 
 
 def delivered(delivery: Delivery, run: blame.Simplify) -> Delivered:
-    """Simplifies and delivers; when the file is too large, with less folded, then with nothing but tidying up."""
+    """Simplifies and delivers. If the file is too large, tries again with less folding, then without any rewrite."""
     notes: tuple[str, ...] = ()
     fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"limit": 0}))
     while True:
@@ -85,23 +86,23 @@ def delivered(delivery: Delivery, run: blame.Simplify) -> Delivered:
                 notes = ("the file is larger than before even with nothing folded",)
             else:
                 run = partial(run, **less)
-                notes = ("less was done than could be, so that the file does not grow",)
+                notes = ("some rewrites were left out, so that the file does not grow",)
 
 
 def _bit_exact(delivery: Delivery, run: blame.Simplify) -> Delivered | None:
-    """With rewrites alone that move no bit, for a check that cannot tell rounding from a fault. None where it cannot
-    tell then either."""
+    """Simplifies with bit-exact rewrites only, for a check that cannot tell rounding from a fault. None if that check
+    does not pass, either."""
     with stage("simplify"):
         model, part = run(exactness="bitwise")
     found = Delivered(model, replace(part, notes=(*part.notes, _BIT_EXACT)), *delivery(model))
     return found if found.verification.equal else None
 
 
-_BIT_EXACT = "only rewrites that move no bit were used: with others the check could not tell rounding from a fault"
+_BIT_EXACT = "only bit-exact rewrites were used: with others the check could not tell rounding from a fault"
 
 
 def _without_culprits(delivery: Delivery, run: blame.Simplify, model: ir.Model, part: Simplification) -> Delivered:
-    """Delivers the model; when it differs or does not run, one without the rewrites that did it."""
+    """Delivers the model. If it differs or does not run, delivers one without the rewrites to blame."""
     trouble: OnnxsmithError | None = None
     try:
         found = Delivered(model, part, *delivery(model))

@@ -1,4 +1,4 @@
-"""Runs rules on a worklist: each node is looked at once, and again only when something next to it changed."""
+"""Runs rules on a worklist: each node is visited once, and again only if a neighbour changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxsmith.simplifier.state import State
 
 def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = False) -> bool:
     """Rewrites the model in place, in subgraphs and functions too. Returns whether anything fired. With
-    `spare_quantisers`, no rewrite that reassociates changes what a quantiser reads."""
+    `spare_quantisers`, rewrites that reassociate may not change the input of a quantiser."""
     by_type: dict[str, list[tuple[str, Rule]]] = {}
     for id_, rule in rules.items():
         for op_type in rule.anchor:
@@ -53,11 +53,11 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
     return fired
 
 
-_SPARED = "it rounds differently, and its result reaches {}, which quantises; --exactness reassociates allows it"
+_SPARED = "the rewrite rounds differently, and its result reaches the quantiser {}; --exactness reassociates allows it"
 
 
 def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quantisers | None) -> Iterator[ir.Node]:
-    """Does it, and yields the nodes that may match now."""
+    """Makes the rewrite, and yields the nodes that may match now."""
     graph = match.node.graph
     assert graph is not None
     tape = ir.tape.Tape()
@@ -65,7 +65,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     constants = _constants(tape, graph, state.model, names)
     stand_ins = [node for value in constants.values() if (node := value.producer()) is not None]
     given = {match.node.outputs[0]: answer} if isinstance(answer, ir.Value) else answer
-    replaced = {old: _own(tape, old, constants.get(new, new)) for old, new in given.items()}
+    replaced = {old: _as_output(tape, old, constants.get(new, new)) for old, new in given.items()}
     provenance.inherit(tape.nodes, match.nodes)
     fresh = [*stand_ins, *tape.nodes]
     made = [value for node in tape.nodes for value in node.outputs]
@@ -81,7 +81,7 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
             spared.replaced(old, new)
         take_over(old, new, named=new in made or new in match.scaled)
     for value in match.scaled:
-        _call_anew(replaced.get(value, value), names, keeps=value in replaced.values())
+        _rename_scaled(replaced.get(value, value), names, keeps=value in replaced.values())
     producers = [value.producer() for node in match.nodes for value in node.inputs if value is not None]
     for node in match.nodes:
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
@@ -91,9 +91,9 @@ def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quant
     yield from (node for node in (*fresh, *readers, *producers) if node is not None and node.graph is not None)
 
 
-def _call_anew(value: ir.Value, names: Names, *, keeps: bool) -> None:
-    """A value that stands for something else now must not be taken for what it was: who compares by name would. One
-    that `keeps` its name has that of what it stands for."""
+def _rename_scaled(value: ir.Value, names: Names, *, keeps: bool) -> None:
+    """Renames a value that now holds a multiple of its old content, so that a comparison by name does not pair the two.
+    With `keeps`, the value has the name of the one that it replaces, and is not renamed."""
     maker = value.producer()
     if maker is None or value.is_graph_output():
         return
@@ -106,8 +106,8 @@ def _call_anew(value: ir.Value, names: Names, *, keeps: bool) -> None:
 _SCALED = "_scaled"
 
 
-def _own(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
-    """`new`, or an Identity of it where it cannot be the graph output that `old` is."""
+def _as_output(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
+    """Returns `new`, or an Identity of it if `old` is a graph output and `new` cannot become one."""
     place = old.producer()
     is_made_here = new.producer() in tape.nodes
     if not old.is_graph_output() or is_made_here or (place is not None and can_be_output(new, place.graph)):
@@ -118,9 +118,8 @@ def _own(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
 def _constants(
     tape: ir.tape.Tape, graph: ir.Graph | ir.Function, model: ir.Model, names: Names
 ) -> dict[ir.Value, ir.Value]:
-    """Puts new constants where the graph may have them: initializers in the main graph. Elsewhere Constant nodes stand
-    for them, because a function has no initializers, and those of a model before IR version 4 are inputs; gives the
-    results of these nodes."""
+    """Adds new constants to the graph: as initializers in the main graph, elsewhere as Constant nodes, whose results
+    are returned. Functions have no initializers, and before IR version 4 each initializer is an input."""
     made: dict[ir.Value, ir.Value] = {}
     for value in tape.initializers:
         value.name = names.free(value.name or "folded")
@@ -134,7 +133,8 @@ def _constants(
 
 
 def _name(values: Sequence[ir.Value], anchor: ir.Node, names: Names) -> None:
-    """New values in the middle of a rewrite have names that are free in every graph: none hides another."""
+    """Names the intermediate values of a rewrite, after the anchor's output. The names are free in every graph, so that
+    no name hides another."""
     stem = anchor.outputs[0].name or anchor.op_type
     for value in values:
         maker = value.producer()

@@ -1,4 +1,4 @@
-"""Runs nodes whose inputs are constants, once, in a process of its own, and gives what came out."""
+"""Runs nodes with constant inputs once, in a child process, and returns their results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from onnxsmith.runtimes.base import Options, Outputs
 from onnxsmith.simplifier.movement import moved
 
 _TIME_LIMIT = 60.0
+"""Seconds for one batch. A choice: a constant that takes longer is not worth folding."""
 _MOST_RUNS = 64
+"""Runs for one model. A choice: enough to isolate a few failing nodes by halving batches."""
 
 
 class Evaluation:
-    """Computes batches of nodes on one runtime with its optimisation off. A batch that fails, crashes or takes longer
-    than a minute is halved until the culprits are alone; these are refused, with the reason."""
+    """Computes batches of nodes on one runtime, without its optimisations. A batch that fails, crashes or takes longer
+    than a minute is halved until each failing node is alone; these nodes are refused, with the reason."""
 
     def __init__(self, model: ir.Model, runtime: str, refuse: Callable[[ir.Node, str], None]) -> None:
         self._model = model
@@ -30,32 +32,34 @@ class Evaluation:
     def results(
         self, nodes: Sequence[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol] | None = None
     ) -> dict[ir.Value, ir.TensorProtocol]:
-        """What `nodes` give to others, as far as it can be computed from constants and what is `known`."""
+        """Returns the results of `nodes` that other nodes read, if they follow from constants and `known` values."""
         known = dict(known or {})
-        lazy = _moved(nodes, known)
-        able = [node for node in _able(nodes, known) if node.outputs[0] not in lazy]
-        wanted = _wanted(able)
+        lazy = _moved_lazily(nodes, known)
+        computable = [node for node in _computable(nodes, known) if node.outputs[0] not in lazy]
+        wanted = _wanted(computable)
         if not wanted:
             return lazy
         self._runs += 1
         if self._runs > _MOST_RUNS:
-            for node in able:
-                self._refuse(node, "too many operators failed before it; what is left was not tried")
+            for node in computable:
+                self._refuse(node, "too many operators failed before; the rest was not tried")
             return lazy
         try:
-            outputs = _run(_batch(self._model, able, wanted, known), self._runtime or runtimes.default())
+            outputs = _run(_batch(self._model, computable, wanted, known), self._runtime or runtimes.default())
         except OnnxsmithError as error:
-            if len(able) == 1:
-                self._refuse(able[0], f"it cannot be computed here: {error.problem.what}")
+            if len(computable) == 1:
+                self._refuse(computable[0], f"the node cannot be computed here: {error.problem.what}")
                 return lazy
-            middle = len(able) // 2
-            first = self.results(able[:middle], known)
-            return lazy | first | self.results(able[middle:], {**known, **first})
+            middle = len(computable) // 2
+            first = self.results(computable[:middle], known)
+            return lazy | first | self.results(computable[middle:], {**known, **first})
         return lazy | {value: _tensor(outputs[f"v{index}"], value) for index, value in enumerate(wanted)}
 
 
-def _moved(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -> dict[ir.Value, ir.TensorProtocol]:
-    """What becomes of large constants that are only moved; it is `known` from then on."""
+def _moved_lazily(
+    nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]
+) -> dict[ir.Value, ir.TensorProtocol]:
+    """Returns the results of nodes that only move or reshape large constants, and adds them to `known`."""
     found: dict[ir.Value, ir.TensorProtocol] = {}
     for node in nodes:
         source = node.inputs[0] if node.inputs else None
@@ -68,19 +72,19 @@ def _moved(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) -
     return found
 
 
-def _able(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
-    """Those of `nodes`, in order, all of whose inputs are there."""
+def _computable(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
+    """Returns the nodes, in order, whose inputs are all available."""
     made: set[ir.Value] = set()
-    able = []
+    computable = []
     for node in nodes:
         if all(v is None or facts.is_constant(v) or v in known or v in made for v in node.inputs):
             made.update(node.outputs)
-            able.append(node)
-    return able
+            computable.append(node)
+    return computable
 
 
 def _wanted(nodes: Sequence[ir.Node]) -> list[ir.Value]:
-    """Results that someone outside reads."""
+    """Returns the results that nodes outside the batch read, or that are graph outputs."""
     inside = set(nodes)
     values = [value for node in nodes for value in node.outputs]
     return [v for v in values if v.is_graph_output() or any(use.node not in inside for use in v.uses())]
@@ -92,7 +96,7 @@ def _batch(
     wanted: Sequence[ir.Value],
     known: Mapping[ir.Value, ir.TensorProtocol],
 ) -> ir.Model:
-    """A model without inputs that computes `wanted`, as `v0`, `v1`, …; weights are shared, not copied."""
+    """Makes a model without inputs that computes `wanted`, named `v0`, `v1`, …; weights are shared, not copied."""
     new: dict[ir.Value, ir.Value] = {}
     initializers: list[ir.Value] = []
     copies: list[ir.Node] = []

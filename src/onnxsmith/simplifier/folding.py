@@ -1,9 +1,8 @@
-"""Nodes whose inputs never change are run once, here, and their results become initializers."""
+"""Folds constants: runs nodes with constant inputs once, and turns their results into initializers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,49 +14,33 @@ from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.value_replacement import DECLARED, take_over
 from onnxsmith.model.shapes import facts
 from onnxsmith.simplifier.evaluation import Evaluation, shape
+from onnxsmith.simplifier.fold_plan import SLACK, FoldPlan
 from onnxsmith.simplifier.state import State
 
 RULE = "fold/constant"
-_HEAD = 12
-"""What a tensor takes in a file beside its name and its values: dtype, dimensions, lengths."""
-SLACK = 8192
-"""Bytes by which nodes that hang together may grow when they are folded: fewer nodes are worth that. Whether the whole
-file grows is for the caller to see, who asks again without slack if it does."""
 _SMALL = 1024
-_LARGE = 1 << 20
-_GEMM = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE}
-_MOST_BYTES = 1 << 30
-"""No value larger than this is computed, not even on the way to a small one."""
-_MOST_TURNS = 20
-"""How often the ends of a group that grows are taken off before the group is given up, so that work stays linear."""
+"""Bytes that a result of unknown shape may add to the weights, and of the largest known integer tensor. A choice."""
 
-_NEVER = walk.RANDOM | {
-    "Constant",
-    "DequantizeLinear",  # its input is small on purpose
-    "Dropout",
-    "If",
-    "Loop",
-    "Scan",
-}
-_MAY_GROW = {"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"}
 _INTEGERS: dict[ir.DataType, type[np.signedinteger[Any]]] = {ir.DataType.INT64: np.int64, ir.DataType.INT32: np.int32}
 
 
 @dataclass
 class Folding:
-    """Folds a model, branches and loop bodies too; one object for all rounds of one model, because what was refused
-    stays refused. What was folded becomes an initializer of the main graph, or a Constant where it is a graph output.
+    """Folds a model, with its branches and loop bodies. One object serves all rounds of one model, because a refused
+    node stays refused. A folded value becomes an initializer of the main graph; a graph output becomes a Constant.
 
-    Known integers (a size taken from a declared shape) become initializers without running anything. Other nodes
-    whose inputs are constants are put into one model, chains included, which one process runs once with optimisation
-    off. When that fails, crashes or takes longer than a minute, the batch is halved until the culprits are alone.
+    Known integers (a size from a declared shape) become initializers without a run. The other nodes with constant
+    inputs, chains included, form one model, which one process runs once without optimisations. If that fails, crashes
+    or takes longer than a minute, the batch is halved until each failing node is alone.
 
-    Left alone: random operators, seeded or not; Dropout, normalisation in training; DequantizeLinear; nodes with
-    subgraphs; other domains and calls of functions; strings, sequences and optionals; large graph outputs; defaults
-    that a caller may replace; groups of nodes whose results would take more room than all that goes with them, `slack`
-    bytes and what is left of `budget`; results whose dtype is unknown, and those that do not come out with the dtype
-    and the shape that were inferred; models of IR version 3, whose initializers are all inputs; what stands in
-    functions.
+    Not folded:
+    - random operators, seeded or not; Dropout; normalisation in training mode; DequantizeLinear;
+    - nodes with subgraphs, nodes of other domains, calls of functions, nodes inside functions;
+    - strings, sequences and optionals; large graph outputs; defaults that a caller may replace;
+    - groups of nodes whose results are larger than all that folding removes, plus `slack` bytes, plus the rest of
+      `budget`;
+    - results of unknown dtype, and results whose dtype or shape is not the inferred one;
+    - models of IR version 3, in which all initializers are inputs.
     """
 
     state: State
@@ -72,20 +55,20 @@ class Folding:
         self._evaluation = Evaluation(self.state.model, self.runtime, self._refuse)
 
     def run(self) -> bool:
-        """Folds the model in place; says whether anything was."""
+        """Folds the model in place; returns whether anything was folded."""
         model = self.state.model
         if not walk.has_own_initializers(model):
             return False
         names = Names(model)
         changed = self._known_integers(names)
         self._postponed.clear()
-        plan = _Plan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack)
+        plan = FoldPlan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack)
         if plan.nodes:
             changed |= self._accept(plan, self._evaluation.results(plan.nodes), names)
         return changed
 
     def finish(self) -> None:
-        """Notes what the last round still refused: an earlier round may have refused what a later one folded."""
+        """Notes the refusals of the last round. A later round may fold a node that an earlier round refused."""
         for node, why in self._postponed.items():
             self.state.journal.refuse(RULE, walk.node_label(node), why)
 
@@ -106,7 +89,7 @@ class Folding:
         self._refused.add(node)
         self.state.journal.refuse(RULE, walk.node_label(node), why)
 
-    def _accept(self, plan: _Plan, results: Mapping[ir.Value, ir.TensorProtocol], names: Names) -> bool:
+    def _accept(self, plan: FoldPlan, results: Mapping[ir.Value, ir.TensorProtocol], names: Names) -> bool:
         changed = False
         for node in plan.nodes:
             found = {value: results[value] for value in node.outputs if value in results}
@@ -125,8 +108,8 @@ class Folding:
         return changed
 
     def _replace(self, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:
-        """An initializer takes the value's readers, and its name unless another graph has the same; a Constant takes
-        the place of a graph output, which a node has to make."""
+        """Replaces the value by an initializer, which gets its name unless another graph has the same name. A graph
+        output is replaced by a Constant, because a node must make it."""
         self.state.stale.update(value.consumers())
         maker = value.producer()
         if value.is_graph_output() and maker is not None and maker.graph is not None:
@@ -150,206 +133,22 @@ class Folding:
         value.replace_all_uses_with(new)
 
 
-class _Plan:
-    """Which nodes to fold: their inputs are constants, and their results do not make the file grow by more than the
-    budget. `growth` is what they take of it."""
-
-    def __init__(
-        self,
-        model: ir.Model,
-        refused: set[ir.Node],
-        refuse: Callable[[ir.Node, str], None],
-        budget: int,
-        slack: int,
-    ) -> None:
-        self._functions = {(domain, name) for domain, name, _ in model.functions}
-        self._refuse = refuse
-        self._budget = budget
-        self._slack = slack
-        self._rooms: dict[ir.Node, int] = {}
-        self.growth = 0
-        chosen: dict[ir.Node, None] = {}
-        for node in walk.nodes(model.graph):
-            if node not in refused and self._is_candidate(node, chosen) and self._is_bounded(node):
-                chosen[node] = None
-        for turn in range(_MOST_TURNS):
-            dropped = self._growing(chosen, whole=turn == _MOST_TURNS - 1)
-            if not dropped:
-                break
-            chosen = _without(chosen, dropped)
-        self.nodes = list(chosen)
-
-    def _say(self, node: ir.Node, why: str) -> bool:
-        self._refuse(node, why)
-        return False
-
-    def _is_candidate(self, node: ir.Node, chosen: Mapping[ir.Node, None]) -> bool:
-        if node.domain or node.op_type in _NEVER or (node.domain, node.op_type) in self._functions:
-            return False
-        if node.op_type == "Identity" and not node.outputs[0].is_graph_output():
-            return False  # a rule removes it without copying anything
-        inputs = [value for value in node.inputs if value is not None]
-        if not inputs or not all(facts.is_constant(value) or value.producer() in chosen for value in inputs):
-            return False
-        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
-            return False
-        if _is_read_transposed(node):
-            return False
-        training = node.attributes.get("training_mode")
-        if training is not None and (training.is_ref() or training.as_int()):
-            return False
-        if any(value.dtype == ir.DataType.STRING for value in (*inputs, *node.outputs)):
-            return self._say(node, "strings are not folded")
-        if any(v.uses() and (v.dtype is None or not isinstance(v.type, ir.TensorType)) for v in node.outputs):
-            return self._say(node, "the dtype of its result is not known, or it is no tensor")
-        return True
-
-    def _is_bounded(self, node: ir.Node) -> bool:
-        for value in node.outputs:
-            size = nbytes(value)
-            if size is None and node.op_type in _MAY_GROW:
-                return self._say(node, "the size of its result is not known")
-            if size is not None and size > _MOST_BYTES:
-                return self._say(node, f"its result would take {size:,} bytes")
-            if value.is_graph_output() and (size is None or size > _LARGE):
-                return self._say(node, "its result is a large output of the graph")
-        return True
-
-    def _growing(self, chosen: Mapping[ir.Node, None], *, whole: bool) -> set[ir.Node]:
-        """The last nodes of groups that would make the weights grow. A group is what hangs together through results,
-        not through constants, so that one refusal does not take unrelated ones along."""
-        group = _groups(chosen)
-        freed: dict[ir.Node, int] = {}
-        made: dict[ir.Node, int] = {}
-        last: dict[ir.Node, list[ir.Node]] = {}
-        for node in chosen:
-            root = group[node]
-            for value in dict.fromkeys(node.inputs):
-                if value is not None and facts.is_constant(value) and _only_read_by(value, root, group, node):
-                    freed[root] = freed.get(root, 0) + _file_bytes(value)
-            leaving = [v for v in node.outputs if _leaves(v, chosen)]
-            if leaving:
-                made[root] = made.get(root, 0) + sum(_file_bytes(value) for value in leaving)
-                last.setdefault(root, []).append(node)
-        for node in chosen:
-            root = group[node]
-            freed[root] = freed.get(root, 0) + self._room(node)
-        sizes = {root: size - freed.get(root, 0) for root, size in made.items()}
-        over = self._over(sizes)
-        if whole:
-            dropped = {node for node in chosen if group[node] in over}
-        else:
-            dropped = {node for root in over for node in _largest(last[root])}
-        for node in dropped:
-            self._say(node, f"its result would make the weights {over[group[node]]:,} bytes larger")
-        return dropped
-
-    def _room(self, node: ir.Node) -> int:
-        """Bytes of the node in a file."""
-        if node not in self._rooms:
-            self._rooms[node] = ir.serde.serialize_node(node).ByteSize()
-        return self._rooms[node]
-
-    def _over(self, sizes: Mapping[ir.Node, int]) -> dict[ir.Node, int]:
-        """The groups that are larger than what they free and what the groups before them left of the budget."""
-        self.growth = 0
-        over = {}
-        for root, size in sizes.items():
-            if size <= self._slack:
-                continue
-            if size <= self._budget - self.growth:
-                self.growth += max(0, size)
-            else:
-                over[root] = size
-        return over
-
-
-def _leaves(value: ir.Value, chosen: Mapping[ir.Node, None]) -> bool:
-    return value.is_graph_output() or any(use.node not in chosen for use in value.uses())
-
-
-def _largest(nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Those that make at least half of what the one that makes most does."""
-    sizes = [sum(nbytes(value) or 0 for value in node.outputs) for node in nodes]
-    return [node for node, size in zip(nodes, sizes, strict=True) if 2 * size >= max(sizes)]
-
-
-def nbytes(value: ir.Value) -> int | None:
-    """Bytes of the tensor, packed, when its shape and dtype are known."""
-    if value.dtype is None or value.dtype == ir.DataType.STRING or value.shape is None or not value.shape.is_static():
-        return None
-    return -(-value.dtype.bitwidth * math.prod(value.shape.numpy()) // 8)
-
-
-def _is_read_transposed(node: ir.Node) -> bool:
-    """Whether a large weight is transposed for products of matrices alone, which a Gemm reads as it is."""
-    value = node.outputs[0]
-    if node.op_type != "Transpose" or value.shape is None or len(value.shape) != 2 or (nbytes(value) or 0) < _LARGE:
-        return False
-    uses = value.uses()
-    return value.dtype in _GEMM and all(
-        use.node.op_type == "MatMul" and use.idx == 1 and len(facts.dims(use.node.inputs[0]) or ()) == 2 for use in uses
-    )
-
-
-def _file_bytes(value: ir.Value) -> int:
-    tensor = ir.convenience.get_const_tensor(value)
-    size = tensor.nbytes if tensor is not None else nbytes(value) or 0
-    return size + len(value.name or "") + _HEAD
-
-
 def _tensor_bytes(value: ir.Value) -> int:
     tensor = ir.convenience.get_const_tensor(value)
     return tensor.nbytes if tensor is not None else 0
 
 
-def _without(chosen: Mapping[ir.Node, None], dropped: set[ir.Node]) -> dict[ir.Node, None]:
-    """What is left when `dropped` are taken out, and with them all that read them."""
-    left: dict[ir.Node, None] = {}
-    for node in chosen:
-        makers = (value.producer() for value in node.inputs if value is not None)
-        if node not in dropped and not any(maker in chosen and maker not in left for maker in makers):
-            left[node] = None
-    return left
-
-
-def _groups(chosen: Mapping[ir.Node, None]) -> dict[ir.Node, ir.Node]:
-    """Each node's group, by one of its nodes: nodes that read each other's results (union-find)."""
-    parent = {node: node for node in chosen}
-
-    def root(node: ir.Node) -> ir.Node:
-        while parent[node] is not node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for node in chosen:
-        for value in node.inputs:
-            maker = value.producer() if value is not None else None
-            if maker is not None and maker in parent:
-                parent[root(maker)] = root(node)
-    return {node: root(node) for node in chosen}
-
-
-def _only_read_by(value: ir.Value, root: ir.Node, group: Mapping[ir.Node, ir.Node], first: ir.Node) -> bool:
-    """Whether the group alone reads a constant, which then goes. True for one reader only, so that it counts once."""
-    if value.is_graph_output():
-        return False
-    uses = value.uses()
-    return all(group.get(use.node) is root for use in uses) and next(iter(uses)).node is first
-
-
 def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
-    """Why a result is not what was inferred, or nothing."""
+    """Returns the difference between a result and the inferred dtype and shape; "" if they agree."""
     if tensor.dtype != value.dtype:
-        return f"it came out as {tensor.dtype.name.lower()}, {str(value.dtype).lower()} was inferred"
+        return f"its result is {tensor.dtype.name.lower()}, but {str(value.dtype).lower()} was inferred"
     shape = tuple(tensor.shape.numpy())
     inferred = facts.dims(value)
     if inferred is not None:
         fits = len(inferred) == len(shape) and all(
             not isinstance(dim, int) or dim == size for dim, size in zip(inferred, shape, strict=True)
         )
-        return "" if fits else f"it came out with shape {list(shape)}, {list(inferred)} was inferred"
+        return "" if fits else f"its result has the shape {list(shape)}, but {list(inferred)} was inferred"
     maker = value.producer()
     inputs = maker.inputs if maker is not None else ()
     room = sum(_tensor_bytes(v) for v in inputs if v is not None and facts.is_constant(v)) + _SMALL
@@ -357,7 +156,7 @@ def _mismatch(value: ir.Value, tensor: ir.TensorProtocol) -> str:
 
 
 def _integers(value: ir.Value) -> ir.TensorProtocol | None:
-    """The constant that an integer value of rank 0 or 1 is known to be, if something reads it as a value."""
+    """Returns the known elements of an integer value of rank 0 or 1 as a tensor; None if unknown or unread."""
     if value.dtype not in _INTEGERS or value.shape is None or len(value.shape) > 1:
         return None
     if not value.uses() and not value.is_graph_output():

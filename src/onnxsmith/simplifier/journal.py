@@ -1,4 +1,4 @@
-"""What fired where, and what was refused and why."""
+"""The journal of a simplification: the rewrites that fired, and the refusals."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from onnxsmith.report.parts.simplification import TIDYING, Entry
 
 Place = tuple[str, str]
-"""A rule's id and where it fires: a rewrite, the same from one run to the next."""
+"""A rule's id and the place where it fires. It identifies a rewrite in every run."""
 
 
 @dataclass
 class Journal:
-    """Rewrites in the order in which they fired, numbered; refusals once for each rule, place and reason.
+    """The rewrites, numbered in the order in which they fired, and the refusals, once for each rule, place and reason.
 
-    It is also the gate: no more than `limit` fire, and none of those `switched_off`, so that a run can be repeated in
-    part.
+    The journal also decides whether a rewrite may fire: at most `limit` rewrites, and none that is `switched_off`. So a
+    part of a run can be repeated.
     """
 
     limit: float = math.inf
@@ -27,7 +27,7 @@ class Journal:
     _refused: dict[tuple[str, str, str], Entry] = field(default_factory=dict)
 
     def fire(self, rule: str, where: str) -> bool:
-        """Notes a rewrite that is about to be made; False when it may not."""
+        """Notes a rewrite that is about to be made; returns False if it may not be made."""
         if self.made >= self.limit or (rule, where) in self.switched_off:
             return False
         self.made += 1
@@ -35,11 +35,11 @@ class Journal:
         return True
 
     def detail(self, gone: Iterable[str], made: Iterable[str] = ()) -> None:
-        """Says of the rewrite that fired last which operators went and which came."""
+        """Notes the operators of the removed and of the new nodes for the last rewrite."""
         self.fired[-1] = replace(self.fired[-1], gone=tuple(gone), made=tuple(made))
 
     def tidy(self, title: str, where: str) -> None:
-        """Notes something that is no rewrite and always done, such as removing what nothing depends on."""
+        """Notes a step of a pass that always runs and is not a rewrite, such as removing unused nodes."""
         self.fired.append(Entry(len(self.fired), f"{TIDYING}{title}", where))
 
     def refuse(self, rule: str, where: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Large constants that are only moved or reshaped: nothing is run, and nothing is read before it is written."""
+"""Moves and reshapes large constants lazily: nothing is run, and no value is read until the file is written."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import onnx_ir as ir
 from onnxsmith.model.graph.contents import DERIVED
 
 _LARGE = 1 << 20
-"""Bytes from which on a constant is not sent through a runtime for this."""
+"""Bytes from which a constant is moved lazily. A choice: below, sending it through a runtime is cheap."""
 _RESHAPES = {"Flatten", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 def moved(node: ir.Node, tensor: ir.TensorProtocol) -> ir.TensorProtocol | None:
-    """What the node makes of a large constant, as a tensor that is computed whenever it is read; None for another
-    operator, a small constant, elements that share a byte, and a shape that is not known."""
+    """Returns the node's result for a large constant as a tensor that is computed when it is read. None for other
+    operators, small constants, dtypes of less than a byte, and unknown shapes."""
     result = node.outputs[0]
     if tensor.nbytes < _LARGE or tensor.dtype.bitwidth < 8 or tensor.dtype == ir.DataType.STRING:
         return None

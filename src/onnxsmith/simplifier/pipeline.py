@@ -1,8 +1,8 @@
-"""The order of what is done, in one place. Rules have none: they run on a worklist until nothing changes.
+"""The order of the passes. Rules have no order: they run on a worklist until nothing changes.
 
-First `BEFORE`. Then rounds: known sizes and constants (`folding.py`), constant branches (`branches.py`), `BEFORE` again
-where there were any, the rules, `AFTER`. Rounds repeat, with shapes inferred afresh, until one changes nothing.
-"""
+First `BEFORE` runs. Then come rounds: known sizes and constants (`folding.py`), constant branches (`branches.py`),
+`BEFORE` again if these changed anything, the rules, `AFTER`. Rounds repeat, with shapes inferred again, until one
+changes nothing."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ AFTER: tuple[tuple[str, Pass], ...] = (
     ("share/sizes", KnownSizes()),
     ("", Unused()),
 )
-"""An id is for those that a caller may choose or leave out; the others tidy up and always run."""
+"""A pass with an id can be chosen or skipped by a caller; a pass without an id always runs."""

@@ -1,9 +1,8 @@
-"""Which values reach a quantiser, where a rounding may become a step.
+"""Finds the values that reach a quantiser, where a rounding difference can become a whole step.
 
-A rewrite that rounds differently moves a number by its last bit. Behind a quantiser that is a whole step wherever the
-number lies at an edge, and the range of a dynamic one moves all numbers with it. So a rewrite that reassociates is
-refused before one, unless it was asked for.
-"""
+A rewrite that rounds differently changes the last bit of a number. A quantiser turns that into a whole step if the
+number lies at an edge between two steps; a dynamic quantiser may even change the scale of all numbers. So a rewrite
+that reassociates is refused before a quantiser, unless the caller allows it."""
 
 from __future__ import annotations
 
@@ -14,15 +13,16 @@ from onnxsmith.model.graph import captures, walk
 _QUANTISERS = frozenset(
     ("QuantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "QAttention")
 )
-"""Of ONNX's own domain and of onnxruntime's."""
+"""Quantisers in ONNX's own domain and in onnxruntime's."""
 _ROUNDING = frozenset(("Ceil", "Floor", "Round"))
+"""Operators that round to whole numbers, like a quantiser."""
 _SHAPE_ONLY = frozenset(("Shape", "Size"))
-"""Operators whose results do not depend on the elements of what they read."""
+"""Operators whose results do not depend on the elements of their input."""
 
 
 class Quantisers:
-    """The values that reach a quantiser, each with the node that quantises: one walk up from those nodes, and further
-    ones from what rewrites put in."""
+    """The values that reach a quantiser, each with that quantiser. Found by a walk up from all quantisers, and by
+    further walks for the values that rewrites add."""
 
     def __init__(self, model: ir.Model) -> None:
         self._reaching: dict[ir.Value, ir.Node] = {}
@@ -41,11 +41,11 @@ class Quantisers:
                     self._mark(value, node)
 
     def behind(self, node: ir.Node) -> ir.Node | None:
-        """The quantiser that a result of the node reaches, if one does."""
+        """Returns the quantiser that a result of the node reaches, or None."""
         return next((self._reaching[value] for value in node.outputs if value in self._reaching), None)
 
     def replaced(self, old: ir.Value, new: ir.Value) -> None:
-        """`new` is read where `old` was."""
+        """Marks `new`, which replaces `old`."""
         if old in self._reaching:
             self._mark(new, self._reaching[old])
 
@@ -61,7 +61,7 @@ class Quantisers:
                 waiting += self._before(node)
             elif one.is_graph_input():
                 for caller in self._callers.get(one.graph, ()) if one.graph is not None else ():
-                    # which input of a loop an input of its body is does not matter: all that goes round is marked
+                    # a loop's states may feed each other in later iterations, so all of its inputs are marked
                     waiting += [*caller.inputs, *self._inside(caller)]
 
     def _before(self, node: ir.Node) -> list[ir.Value | None]:
@@ -70,7 +70,7 @@ class Quantisers:
         return [*node.inputs, *self._inside(node)]
 
     def _inside(self, node: ir.Node) -> list[ir.Value | None]:
-        """What the node's branches, bodies or function give out."""
+        """Returns the outputs of the node's branches, bodies or function."""
         function = self._functions.get(node.op_identifier())
         bodies = [*captures.subgraphs(node), *([function.graph] if function is not None else [])]
         return [value for body in bodies for value in body.outputs]

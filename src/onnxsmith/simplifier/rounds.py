@@ -1,4 +1,4 @@
-"""Everything that simplification does to a graph, in rounds until one changes nothing; nothing is verified here."""
+"""Simplifies a graph in rounds, until a round changes nothing. Nothing is verified here."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.value_replacement import DECLARED
 from onnxsmith.model.shapes import facts
-from onnxsmith.model.shapes.inference import Inference, agree
+from onnxsmith.model.shapes.declared_dims import agree
+from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.base import Pass
 from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.rules.base import Exactness, Rule
 from onnxsmith.simplifier import branches, engine, folding, pipeline
+from onnxsmith.simplifier.fold_plan import SLACK
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal, Place
 from onnxsmith.simplifier.state import State
 
 _MOST_ROUNDS = 30
+"""A choice: a limit in case two rules undo each other."""
 _SMALL_SLACK = 256
+"""Bytes of slack that even the smallest model has. A choice: a few small constants."""
 _NODE_BYTES = 100
-"""What a node takes in a file, roughly."""
+"""Bytes of a node in a file. An estimate."""
 
 
 def simplified(
@@ -38,18 +42,18 @@ def simplified(
     exactness: str | None = None,
     inline_functions: bool = False,
     max_growth: float = 0.0,
-    slack: int = folding.SLACK,
+    slack: int = SLACK,
     limit: float = math.inf,
     switched_off: frozenset[Place] = frozenset(),
     in_place: bool = False,
 ) -> tuple[ir.Model, Simplification]:
-    """A simplified copy of `model` (weights shared), or `model` itself simplified `in_place`, and what was done; not
-    verified.
+    """Returns a simplified copy of `model` (weights shared), or `model` itself simplified `in_place`, and the report
+    part. The result is not verified.
 
-    `only` and `skip` take ids of rules and steps; `exactness` is the least exact rewrite that may fire (`bitwise`,
-    `value`, `reassociates`; None is `reassociates`, but not for what a quantiser reads); constants may make the file
-    larger by a share of `max_growth`, and by `slack` bytes for each group of nodes that is folded. No more than `limit`
-    rewrites are made, and none of those `switched_off`.
+    `only` and `skip` take ids of rules and passes. `exactness` is the least exact kind of rewrite that may fire:
+    `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers. Folded constants may
+    enlarge the file by a share of `max_growth`, and by `slack` bytes for each folded group of nodes. At most `limit`
+    rewrites are made, and none that is `switched_off`.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
@@ -86,8 +90,8 @@ def simplified(
 
 
 def _until_still(state: State, chosen: _Chosen, folding_: Folding) -> int:
-    """Rounds, with all shapes inferred afresh between them, until one changes nothing: where a second run would begin.
-    Says how many there were."""
+    """Repeats rounds until one changes nothing, and infers all shapes again between rounds. Returns the number of
+    rounds."""
     for number in range(1, _MOST_ROUNDS + 1):
         with state.inference.assumed():
             still = not _round(state, chosen, folding_)
@@ -96,16 +100,16 @@ def _until_still(state: State, chosen: _Chosen, folding_: Folding) -> int:
         notes = state.inference.notes
         state.inference = Inference(state.model)
         state.inference.notes = notes
-    state.inference.notes.append(f"stopped after {_MOST_ROUNDS} rounds, the last of which still changed something")
+    state.inference.notes.append(f"stopped after {_MOST_ROUNDS} rounds, though the last round still changed something")
     return _MOST_ROUNDS
 
 
 def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
-    """Everything once, in the order of `pipeline.py`; says whether anything changed."""
+    """Runs everything once, in the order of `pipeline.py`; returns whether anything changed."""
     changed = folding.RULE in chosen.steps and folding_.run()
     changed |= branches.RULE in chosen.steps and branches.flatten(state)
     if changed:
-        # what was folded or flattened leaves readers behind that nobody reads
+        # folding and flattening leave unused nodes behind
         _passes(state.model, state.journal, pipeline.BEFORE, chosen)
     state.refresh()
     changed |= engine.apply(state, chosen.rules, spare_quantisers=chosen.spare_quantisers)
@@ -135,13 +139,13 @@ def _inline(copy: ir.Model) -> None:
 
 
 def _slack(most: int, nbytes: int) -> int:
-    """What nodes that hang together may grow by in a model of this size: less in a small one."""
-    return min(most, max(_SMALL_SLACK, nbytes // 64))
+    """Returns the bytes by which a group of connected nodes may grow: less in a small model."""
+    return min(most, max(_SMALL_SLACK, nbytes // 64))  # 1/64 of the model is a choice
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What is kept of a model that is going to be changed: its size, and the shapes that it declares."""
+    """The size of a model, and the shapes that it declares, before it is changed."""
 
     nodes: int
     initializers: int
@@ -150,7 +154,7 @@ class _Before:
 
     @classmethod
     def of(cls, model: ir.Model) -> _Before:
-        """Looks at a model, and notes at each value what the file declares for it."""
+        """Measures a model, and notes each value's declared shape in its `meta`."""
         values = [value for node in walk.all_nodes(model) for value in node.outputs]
         values += [value for graph in walk.nested(model.graph) for value in graph.inputs]
         for value in values:
@@ -166,10 +170,10 @@ class _Before:
         )
 
     def restore_shapes(self, model: ir.Model) -> None:
-        """Ports keep the shapes that the file declares, which are its contract; other values have one where they had
-        one, unless it was false.
+        """Restores the declared shapes of graph inputs and outputs, which are the model's interface. Other values keep
+        a declared shape unless inference contradicts it.
 
-        What inference found out would make the file larger, and any reader can find it out again.
+        Inferred shapes are not written: they would enlarge the file, and any reader can infer them again.
         """
         for value, (shape, type_) in zip((*model.graph.inputs, *model.graph.outputs), self.ports, strict=True):
             value.shape, value.type = shape, type_
@@ -196,7 +200,7 @@ def _restore(value: ir.Value) -> None:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The rules, and the ids of the other steps, that run."""
+    """The rules that run, and the ids of the passes and steps that run."""
 
     rules: dict[str, Rule]
     steps: frozenset[str]

@@ -1,4 +1,4 @@
-"""`simplify`: fewer nodes, the same numbers, checked before anything is written."""
+"""`simplify`: makes a model with fewer nodes and the same results, and verifies it before it is written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
 
 _MAX_GROWTH = 0.01
-"""Share by which a file may grow unasked: names of new values, not constants."""
+"""Share by which a file may grow without `max_growth`. A choice: room for names of new values, not for constants."""
 _NAMES = ("the original", "the simplified model")
 
 
@@ -63,22 +63,21 @@ def simplify(
 ) -> Result:
     """Simplifies a model and checks it against the original on generated inputs.
 
-    `source` is a path, a `ModelProto` or an `ir.Model`, none of which is changed. With `output` the result is written
-    if it agrees; `save` says how.
+    `source` is a path, a `ModelProto` or an `ir.Model`; it is not changed. With `output` the result is written if it
+    agrees with the original; `save` says how.
 
-    `only` and `skip` take rule ids. `exactness` is how far a rewrite may move a number: `bitwise`, `value` or
-    `reassociates`, which is the default, except for what a quantiser reads. `opset` brings the model to that opset
-    first, so that newer operators may be used; `target` brings it to the newest opset of a runtime. `max_growth` is the
-    share by which folded constants may make the file larger.
+    `only` and `skip` take rule ids. `exactness` limits how far a rewrite may change a number: `bitwise`, `value` or
+    `reassociates` (the default, except before quantisers). `opset` first converts the model to that opset, so that
+    rules may use newer operators; `target` converts it to the newest opset of a runtime. `max_growth` is the share by
+    which folded constants may enlarge the file.
 
     `verify` says how the result is compared with the original; with False the report says that nothing was verified.
-    `inputs` are compared as well: arrays by name, texts as the command line takes them, or an iterable of arrays by
-    name. Where the check cannot tell whether the two are equal, bit-exact rewrites are tried alone. When the result
-    differs, the first rewrite after which it does is found, switched off and named in the report, until the rest
-    agrees.
+    `inputs` are compared, too: arrays by name, texts as on the command line, or an iterable of arrays by name. If the
+    check cannot tell whether the two are equal, only bit-exact rewrites are tried. If the result differs, the first
+    rewrite after which it differs is found, switched off and named in the report, until the rest agrees.
 
-    `explain` lists every rewrite, `diff` the operators that went and came. `why` takes questions `RULE@NODE`: why did
-    this rule not fire there?
+    `explain` lists every rewrite, `diff` the removed and added operators. `why` takes questions `RULE@NODE`: why did
+    this rule not fire at this node?
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
@@ -90,7 +89,9 @@ def simplify(
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         start = _at_opset(read.model, opset, target)
-        brought = _brought(read.model, start)  # now: a model that was loaded from a file is changed in place
+        conversion = _conversion_note(
+            read.model, start
+        )  # computed now, because a model from a file is changed in place below
         before = dict(walk.histogram(read.model)) if diff else {}
         run = partial(
             _Start.of(read, start),
@@ -109,7 +110,7 @@ def simplify(
         most = _most_bytes(read, max_growth)
         found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
     part, verification = found.part, found.verification
-    part = replace(part, notes=(*brought, *part.notes))
+    part = replace(part, notes=(*conversion, *part.notes))
     extra: list[Part] = [Rewrites(part.fired, part.refused)] if explain else []
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
@@ -118,7 +119,7 @@ def simplify(
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
-        headline=f"{where}: {change}, {ending(verification)}{_without(read.lost)}",
+        headline=f"{where}: {change}, {ending(verification)}{_lost_note(read.lost)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
         problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
@@ -129,13 +130,13 @@ def simplify(
 
 @dataclass(frozen=True)
 class _Read:
-    """A model as it was given, and what the check needs of it. `original` is the file, where it is an ONNX file."""
+    """The given model, and the facts that the check needs. `original` is the ONNX file, or the model without a file."""
 
     model: ir.Model
     original: Path | ir.Model
     doubts: tuple[Problem, ...]
     check: Callable[..., object]
-    """Checks a model against the specification, as far as the original keeps to it."""
+    """Checks a model against the specification, as strictly as the original passes it."""
     lost: tuple[str, ...]
     feeds: tuple[Feed, ...]
 
@@ -154,30 +155,31 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
 
 
 def _at_opset(model: ir.Model, opset: int | None, target: str | None) -> ir.Model:
-    """The model at the opset that was asked for, or at the newest of a target. The model itself where it is there."""
-    return _raised(model, target) if target is not None and opset is None else opsets.convert(model, opset)
+    """Converts the model to the requested opset, or to the newest opset of a target. Returns the model itself if it has
+    that opset already."""
+    return _at_newest_opset(model, target) if target is not None and opset is None else opsets.convert(model, opset)
 
 
-def _brought(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
+def _conversion_note(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
     before, after = opsets.of(model), opsets.of(start)
-    return (f"brought from opset {before} to {after}",) if before != after else ()
+    return (f"converted from opset {before} to {after}",) if before != after else ()
 
 
 def _most_bytes(read: _Read, max_growth: float) -> float | None:
-    """The bytes that the file may have. None where the original is no file."""
+    """Returns the largest size of the new file in bytes; None if the original is not a file."""
     if not isinstance(read.original, Path):
         return None
     return _nbytes(read.original, read.model) * (1 + max(max_growth, _MAX_GROWTH))
 
 
-def _without(lost: tuple[str, ...]) -> str:
-    """What the file had and the result has not, for the headline."""
+def _lost_note(lost: tuple[str, ...]) -> str:
+    """Names the parts of the file that the result does not have, for the headline."""
     return f"; left out: {', '.join(lost)}" if lost else ""
 
 
 class _Start:
-    """Where a simplification begins, each time anew. The model that a file was loaded into is changed in place the
-    first time, and read again should it be wanted again; a caller's own is copied."""
+    """Starts each simplification from the original model. A model from a file is changed in place the first time, and
+    loaded again for later simplifications. A caller's own model is copied."""
 
     def __init__(self, source: Path | ir.Model, loaded: ir.Model | None) -> None:
         self._source = source
@@ -185,7 +187,7 @@ class _Start:
 
     @classmethod
     def of(cls, read: _Read, start: ir.Model) -> _Start:
-        """Begins with `start`: the model as it was read, or brought to another opset."""
+        """Starts from `start`: the loaded model, perhaps converted to another opset."""
         source = read.original if start is read.model else start
         return cls(source, start if source is read.original and isinstance(source, Path) else None)
 
@@ -196,8 +198,8 @@ class _Start:
         return simplified(model, in_place=isinstance(self._source, Path), **options)
 
 
-def _raised(model: ir.Model, target: str) -> ir.Model:
-    """The model at the newest opset that the target runs and the converters reach; as it is where that is older."""
+def _at_newest_opset(model: ir.Model, target: str) -> ir.Model:
+    """Converts the model to the newest opset that the target runs and the converters reach; never to an older opset."""
     now = opsets.of(model)
     for version in range(runtimes.get(target).newest_opset(), now, -1):
         try:
@@ -208,6 +210,6 @@ def _raised(model: ir.Model, target: str) -> ir.Model:
 
 
 def _nbytes(file: Path, model: ir.Model) -> int:
-    """Bytes of a model's file and of the weights that it keeps in others."""
+    """Returns the bytes of a model's file and of its external data."""
     outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))
     return file.stat().st_size + sum(outside)

@@ -1,4 +1,4 @@
-"""What the steps of a simplification share."""
+"""The state that the steps of a simplification share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from onnxsmith.simplifier.journal import Journal
 
 @dataclass
 class State:
-    """The model that is being changed, what is known of it, and what was done to it.
+    """The model that is being changed, its inferred shapes, and the journal of rewrites.
 
-    `stale` are the nodes of whose inputs more is known than when they were inferred; `refresh` catches up.
+    `stale` are nodes whose inputs are known better than when the nodes were inferred; `refresh` infers them again.
     """
 
     model: ir.Model
@@ -23,6 +23,6 @@ class State:
     stale: set[ir.Node] = field(default_factory=set)
 
     def refresh(self) -> bool:
-        """Infers again what changed; says whether more is known now."""
+        """Infers the stale nodes again; returns whether anything new was found."""
         stale, self.stale = self.stale, set()
         return self.inference.refresh(stale)

@@ -1,4 +1,4 @@
-"""Asks a rule why it did or did not fire at one node."""
+"""Answers why a rule did or did not fire at a node."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from onnxsmith.rules.base import Match, NoMatch, Rule
 
 
 def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) -> Answer:
-    """The answer to `RULE@NODE`, where the node is one of the original or of the simplified model, by its name or by
-    that of a value that it makes.
+    """Answers the question `RULE@NODE`. The node is in the original or in the simplified model, and is named by its own
+    name or by the name of one of its outputs.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-node`.
@@ -30,8 +30,8 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
     if old is None and new is None:
         raise problem(
             "simplify/unknown-node",
-            f"no node is called {name!r}, and none makes a value of that name",
-            fix="--why RULE@NODE, with a name that `onnxsmith inspect` shows",
+            f"no node and no output of a node is called {name!r}",
+            fix="use --why RULE@NODE with a name that `onnxsmith inspect` shows",
         )
     labels = {walk.node_label(node) for node in (old, new) if node is not None} | {name, f"-> {name}"}
     here = [entry for entry in part.fired if entry.where in labels]
@@ -40,13 +40,13 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
         return Answer(id_, name, True, f"rewrite {mine.id}: {', '.join(mine.gone)} → {', '.join(mine.made)}")
     culprit = next((entry for entry in part.switched_off if entry.rule == id_ and entry.where in labels), None)
     if culprit is not None:
-        return Answer(id_, name, False, f"it was switched off: {culprit.why_not}")
+        return Answer(id_, name, False, f"the rewrite was switched off: {culprit.why_not}")
     refused = next((entry for entry in part.refused if entry.rule == id_ and entry.where in labels), None)
     if refused is not None:
         return Answer(id_, name, False, refused.why_not)
     if new is None:
-        others = ", ".join(dict.fromkeys(entry.rule for entry in here)) or "what was done around it"
-        return Answer(id_, name, False, f"the node is not in the simplified model: it went with {others}")
+        others = ", ".join(dict.fromkeys(entry.rule for entry in here)) or "a rewrite around it"
+        return Answer(id_, name, False, f"the node is not in the simplified model: {others} removed it")
     return Answer(id_, name, False, _asked(rules[id_], after, name))
 
 
@@ -57,16 +57,16 @@ def _asked(rule: Rule, model: ir.Model, name: str) -> str:
     node = _found(copy, name)
     assert node is not None
     if node.op_type not in rule.anchor or node.domain:
-        return f"it starts from {', '.join(rule.anchor)}; this is {node.op_type}"
+        return f"the rule starts at {', '.join(rule.anchor)}; this node is {node.op_type}"
     with inference.assumed():
         match = rule.match(node)
     if isinstance(match, NoMatch):
         return f"{match.reason} ({match.where})" if match.where else match.reason
     if isinstance(match, Match):
-        return "it would fire: it was left out by --only, --skip or --exactness"
+        return "the rule would fire, but --only, --skip or --exactness left it out"
     around = [value.producer() for value in node.inputs if value is not None]
     read = ", ".join(maker.op_type for maker in around if maker is not None) or "no other node"
-    return f"its pattern is not there: {node.op_type} reads from {read}; `onnxsmith explain` shows the pattern"
+    return f"the rule's pattern does not match: {node.op_type} reads from {read}; `onnxsmith explain` shows the pattern"
 
 
 def _found(model: ir.Model, name: str) -> ir.Node | None:

@@ -1,4 +1,4 @@
-"""Holds a model to the ONNX specification, and its declared shapes to what its operators give."""
+"""Checks a model against the ONNX specification, and its declared shapes against the shapes that its operators give."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from onnxsmith.problem import Problem, problem
 
 
 def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
-    """Raises when the model is invalid; returns what is doubtful: shapes that contradict each other.
+    """Raises when the model is invalid; returns doubts: shapes that contradict each other.
 
-    The checks are onnx's own (`onnx.checker`, strict shape inference). With `file`, from which the model was loaded
-    just now, they read that; otherwise they run on a copy without the large weights. External data is not looked at
-    again: loading checked it.
+    The checks are onnx's own (`onnx.checker`, strict shape inference). `file` is the file that the model was just
+    loaded from: the checks then read it. Without `file` they run on a copy without the large weights. External data is
+    not checked again: loading checked it.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason.
@@ -44,13 +44,13 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
         ) from error
     try:
         checked(full_check=True)
-    except Exception as error:  # noqa: BLE001 — the first pass was clean, so this is shape inference speaking
+    except Exception as error:  # noqa: BLE001 — the first check passed, so shape inference raised this
         doubt = Problem(
             "model/shape-conflict",
-            "a shape or type that the file declares contradicts what its operators give",
+            "a declared shape or type contradicts the one that its operator gives",
             where=where,
             why=_first_lines(str(error)),
-            fix="runtimes differ in what they make of it; check the named node",
+            fix="runtimes treat this differently; check the named node",
         )
         return (doubt,)
     return ()
@@ -62,7 +62,7 @@ def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:
     copy: list[ir.Model] = []
 
     def check_copy(*, full_check: bool) -> None:
-        if not copy:  # what is left of external data would be looked for in the current folder
+        if not copy:  # with weights in memory, because the checker looks for external data in the current folder
             copy.append(cloned(in_memory(model)))
         if carried.is_odd(copy[0]):
             onnx.checker.check_model(carried.to_proto(copy[0]), full_check=full_check)

@@ -1,7 +1,7 @@
-"""External data: only from the model's own folder, and only where it is whole.
+"""Reads and writes external data: only files in the model's own folder, and only complete ones.
 
-A model names files to read. One that came from elsewhere could name `/etc/passwd` (CVE-2025-51480, CVE-2026-27489 are
-of this kind), so a location is followed only to a regular file inside the folder of the model, links resolved.
+A model names the files to read. A model from elsewhere could name `/etc/passwd` (as in CVE-2025-51480 and
+CVE-2026-27489). So a location must lead, with links resolved, to a regular file inside the model's folder.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from onnxsmith.model.graph import carried, sparse, walk
 from onnxsmith.problem import OnnxsmithError, problem
 
 EXTERNAL_FROM = 1024
-"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read."""
+"""Tensors up to this many bytes stay in the model file, so that shapes and scalars need no second read. onnx's default
+threshold, too (`size_threshold` of `convert_model_to_external_data`)."""
 _KEPT = "onnxsmith.kept"
-"""Mark of a tensor whose file is gone: another may have its name by now, so that only the mapping is to be read."""
+"""Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
 
 
 def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
-    """Raises the first problem of the tensors that `proto`, read from `path`, keeps in other files.
+    """Raises the first problem of the external tensors of `proto`, which was read from `path`.
 
-    A message that came from no file has no folder to look in: with `path` None external data is refused.
+    With `path` None there is no folder to look in, so external data is refused.
     """
     folder = path.absolute().parent if path is not None else None
     sizes: dict[str, int] = {}
@@ -38,27 +39,26 @@ def check(proto: onnx.ModelProto, path: Path | None, where: str) -> None:
 
 
 def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
-    """The model of a message that was checked, which it takes over; its external tensors know the folder of `path`."""
+    """Makes the model of a checked message, and takes the message over. External tensors get the folder of `path`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # onnx warns of keys that others add, such as `prepacked_0`
         model = carried.from_proto(proto)
     holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for holder in holders:
-        if "ai.onnx" in holder.opset_imports:  # the default domain's other name; nodes are given the short one
+        if "ai.onnx" in holder.opset_imports:  # another name of the default domain; onnx-ir gives nodes the name ""
             holder.opset_imports[""] = holder.opset_imports.pop("ai.onnx")
     for tensor in walk.tensors(model):
         if isinstance(tensor, ir.ExternalTensor) and path is not None:
             tensor.base_dir = path.absolute().parent
         elif isinstance(tensor, ir.serde.TensorProtoTensor):
-            del tensor.raw.metadata_props[:]  # onnx-ir keeps a copy, and would write both
+            del tensor.raw.metadata_props[:]  # onnx-ir keeps a copy, and would write each entry twice
     return model
 
 
 def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
-    """A copy of `model` without external data, or `model` itself when it has none. Values stay mapped until read.
+    """Returns a copy of `model` without external data, or `model` itself if it has none. Values stay mapped until read.
 
-    With `up_to`, initializers of more bytes stay external; tensors in attributes never do, because writers move only
-    initializers to a data file.
+    With `up_to`, larger initializers stay external. Tensors in attributes never do: data files are for initializers.
     """
 
     def stays(tensor: ir.TensorProtocol) -> bool:
@@ -82,7 +82,7 @@ def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
 
 
 def move_out(model: ir.Model, data: Path) -> None:
-    """Writes the large initializers of `model`, and makes it refer to the file `data`, which they fill."""
+    """Writes the large initializers of `model` to the file `data`, and makes the model refer to that file."""
     large = [value for value in walk.initializers(model) if _outside_size(value) > EXTERNAL_FROM]
     old = [value.const_value for value in large if value.const_value is not None]
     if not old:
@@ -95,7 +95,7 @@ def move_out(model: ir.Model, data: Path) -> None:
 
 
 def _outside_size(value: ir.Value) -> int:
-    """Bytes that the value would take in a data file; 0 where the format keeps it in the model: strings, sparse."""
+    """Bytes of the value in a data file; 0 for strings and sparse tensors, which the format keeps in the model."""
     tensor = value.const_value
     if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
         return 0
@@ -103,14 +103,14 @@ def _outside_size(value: ir.Value) -> int:
 
 
 def keep(files: set[str]) -> None:
-    """Maps every tensor of this process that is read from one of `files`, which are about to be removed.
+    """Maps every tensor of this process that reads one of `files`, which are about to be removed.
 
-    A mapping outlives the name of its file. The model that was written is one of those that read it; the one that it
-    was made from, and other copies, belong to the caller, and only the garbage collector knows of them all.
+    A memory mapping outlives the name of its file. Other models of the caller may read the same files; only the garbage
+    collector knows them all.
     """
     for tensor in [found for found in gc.get_objects() if type(found) is ir.ExternalTensor] if files else []:
         if os.path.realpath(tensor.path) in files:
-            with contextlib.suppress(OSError, ValueError):  # one that could not be read before is none the worse
+            with contextlib.suppress(OSError, ValueError):  # the tensor was unreadable before, too
                 tensor.numpy()
                 tensor.meta[_KEPT] = True
 
@@ -125,7 +125,7 @@ def _without_external(attribute: ir.Attr) -> ir.Attr:
 
 
 def _loaded(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    """The tensor with its values in memory; mapped, not read, where numpy has the dtype."""
+    """Returns the tensor as an in-memory tensor. If numpy has the dtype, the values are mapped, not read."""
     if not isinstance(tensor, ir.ExternalTensor):
         return tensor
     loaded = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=tensor.name, doc_string=tensor.doc_string)
@@ -153,7 +153,7 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str
     except (ValueError, TypeError) as error:
         raise problem(
             "model/external-damaged",
-            "the reference to external data makes no sense",
+            "the reference to external data is invalid",
             where=where,
             why=str(error),
         ) from error

@@ -1,4 +1,4 @@
-"""Says what a file is that is not an ONNX model, because the answer is also the fix."""
+"""Recognises files that are not ONNX models, because the kind of file decides the fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\x80\x02", "a pickle, as old torch.save wrote", _EXPORT),
     (b"\x80\x04", "a pickle", _EXPORT),
     (b"\x80\x05", "a pickle", _EXPORT),
-    (b"ORTM", "an onnxruntime .ort file", "use the .onnx file that it was made from"),
+    (b"ORTM", "an onnxruntime .ort file", "use the .onnx file that it was made from"),  # at byte 4, like TFL3
     (b"TFL3", "a TensorFlow Lite file", "convert it with tf2onnx"),
     (b"\x1f\x8b", "a gzip archive", "unpack it"),
     (b"\x89HDF", "an HDF5 file", "convert it with the tool of the framework that wrote it"),
@@ -24,7 +24,7 @@ _MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 2
 
 
 def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
-    """The problem for bytes that do not parse as a model: recognised, cut off, or garbage."""
+    """Returns the error for bytes that do not parse as a model: another kind of file, a truncated model, or garbage."""
     for start, kind, fix in _SIGNATURES:
         if data[4:8] == start or data.startswith(start):
             return _is(kind, fix, path)
@@ -63,7 +63,8 @@ def _is(kind: str, fix: str, path: Path) -> OnnxsmithError:
 
 
 def _walk(data: bytes) -> tuple[int, int]:
-    """(fields of a model seen at the top, bytes missing at the end); (…, -1) when a field is not a model's."""
+    """Returns (number of top-level fields of a model, bytes missing at the end); (0, -1) if a field is not a
+    model's."""
     position, known = 0, 0
     while position < len(data):
         tag, position = _varint(data, position)
@@ -72,7 +73,7 @@ def _walk(data: bytes) -> tuple[int, int]:
             return 0, -1
         value, position = _varint(data, position)
         known += 1
-        if wire == 2:
+        if wire == 2:  # length-delimited: the varint is the length
             position += value
     return known, position - len(data)
 
@@ -86,6 +87,6 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
         shift += 7
-        if shift > 63:
+        if shift > 63:  # a varint has at most 64 bits
             break
     return 0, position + 1

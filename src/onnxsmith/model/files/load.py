@@ -1,8 +1,8 @@
-"""Reads a model, and refuses what is not one.
+"""Reads a model, and refuses files that are not valid models.
 
-Weights in external data stay on disk, memory-mapped, until somebody asks for their values. What a reader could trip
-over later is found here: a file that is empty, cut off, or something else altogether; a version newer than this reader;
-a graph whose names do not add up; external data that is missing, too short, or outside the model's folder.
+External data stays on disk, memory-mapped, until its values are read. Refused here: a file that is empty, truncated or
+not a model; a version newer than the installed onnx; a graph with undefined or duplicate names; external data that is
+missing, too short, or outside the model's folder.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from onnxsmith.model.graph import sparse, structure
 from onnxsmith.problem import OnnxsmithError, problem
 
 PROTOBUF_LIMIT = 2**31 - 1
-"""Protocol buffers address one message with 32-bit signed sizes; a larger model keeps its weights in external data."""
+"""Bytes of the largest protocol buffer message: sizes are signed 32-bit. A larger model needs external data."""
 
 TEXT_SUFFIXES = {".onnxtxt"}
 _DEEPEST_TEXT = 500
+"""Nesting depth up to which ONNX text is parsed. A choice: far above real models, far below the stack's end."""
 
 Source = str | Path | onnx.ModelProto | ir.Model
 
 
 def load(source: Source) -> ir.Model:
-    """The model at a path, from a `ModelProto`, or the same `ir.Model` again.
+    """Loads a model from a path or a `ModelProto`; returns an `ir.Model` as it is.
 
-    A path that ends in `.onnxtxt` is read as ONNX text. External data is looked for beside the file only.
+    A path that ends in `.onnxtxt` is read as ONNX text. External data must lie in the folder of the file.
 
     Raises:
         OnnxsmithError: one of the `model/…` problems, saying what is wrong with the file and where.
@@ -42,7 +43,7 @@ def load(source: Source) -> ir.Model:
         return source
     if isinstance(source, onnx.ModelProto):
         own = onnx.ModelProto()
-        own.CopyFrom(source)  # the graph keeps tensors as messages, which must not be the caller's
+        own.CopyFrom(source)  # the graph keeps references to the tensor messages; the caller's must stay untouched
         return from_proto(own, where="the given ModelProto")
     path = Path(source)
     with no_collection():
@@ -50,9 +51,9 @@ def load(source: Source) -> ir.Model:
 
 
 def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
-    """An `ir.Model` from a parsed message, after all that can be told of it was checked.
+    """Checks a parsed message and makes an `ir.Model` of it.
 
-    The message belongs to the model from then on. `path` is the file that it came from, with external data beside it.
+    The message belongs to the model from then on. `path` is the message's file, with external data in the same folder.
     """
     try:
         _check_versions(proto, where)
@@ -135,12 +136,12 @@ def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
 
 
 def parse_text(text: str, *, where: str) -> onnx.ModelProto:
-    """The message that ONNX text describes, unchecked.
+    """Parses ONNX text into a message, without checking the message.
 
     Raises:
         OnnxsmithError: `model/text-syntax`.
     """
-    if _depth(text) > _DEEPEST_TEXT:  # the parser of onnx recurses, and brings the process down on very deep text
+    if _depth(text) > _DEEPEST_TEXT:  # onnx's parser recurses, and overflows the stack on very deep text
         raise problem("model/text-syntax", f"the ONNX text nests over {_DEEPEST_TEXT} deep", where=where)
     try:
         proto: onnx.ModelProto = onnx.parser.parse_model(text)
@@ -187,7 +188,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
                 "model/invalid",
                 f"the file imports two versions of the operator set {twice[0] or 'ai.onnx'}",
                 where=where,
-                why="which of them its nodes mean cannot be told",
+                why="it is undefined which version a node uses",
                 fix="export the model again",
             )
     if not proto.opset_import and not proto.functions and proto.ir_version >= 3:

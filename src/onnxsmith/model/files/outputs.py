@@ -1,7 +1,7 @@
-"""Refuses to write over what a command reads, before any work is done.
+"""Refuses to overwrite the inputs of a command, before any work is done.
 
-A model is written by renaming, a report in place: either way the file that had the name is gone. Two paths are one file
-by what the file system says, so that links, `..` and the case of letters make no difference.
+Writing replaces the file at the output path. The file system decides whether two paths are the same file, so that
+links, `..` and the case of letters make no difference.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from onnxsmith.problem import problem
 def refuse_loss(
     outputs: Iterable[str | Path | None], inputs: Iterable[Any], *, in_place: str | Path | None = None
 ) -> None:
-    """Raises where an output is a file that an input is read from, or two outputs are one file.
+    """Raises if an output is also an input file, or if two outputs are the same file.
 
     `inputs` are paths, texts of the command line (`x=photo.png`, `m.onnx@openvino`, `file.py:build`, a command), and
-    loaded models, which stand for their files of weights; everything else is passed over. An output may be `in_place`:
-    the model that is replaced as a whole. An output that is a folder is replaced with all that is in it.
+    loaded models, which stand for their data files; other objects are ignored. `in_place` is a model that the command
+    may replace. An output folder counts with all the files in it.
 
     Raises:
         OnnxsmithError: `save/needed`.
@@ -40,15 +40,15 @@ def refuse_loss(
         for file in needed:
             own = in_place is not None and _is_same(target, Path(in_place)) and _is_same(file, Path(in_place))
             if not own and (_is_same(target, file) or _is_in(file, target)):
-                raise _needed(target, file, "the output would take the place of a file that an input is read from")
+                raise _needed(target, file, "the output would overwrite a file that an input is read from")
         replaced = in_place is not None and _is_same(target, Path(in_place))
         for data in [] if replaced else data_files(target):
             if any(_is_same(data, file) for file in needed):
-                raise _needed(target, data, "the weights of the model there go with it, and an input reads them")
+                raise _needed(target, data, "replacing the model there removes its data file, which an input reads")
 
 
 def refuse_other_than_page(html: str) -> None:
-    """Raises where a report would take the place of a file that is no HTML page: a model, weights, a source file.
+    """Raises if a report would overwrite a file that is not an HTML page: a model, weights, a source file.
 
     Raises:
         OnnxsmithError: `save/needed`.
@@ -61,17 +61,17 @@ def refuse_other_than_page(html: str) -> None:
     if start and not start.startswith((b"<!doctype html", b"<html")):
         raise problem(
             "save/needed",
-            "the report would take the place of a file that is no HTML page",
+            "the report would overwrite a file that is not an HTML page",
             where=html,
-            why="what is there may be needed, and a report is written again at any time",
-            fix="give the report a name that ends in .html and that no file has",
+            why="that file may be needed",
+            fix="give the report another name, ending in .html",
         )
 
 
 def _needed(target: Path, file: Path, why: str) -> Exception:
     return problem(
         "save/needed",
-        f"the output is a file that is needed: {file.name}",
+        f"the output would overwrite a needed file: {file.name}",
         where=str(target),
         why=why,
         fix="give the output another name",
@@ -82,21 +82,21 @@ def _refuse_twice(targets: list[Path]) -> None:
     seen: dict[str, Path] = {}
     for target in targets:
         if target.exists() and not target.is_file() and not target.is_dir():
-            continue  # a terminal or /dev/null takes any number
+            continue  # several outputs may go to one terminal, or to /dev/null
         real = os.path.realpath(target)
         if real in seen:
             raise problem(
                 "save/needed",
-                "two outputs are one file",
+                "two outputs are the same file",
                 where=str(target),
-                why="the second would take the place of the first",
-                fix="give each a name of its own",
+                why="the second would overwrite the first",
+                fix="give the two outputs different names",
             )
         seen[real] = target
 
 
 def _files(given: Any) -> Iterator[Path]:
-    """The files that an input stands for."""
+    """Yields the files that an input reads."""
     if isinstance(given, ir.Model):
         for tensor in walk.tensors(given):
             if isinstance(tensor, ir.ExternalTensor):

@@ -1,8 +1,7 @@
-"""Writes a model so that a reader never finds half of one.
+"""Writes a model atomically: a reader finds the whole old model or the whole new one.
 
-A model is written into a hidden folder beside its target, where it can be checked as the file it is going to be, and
-moves into place by renaming. A full disk, an interrupt or a kill leaves what was there before. Unchanged weights in
-external data go from file to file by the operating system's copy.
+A model is written into a hidden folder beside its target. There the finished file is checked. Then a rename moves it
+into place. After a full disk, an interrupt or a kill, the old model is still there.
 """
 
 from __future__ import annotations
@@ -33,11 +32,12 @@ from onnxsmith.model.graph.walk import initializer_tensors
 from onnxsmith.problem import OnnxsmithError, problem
 
 INLINE_LIMIT = 1_900_000_000
-"""Bytes of weights above which they go to external data: one message ends at 2**31 - 1 bytes, nodes included."""
+"""Bytes of weights above which they become external data. A choice below the 2**31 - 1 bytes of a message, because
+nodes and names need room, too."""
 
 
 class Stage:
-    """A model on its way to `target`: `write` it, check the file at `path`, then `commit`."""
+    """A model that is being written to `target`: `write` it, check the file at `path`, then `commit`."""
 
     def __init__(self, target: Path, folder: Path, *, linked: bool = False, durable: bool = True) -> None:
         self.target = target
@@ -51,10 +51,10 @@ class Stage:
         self._stale: list[Path] = []
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
-        """Writes `model` to `path`. It is not changed.
+        """Writes `model` to `path`, without changing it.
 
-        External data is used when asked for; with None when the weights are over `INLINE_LIMIT` bytes, or when some
-        of them lie in external data now.
+        `external_data` says whether weights go to a data file. None means: if the weights are over `INLINE_LIMIT`
+        bytes, or if some of them are external data now.
 
         Raises:
             OnnxsmithError: `save/too-large` when one message cannot hold the model, `save/failed` when the disk is
@@ -66,8 +66,8 @@ class Stage:
                 "save/failed",
                 "the target is a link into another folder, and the model needs a data file beside it",
                 where=str(self.target),
-                why="readers look for the data file beside the link, not beside what it leads to",
-                fix="give the path that the link leads to",
+                why="readers look for the data file beside the link, not beside the linked file",
+                fix="give the path of the linked file",
             )
         with disk_problems(self.target):
             whole = _moved_out(model, self._staged_data) if outside else in_memory(model)
@@ -75,14 +75,14 @@ class Stage:
             self._written = True
 
     def nbytes(self) -> int:
-        """Bytes of what was written, data file included."""
+        """Bytes of the written files, data file included."""
         return sum(file.stat().st_size for file in self.folder.iterdir())
 
     def commit(self) -> list[Path]:
         """Moves the written files into place and returns them, the model first.
 
-        The data file moves before the model that refers to it, under a name that no file has: at every moment the
-        target is the whole old model or the whole new one. The old model's own data file goes last.
+        The data file moves first, under a new name, then the model that refers to it: at every moment the target is the
+        whole old model or the whole new one. The data file of the old model is removed last.
         """
         return commit(self)
 
@@ -95,7 +95,7 @@ class Stage:
                 _flush(file)
 
     def _place(self, *, keep: bool) -> list[Path]:
-        """Moves the files; with `keep` the old model stays where `_take_back` finds it."""
+        """Moves the files. With `keep`, a link to the old model stays for `_take_back`."""
         if keep and self.target.exists():
             _link(self.target, self._before)
         if self._has_data:
@@ -108,8 +108,8 @@ class Stage:
         return [self.target, self._placed_data] if self._has_data else [self.target]
 
     def _take_back(self) -> None:
-        """Makes the target what it was before `_place`, however far that came."""
-        if not self.path.exists():
+        """Undoes `_place`, even if it was interrupted."""
+        if not self.path.exists():  # the rename happened
             if self._before.exists():
                 self._before.replace(self.target)
             else:
@@ -131,9 +131,9 @@ class Stage:
 
 
 def commit(*stages: Stage) -> list[Path]:
-    """Moves the files of every stage into place, or of none where one cannot be; returns them in that order.
+    """Moves the files of all stages into place, or none of them if one fails; returns the files in order of the stages.
 
-    The last model to move is the last one given, and until it has moved those before it are taken back.
+    The last stage moves last. If an earlier step fails, the stages that moved before it are undone.
     """
     *_, last = stages
     placed: list[Path] = []
@@ -156,8 +156,8 @@ def commit(*stages: Stage) -> list[Path]:
 
 @contextmanager
 def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
-    """A stage for writing to `target`; whatever was not committed is gone when the block ends. What is not `durable`
-    need not outlive the machine.
+    """Makes a stage for writing to `target`. When the block ends without a commit, the written files are removed. If
+    not `durable`, the files are not flushed to disk: they may be lost when the machine crashes.
 
     Raises:
         OnnxsmithError: `save/no-folder` when the folder of `target` does not exist, `save/failed` when it cannot be
@@ -195,17 +195,17 @@ def save(model: ir.Model, target: str | Path, *, external_data: bool | None = No
 
 
 def save_for_now(model: ir.Model, target: Path, *, external_data: bool | None = None) -> None:
-    """As `save`, for a file that need not outlive the machine: nobody waits until the disk has it."""
+    """Writes a temporary file like `save`, but without waiting until the disk has it."""
     with staged(target, durable=False) as stage:
         stage.write(model, external_data=external_data)
         stage.commit()
 
 
 def write_referring(model: ir.Model, path: Path) -> Path | None:
-    """Writes the model without its external data, which stays where it is: in the folder that is returned.
+    """Writes the model without its external data, which stays in its folder; returns that folder.
 
-    None, and nothing is written, where there is none, or it lies in several folders or is too small to matter, or the
-    rest is too large for one file.
+    Writes nothing and returns None if there is no large external data, if it lies in several folders, or if the rest is
+    too large for one file.
     """
     copy = in_memory(model, up_to=EXTERNAL_FROM)
     weights = list(initializer_tensors(copy))
@@ -224,7 +224,7 @@ def _wants_external(model: ir.Model) -> bool:
 
 
 def _moved_out(model: ir.Model, data: Path) -> ir.Model:
-    """A copy of `model` whose large initializers lie in the file `data`, which is written."""
+    """Returns a copy of `model` whose large initializers are in the file `data`, and writes that file."""
     copy = in_memory(model, up_to=EXTERNAL_FROM)
     copy = model.clone() if copy is model else copy
     external.move_out(copy, data)
@@ -246,10 +246,10 @@ def _serialise(model: ir.Model, target: Path) -> bytes:
 
 
 def _remove(stale: list[Path]) -> None:
-    """Removes the `stale` data files. Tensors that were to be read from them stay readable."""
+    """Removes the `stale` data files. Tensors that read them stay readable."""
     external.keep({os.path.realpath(file) for file in stale})
     for file in stale:
-        with contextlib.suppress(OSError):  # the new model is in place; a leftover harms nobody
+        with contextlib.suppress(OSError):  # the new model is in place, so a leftover does no harm
             file.unlink()
 
 
@@ -260,12 +260,12 @@ def _free_data_name(target: Path) -> str:
 
 
 def data_files(target: Path) -> list[Path]:
-    """Data files that the model now at `target` keeps under its own name, which nothing needs once it is replaced."""
+    """Returns the data files of the model at `target` that are named after it: they go when the model is replaced."""
     if not target.is_file():
         return []
     try:
         old = onnx.load(target, load_external_data=False)
-    except Exception:  # noqa: BLE001 — what is there is no model; it has no data files
+    except Exception:  # noqa: BLE001 — the file is not a model, so it has no data files
         return []
     own = re.compile(re.escape(as_text(target.name)) + r"(\.\d+)?\.data")
     locations = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
@@ -273,10 +273,10 @@ def data_files(target: Path) -> list[Path]:
 
 
 def _is_needed(data: Path, target: Path) -> bool:
-    """Whether another model in the folder of `target` names the data file: a copy of it, say."""
+    """Whether another model in the folder of `target` names the data file, for example a copy of the old model."""
     name = os.fsencode(data.name)
     for other in target.parent.glob("*.onnx"):
-        with contextlib.suppress(OSError, ValueError):  # what cannot be read, or is empty, needs nothing
+        with contextlib.suppress(OSError, ValueError):  # an unreadable or empty file names no data file
             if not other.samefile(target) and other.is_file() and _holds(other, name):
                 return True
     return False
@@ -288,7 +288,7 @@ def _holds(file: Path, text: bytes) -> bool:
 
 
 def _link(file: Path, to: Path) -> None:
-    """A second name for the file, or a copy where the disk has no such thing."""
+    """Makes a hard link to the file, or a copy if the file system has no hard links."""
     try:
         to.hardlink_to(file)
     except OSError:
@@ -301,13 +301,13 @@ def _flush(file: Path) -> None:
 
 
 def _is_full(target: Path) -> bool:
-    """Whether the target's disk has no room left; numpy tells a short write without its cause."""
-    return shutil.disk_usage(target.parent).free < 2**20
+    """Whether the target's disk is full. Needed because numpy reports a short write without an error number."""
+    return shutil.disk_usage(target.parent).free < 2**20  # 1 MiB: some file systems keep a few blocks back
 
 
 @contextmanager
 def disk_problems(target: Path) -> Iterator[None]:
-    """Makes what the disk refuses `save/failed`."""
+    """Turns errors of the disk into `save/failed`."""
     try:
         yield
     except OnnxsmithError:
@@ -319,7 +319,7 @@ def disk_problems(target: Path) -> Iterator[None]:
             "the disk is full" if full else "the model could not be written",
             where=str(target),
             why=str(error),
-            fix="make room and run it again; what was there before is unchanged"
+            fix="free some space and run it again; the old file is unchanged"
             if full
-            else "check the permissions of the folder; what was there before is unchanged",
+            else "check the permissions of the folder; the old file is unchanged",
         ) from error

@@ -1,7 +1,7 @@
-"""Large weights in one data file, which a model and the copies that are made of it refer to.
+"""Moves large weights to one data file, which a model and its later copies share.
 
-A model whose weights stand in its own file has them in memory, and each piece of it that is run would be written with
-them. From a data file they are mapped, by every process that reads them, and a piece is written without.
+A model with inline weights has them in memory, and every piece of the model that is run would be written with them.
+Weights in a data file are memory-mapped by every process that reads them, and a piece is written without them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from onnxsmith.model.files.save import disk_problems
 from onnxsmith.model.graph import copying, walk
 
 LARGE = 2**24
-"""Bytes of weights that are worth a file: one message is put together in memory, thrice."""
+"""Bytes of weights from which on a data file is worth it. A choice: serialising a message needs about three copies."""
 
 
 def held(model: ir.Model) -> int:
-    """Bytes of the initializers that are in memory."""
+    """Returns the bytes of all initializers that are in memory."""
     return sum(one.nbytes for one in walk.initializer_tensors(model) if not isinstance(one, ir.ExternalTensor))
 
 
 def share_weights(model: ir.Model, data: Path) -> None:
-    """Makes `model` refer to the file `data`, which is written, where it holds large weights in memory; the file has to
-    be there as long as the model and its copies are used. A copy that was made before keeps its own.
+    """Writes the weights of `model` to the file `data` and makes the model refer to it, if it has large weights in
+    memory. The file must exist as long as the model and its later copies are used. Earlier copies keep their own
+    weights.
 
     Raises:
         OnnxsmithError: `save/failed` when the disk is full or refuses.

@@ -1,4 +1,4 @@
-"""Every tensor message of a model, and whether it holds as much as its shape and dtype say."""
+"""Checks every tensor message of a model: does it hold as much data as its shape and dtype need?"""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NUMBERS_IN = {
     "uint64_data": {"UINT32", "UINT64"},
     "string_data": {"STRING"},
 }
-"""Field → dtypes that it may hold, from onnx.proto; `int32_data` holds every dtype of 32 bits and less that is left."""
+"""Field → dtypes that it may hold, from onnx.proto; `int32_data` may hold every other dtype of at most 32 bits."""
 
 
 def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor: initializers and attributes, of subgraphs and functions too."""
+    """Yields every tensor: initializers and attributes, those of subgraphs and functions too."""
     yield from _graph_tensors(proto.graph)
     for function in proto.functions:
         yield from _attribute_tensors(function.attribute_proto)
@@ -56,7 +56,7 @@ def _attribute_tensors(attributes: Iterable[onnx.AttributeProto]) -> Iterator[on
 
 
 def nbytes(tensor: onnx.TensorProto) -> int:
-    """Bytes of the tensor's values as the format packs them.
+    """Returns the bytes of the tensor's values, packed as the format says.
 
     Raises:
         ValueError: when its dtype has no fixed size, is unknown, or a dimension is negative.
@@ -65,7 +65,7 @@ def nbytes(tensor: onnx.TensorProto) -> int:
 
 
 def check(proto: onnx.ModelProto, where: str) -> None:
-    """Raises when a tensor inside the file does not hold what its shape and dtype need: a damaged file, mostly.
+    """Raises if a tensor inside the file holds more or less data than its shape and dtype need: a damaged file, mostly.
 
     Raises:
         OnnxsmithError: `model/invalid`.
@@ -80,7 +80,7 @@ def check(proto: onnx.ModelProto, where: str) -> None:
         if wrong:
             raise problem(
                 "model/invalid",
-                "a tensor does not hold what its shape and dtype need",
+                "a tensor's data does not fit its shape and dtype",
                 where=f"{where}, tensor {tensor.name!r}",
                 why=wrong,
                 fix="the file is damaged, or its writer is wrong: copy or export it again",
@@ -138,7 +138,8 @@ def _may_hold(field: str, dtype: ir.DataType) -> bool:
 
 
 def _numbers(dtype: ir.DataType, size: int) -> int:
-    """How many numbers of a typed field `size` elements take: two a complex number, several 4-bit ones a number."""
+    """Returns how many numbers of a typed field `size` elements take: two per complex element; several small integers
+    share a number."""
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
         return 2 * size
     if dtype != ir.DataType.STRING and dtype.bitwidth in (2, 4):

@@ -1,4 +1,4 @@
-"""A model as ONNX text, the notation of the specification: to read, and to write tests and rules in."""
+"""Converts models to and from ONNX text, the notation of the specification, in which tests and rules are written."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a graph consists of, and how to walk it: nodes, values, subgraphs, names, the specification's schemas."""
+"""The parts of a graph, and walks over them: nodes, values, subgraphs, names, schemas of operators."""

@@ -1,4 +1,4 @@
-"""What a node's subgraphs read from outside."""
+"""The subgraphs of a node, and the outer values that they capture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """The branches or the body of a node, not those nested in them."""
+    """Yields the branches or the body of a node, without nested ones."""
     for attribute in node.attributes.values() if node.attributes else ():
         kind = attribute.type
         if (kind is not _GRAPH and kind is not _GRAPHS) or attribute.is_ref():
@@ -22,9 +22,9 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
 
 
 def release(node: ir.Node) -> None:
-    """Takes the inputs of every node in `node`'s subgraphs away, so that what these captured counts as read no longer.
+    """Removes the inputs of every node in `node`'s subgraphs, so that the captured values lose these readers.
 
-    For a node that is about to go: removing it frees its own inputs only.
+    Call it before removing `node`: the removal frees the node's own inputs only.
     """
     for graph in subgraphs(node):
         for inner in list(graph.all_nodes()):

@@ -1,9 +1,9 @@
-"""Parts of the format that the graph library does not hold: kept beside the graph, and put back when it is written.
+"""Carries the parts of the format that onnx-ir cannot hold: keeps them beside the graph and writes them back.
 
-Sparse tensors become dense ones that remember their message (`sparse.py`). A value of a type that the library lacks (a
-map, an opaque type) has none in the graph and keeps its declaration. What a change to the graph could make wrong, and
-no run needs, is left out, and `left_out` says so: training information, and a device configuration without a name.
-"""
+Sparse tensors become dense tensors that remember their message (`sparse.py`). A value whose type onnx-ir lacks (a map,
+an opaque type) has no type in the graph and keeps its declaration here. Training information, and device configurations
+without a name, are dropped: no run needs them, and a change to the graph could make them wrong. `left_out` lists
+them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import onnx_ir as ir
 from onnxsmith.model.graph import sparse, structure, walk
 
 _TYPE = "onnxsmith.type"
-"""Key of a value's `meta`: the declaration that the library cannot hold."""
+"""Key of a value's `meta`: the type declaration that onnx-ir cannot hold."""
 _PLACE = "onnxsmith.place"
-"""Metadata of what stands in for a part while the library reads or writes: the part's number."""
+"""Metadata key of a placeholder while onnx-ir reads or writes: the number of the carried part."""
 _LEFT_OUT = "onnxsmith.left_out"
-"""Key of the graph's `meta`: names of what was left out."""
+"""Key of the graph's `meta`: names of the dropped parts."""
 
 
 def odd_type(value: ir.Value) -> onnx.TypeProto | None:
-    """The declared type of a value, where the library cannot hold it: a map, a list of maps, an opaque type."""
+    """Returns the declared type of a value if onnx-ir cannot hold it: a map, a list of maps, an opaque type."""
     found: onnx.TypeProto | None = value.meta.get(_TYPE)
     return found
 
 
 def map_types(value: ir.Value) -> tuple[str, str, bool] | None:
-    """Of a map, or of a list of maps: the dtypes of keys and values in lower case, and whether it is a list. None for
-    anything else."""
+    """Returns the dtypes of a map's keys and values in lower case, and whether the value is a list of maps. None for
+    other types."""
     declared = odd_type(value)
     is_list = declared is not None and declared.WhichOneof("value") == "sequence_type"
     if declared is not None and is_list:
@@ -44,26 +44,26 @@ def map_types(value: ir.Value) -> tuple[str, str, bool] | None:
 
 
 def left_out(model: ir.Model) -> tuple[str, ...]:
-    """What the file had and the model has not, since nothing that runs a model needs it."""
+    """Returns the names of the dropped parts, which no run needs."""
     found: tuple[str, ...] = model.graph.meta.get(_LEFT_OUT, ())
     return found
 
 
 def is_odd(model: ir.Model) -> bool:
-    """Whether the library alone would write less, or another thing, than `to_proto`."""
+    """Whether the model has carried parts, which onnx-ir alone would not write."""
     has_sparse = any(sparse.message_of(tensor) is not None for tensor in walk.tensors(model))
     return has_sparse or any(_TYPE in value.meta for value in _values(model))
 
 
 def from_proto(proto: onnx.ModelProto) -> ir.Model:
-    """The model of a message, which it takes over."""
+    """Makes the model of a message, and takes the message over."""
     gone = list(_dropped(proto))
-    sparse_parts, types = _sparse_taken(proto), _types_taken(proto)
+    sparse_parts, types = _take_sparse(proto), _take_types(proto)
     model = ir.from_proto(proto)
     if gone:
         model.graph.meta[_LEFT_OUT] = tuple(dict.fromkeys(gone))
     if sparse_parts:
-        _sparse_given(model, sparse_parts)
+        _restore_sparse(model, sparse_parts)
     if types:
         for value in _values(model):
             place = value.metadata_props.pop(_PLACE, None)
@@ -73,17 +73,17 @@ def from_proto(proto: onnx.ModelProto) -> ir.Model:
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:
-    """The message of a model, with what `from_proto` kept beside it."""
+    """Makes the message of a model, with the parts that `from_proto` carried."""
     if not is_odd(model):
         return _plain(model)
     copy = model.clone()
     parts: list[onnx.SparseTensorProto] = []
     for value in walk.initializers(copy):
-        value.const_value = _stand_in(value.const_value, parts)
+        value.const_value = _placeholder(value.const_value, parts)
     for node in walk.all_nodes(copy):
         if _is_constant(node):
             held = node.attributes["value"].as_tensor()
-            node.attributes["value"] = ir.AttrTensor("value", _stand_in(held, parts) or held)
+            node.attributes["value"] = ir.AttrTensor("value", _placeholder(held, parts) or held)
     types: list[onnx.TypeProto] = []
     for value in _values(copy):
         declared = odd_type(value)
@@ -91,16 +91,17 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
             value.metadata_props[_PLACE] = str(len(types))
             types.append(declared)
     proto = _plain(copy)
-    _sparse_put_back(proto, parts)
+    _write_sparse(proto, parts)
     for info in _declarations(proto):
-        place = _placed(info)
+        place = _take_place(info)
         if place is not None:
             info.type.CopyFrom(types[place])
     return proto
 
 
 def _plain(model: ir.Model) -> onnx.ModelProto:
-    """The message; of a value whose type is not known the shape has no place in it, which onnx-ir would say of each."""
+    """Makes the message with onnx-ir. Hides shapes of untyped values: the format has no place for them, and onnx-ir
+    would warn about each."""
     untyped = [(value, value.shape) for value in _values(model) if value.type is None and value.shape is not None]
     for value, _ in untyped:
         value.shape = None
@@ -112,7 +113,7 @@ def _plain(model: ir.Model) -> onnx.ModelProto:
 
 
 def _dropped(proto: onnx.ModelProto) -> Iterator[str]:
-    """Takes out what nothing needs that runs the model."""
+    """Removes the parts that no run needs, and yields their names."""
     if proto.training_info:
         del proto.training_info[:]
         yield "training information"
@@ -128,8 +129,8 @@ def _is_named(device: onnx.NodeDeviceConfigurationProto) -> bool:
     return bool(device.configuration_id) and all(spec.tensor_name for spec in device.sharding_spec)
 
 
-def _sparse_taken(proto: onnx.ModelProto) -> list[onnx.SparseTensorProto]:
-    """Puts empty tensors into the place of sparse ones."""
+def _take_sparse(proto: onnx.ModelProto) -> list[onnx.SparseTensorProto]:
+    """Replaces sparse tensors by empty placeholders; returns the sparse tensors."""
     parts: list[onnx.SparseTensorProto] = []
     for graph in structure.all_graphs(proto):
         for message in graph.sparse_initializer:
@@ -155,7 +156,7 @@ def _fill(tensor: onnx.TensorProto, message: onnx.SparseTensorProto, parts: list
     parts.append(own)
 
 
-def _sparse_given(model: ir.Model, parts: list[onnx.SparseTensorProto]) -> None:
+def _restore_sparse(model: ir.Model, parts: list[onnx.SparseTensorProto]) -> None:
     for value in walk.initializers(model):
         place = value.const_value.metadata_props.get(_PLACE) if value.const_value is not None else None
         if place is not None:
@@ -173,7 +174,7 @@ def _is_constant(node: ir.Node) -> bool:
     return held is not None and not held.is_ref() and sparse.message_of(held.as_tensor()) is not None
 
 
-def _stand_in(tensor: ir.TensorProtocol | None, parts: list[onnx.SparseTensorProto]) -> ir.TensorProtocol | None:
+def _placeholder(tensor: ir.TensorProtocol | None, parts: list[onnx.SparseTensorProto]) -> ir.TensorProtocol | None:
     message = sparse.message_of(tensor)
     if message is None:
         return tensor
@@ -181,10 +182,10 @@ def _stand_in(tensor: ir.TensorProtocol | None, parts: list[onnx.SparseTensorPro
     return ir.Tensor(np.zeros(0, np.float32), metadata_props={_PLACE: str(len(parts) - 1)})
 
 
-def _sparse_put_back(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]) -> None:
+def _write_sparse(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]) -> None:
     for graph in structure.all_graphs(proto):
         for index in reversed(range(len(graph.initializer))):
-            place = _placed(graph.initializer[index])
+            place = _take_place(graph.initializer[index])
             if place is not None:
                 made = graph.sparse_initializer.add()
                 made.CopyFrom(parts[place])
@@ -192,15 +193,15 @@ def _sparse_put_back(proto: onnx.ModelProto, parts: list[onnx.SparseTensorProto]
                 del graph.initializer[index]
     for node in structure.all_nodes(proto):
         for attribute in node.attribute:
-            place = _placed(attribute.t) if attribute.type == onnx.AttributeProto.TENSOR else None
+            place = _take_place(attribute.t) if attribute.type == onnx.AttributeProto.TENSOR else None
             if place is not None:
                 attribute.ClearField("t")
                 attribute.name, attribute.type = "sparse_value", onnx.AttributeProto.SPARSE_TENSOR
                 attribute.sparse_tensor.CopyFrom(parts[place])
 
 
-def _types_taken(proto: onnx.ModelProto) -> list[onnx.TypeProto]:
-    """Takes away the types that the library cannot hold."""
+def _take_types(proto: onnx.ModelProto) -> list[onnx.TypeProto]:
+    """Removes the types that onnx-ir cannot hold, and returns them."""
     types: list[onnx.TypeProto] = []
     for info in _declarations(proto):
         if not _is_known(info.type):
@@ -236,8 +237,8 @@ def _declarations(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
         yield from function.value_info
 
 
-def _placed(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
-    """The number of the part that the message stands for; its mark is taken off."""
+def _take_place(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
+    """Returns the number of the carried part that the message is a placeholder of, and removes the mark."""
     for index, entry in enumerate(message.metadata_props):
         if entry.key == _PLACE:
             place = int(entry.value)
@@ -247,7 +248,7 @@ def _placed(message: onnx.TensorProto | onnx.ValueInfoProto) -> int | None:
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:
-    """Inputs, outputs and what nodes make, each once or more."""
+    """Yields inputs, outputs and results of nodes; a value may come several times."""
     for graph in walk.graphs(model):
         yield from graph.inputs
         yield from graph.outputs

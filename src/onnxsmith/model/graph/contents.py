@@ -1,4 +1,4 @@
-"""What a tensor holds, as a key: equal keys mean equal dtype, shape and bytes."""
+"""Makes keys of tensors: equal keys mean equal dtype, shape and bytes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import onnx_ir as ir
 Contents = tuple[ir.DataType, tuple[int, ...], bytes]
 
 DERIVED = "onnxsmith.derived"
-"""Key of a tensor's `meta`: its values are computed anew whenever they are read."""
+"""Key of a tensor's `meta`: its values are computed again at every read."""
 _SHORT = 64
-"""Bytes up to which a tensor is its own key."""
+"""Bytes up to which the key is the content itself. A choice: a SHA-256 digest has 32 bytes, and hashing takes time."""
 _GLIMPSE = 4096
+"""Bytes of each of three samples. A choice: one page of memory."""
 
 
 def outline(tensor: ir.TensorProtocol) -> tuple[ir.DataType, tuple[int, ...]]:
-    """Dtype and shape: what can be compared without reading a value."""
+    """Returns dtype and shape, which need no read of the values."""
     return tensor.dtype, tuple(tensor.shape.numpy())
 
 
 def glimpse(tensor: ir.TensorProtocol) -> bytes | None:
-    """Some of a long tensor's bytes, from its start, middle and end: equal tensors have equal ones, and few others do.
-    All of a short one's. None where reading some would compute all."""
+    """Returns a sample of the tensor's bytes: from the start, the middle and the end of a long tensor, all of a short
+    one. Equal tensors have equal samples; others rarely do. None if a sample would need all values computed."""
     if DERIVED in tensor.meta:
         return None
     array = np.asarray(tensor.numpy())
@@ -35,9 +36,9 @@ def glimpse(tensor: ir.TensorProtocol) -> bytes | None:
 
 
 def contents(tensor: ir.TensorProtocol) -> Contents | None:
-    """The key of a tensor; None for strings. 0.0 and -0.0 differ, and so do two NaNs of different bits.
+    """Returns the key of a tensor; None for strings. 0.0 and -0.0 differ, and so do two NaNs of different bits.
 
-    Longer tensors are hashed (SHA-256); one in an external file is read through its memory map, never copied.
+    Longer tensors are hashed (SHA-256). External tensors are read through their memory map, never copied.
     """
     if tensor.dtype == ir.DataType.STRING:
         return None

@@ -1,4 +1,4 @@
-"""Copies a model so that nothing done to the copy is seen in the original, without copying a weight."""
+"""Copies a model without copying its weights. A change to the copy does not change the original."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import onnx_ir as ir
 from onnxsmith.model.graph import walk
 
 _SMALL = 1024
-"""Bytes up to which a tensor message is copied outright."""
+"""Bytes up to which a tensor message is copied. A choice: copying is then cheaper than a lazy tensor."""
 
 
 def cloned(model: ir.Model) -> ir.Model:
-    """A copy whose graphs, nodes and tensor names are its own; the values of tensors are shared.
+    """Returns a copy with its own graphs, nodes and tensor names; the values of tensors are shared.
 
-    A plain clone shares the tensor objects too, and these carry a name that follows whoever renames a value.
+    A plain `clone` shares the tensor objects, too. Renaming a value renames its tensor, so both models would change.
     """
     made = model.clone()
     own_values(made)
@@ -24,8 +24,8 @@ def cloned(model: ir.Model) -> ir.Model:
 
 
 def own_values(model: ir.Model, *, up_to: int = _SMALL) -> None:
-    """Gives every tensor an object of its own. What is in messages of no more bytes than `up_to` no longer holds on to
-    the whole that they came in."""
+    """Gives every tensor of `model` its own object. Tensor messages of at most `up_to` bytes are copied, so that they
+    do not keep the whole model message in memory."""
     for graph in walk.graphs(model):
         for value in graph.initializers.values():
             if value.const_value is not None:
@@ -37,8 +37,8 @@ def own_values(model: ir.Model, *, up_to: int = _SMALL) -> None:
 
 
 def _own(tensor: ir.TensorProtocol, up_to: int) -> ir.TensorProtocol:
-    """The tensor under a name of its own. One that wraps a message keeps its name inside the message: a large one is
-    reached through a lazy tensor instead of being copied."""
+    """Returns the tensor as an object with its own name. A tensor that wraps a message stores its name in the message:
+    small messages are copied, large ones get a lazy tensor in front."""
     if not isinstance(tensor, ir.serde.TensorProtoTensor):
         return copy.copy(tensor)
     if tensor.nbytes <= up_to:

@@ -1,4 +1,4 @@
-"""Names that nothing in a model has yet."""
+"""Finds names that no value of a model has yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.model.graph import walk
 
 
 class Names:
-    """How often each name of a value stands in a model, all graphs together, and new ones that are free in each."""
+    """Counts the names of values over all graphs of a model, and makes new names that are free in all graphs."""
 
     def __init__(self, model: ir.Model) -> None:
         self._held: Counter[str] = Counter()
@@ -21,7 +21,7 @@ class Names:
             self._held.update(_own(graph))
 
     def free(self, wish: str) -> str:
-        """`wish`, or `wish_1` and so on; taken from now on."""
+        """Returns `wish`, or `wish_1` and so on, and reserves the name."""
         name = wish
         numbers = itertools.count(self._next.get(wish, 1))
         while self._held[name]:
@@ -32,15 +32,15 @@ class Names:
         return name
 
     def is_shared(self, name: str) -> bool:
-        """Whether more than one value has it, in different graphs."""
+        """Whether several values, in different graphs, have this name."""
         return self._held[name] > 1
 
     def drop(self, name: str) -> None:
-        """One value less has it."""
+        """Counts one value less with this name."""
         self._held[name] -= 1
 
     def drop_graph(self, graph: ir.Graph) -> None:
-        """The values of a graph, and of those nested in it, are gone."""
+        """Removes the values of a graph, and of its nested graphs, from the count."""
         self._held.subtract(_own(graph))
         for inner in walk.nested(graph):
             self._held.subtract(_own(inner))

@@ -1,4 +1,4 @@
-"""Names of files that are no text: on Linux a name is bytes, and Python keeps those that are no UTF-8 as surrogates."""
+"""File names that are not UTF-8. On Linux a file name is bytes; Python represents invalid UTF-8 as surrogates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def is_text(path: Path) -> bool:
-    """Whether a path is UTF-8: one that is not cannot be handed to native libraries, nor stand in a model."""
+    """Whether a path is UTF-8. Native libraries and models accept only UTF-8 paths."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -15,5 +15,5 @@ def is_text(path: Path) -> bool:
 
 
 def as_text(name: str) -> str:
-    """The name as a model can hold it: what is no UTF-8 becomes underscores."""
+    """Returns the name with an underscore for every byte that is not UTF-8."""
     return "".join("_" if "\ud800" <= character <= "\udfff" else character for character in name)

@@ -1,8 +1,7 @@
-"""Where a node came from: the torch module and the line of source that made it.
+"""The origin of a node: the torch module and the source line that made it.
 
-The exporter of torch writes this into each node's metadata (`pkg.torch.onnx.*`). It is read here, and written back by
-whoever replaces nodes, so that a report can name the user's own line after any number of rewrites.
-"""
+torch's exporter writes the origin into each node's metadata (`pkg.torch.onnx.*`). This module reads it, and copies it
+to replacement nodes, so that a report can name the user's own line after any number of rewrites."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ class Provenance:
 
 
 def of(node: ir.Node) -> Provenance:
-    """What is known of a node's origin; empty when the file does not say."""
+    """Returns the origin of a node; its fields are empty if the file does not name it."""
     props = node.metadata_props
     scopes = _strings(props.get(_SCOPES, ""))
     classes = _strings(props.get(_CLASSES, ""))
@@ -54,13 +53,13 @@ def of(node: ir.Node) -> Provenance:
 
 
 def estrange(node: ir.Node) -> None:
-    """Notes that the node computes a multiple of what its origin computes, which is undone further on."""
+    """Marks a node that computes a multiple of its origin's result; a later node undoes the factor."""
     node.metadata_props[_SCALED] = "true"
 
 
 def fx_name(node: ir.Node) -> str:
-    """The name of the operation in the exported program that the node is part of; empty when the file does not say, and
-    where the node computes something else by now."""
+    """Returns the name of the node's operation in the exported program. Empty if the file does not name it, or if a
+    rewrite made the node compute something else."""
     if _SCALED in node.metadata_props:
         return ""
     return next(iter(_strings(node.metadata_props.get(_SCOPES, ""))[-1:]), "")
@@ -75,7 +74,7 @@ def _strings(text: str) -> list[str]:
 
 
 def user_line(trace: str) -> str:
-    """The innermost frame outside torch itself: the line that its author can change."""
+    """Returns the innermost frame outside torch: the line that the user can change."""
     frames = _FRAME.findall(trace)
     written = [frame for frame in frames if not frame[0].startswith("<")]  # <eval_with_key>.1 is torch's own
     own = [frame for frame in written if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]
@@ -86,9 +85,9 @@ def user_line(trace: str) -> str:
 
 
 def shorten(model: ir.Model) -> None:
-    """Takes what is this machine's out of the paths in stack traces: the current folder, and where packages lie.
+    """Removes the current folder and the packages' folder from the paths in stack traces.
 
-    The file then tells nobody where it was made, and is the same wherever the same sources are.
+    The file then says nothing about the machine, and is identical on every machine with the same sources.
     """
     packages = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
     folders = sorted({str(Path.cwd()), *packages}, key=len, reverse=True)
@@ -100,8 +99,9 @@ def shorten(model: ir.Model) -> None:
 
 
 def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:
-    """Gives `new` nodes the origin of the `old` ones they replace: the first old node that has one, the rest listed.
-    The TorchScript exporter says it in the doc string; that of the first old node that has one goes on, too."""
+    """Gives `new` nodes the origin of the `old` nodes that they replace: that of the first old node with an origin; the
+    origins of the others are listed. The doc string goes along, because the TorchScript exporter writes the origin
+    there."""
     new, old = list(new), list(old)
     said = next((node.doc_string for node in old if node.doc_string), None)
     for node in new:

@@ -1,4 +1,4 @@
-"""What the ONNX specification says of an operator: which version is in force, its formal inputs, its attributes."""
+"""The schema of an operator in the ONNX specification: its version, its formal inputs and its attributes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ _ONNX_DOMAINS = {"", "ai.onnx"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """A formal input or output; a variadic one, always the last, stands for any number.
+    """A formal input or output. A variadic parameter, always the last, stands for any number of operands.
 
-    `type` is its type variable (`T`), or its type where the operator has but one (`tensor(float)`); `types` are those
-    that it may have.
+    `type` is its type variable (`T`), or its only type (`tensor(float)`); `types` are all allowed types.
     """
 
     name: str
@@ -29,9 +28,8 @@ class Parameter:
 class Schema:
     """An operator at one version of its domain.
 
-    `since` is the opset version in which this form of the operator appeared, `newest` that of its latest form in the
-    installed onnx. `defaults` holds the attributes that may be left out, with the value they then have, None where the
-    specification gives none.
+    `since` is the opset version in which this form of the operator appeared, `newest` the version of its latest form in
+    the installed onnx. `defaults` maps the optional attributes to their default values, None without a default.
     """
 
     since: int
@@ -47,7 +45,7 @@ class Schema:
         return _name(self.inputs, index)
 
     def input(self, index: int) -> Parameter | None:
-        """The formal input at a position; the variadic one for all from its own on, None beyond the last."""
+        """The formal input at a position: the variadic one from its position on, None beyond the last."""
         return _at(self.inputs, index)
 
     def output(self, index: int) -> Parameter | None:

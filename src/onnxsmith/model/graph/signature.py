@@ -1,4 +1,4 @@
-"""What a model takes and gives: names, dtypes, dimensions, as plain data that every room above shares."""
+"""The signature of a model: names, dtypes and dimensions of its inputs and outputs, as plain data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ Dim = int | str
 class Port:
     """One graph input or output.
 
-    `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`), `undefined` where the file does not say;
-    `kind` is `tensor`, `sequence`, `optional`, `sparse`, or `map` for maps and lists of them. `shape` is None when the
-    rank is unknown; a dimension that the file leaves without a name is called `<port>.<axis>`. `default` says that an
-    initializer stands in when the caller gives nothing. `keys` is the dtype of a map's keys, and `dtype` that of its
-    values. `many` says that it is a list of maps, or an optional sequence.
-    """
+    `dtype` is the ONNX name in lower case (`float`, `int64`, `bfloat16`), `undefined` if the file has no type. `kind`
+    is `tensor`, `sequence`, `optional`, `sparse`, or `map` for maps and lists of maps. `shape` is None if the rank is
+    unknown; a dimension without a name is called `<port>.<axis>`. `default` says that an initializer gives a default
+    value. For a map, `keys` is the dtype of its keys and `dtype` that of its values. `many` marks a list of maps and an
+    optional sequence."""
 
     name: str
     dtype: str
@@ -45,15 +44,15 @@ class Port:
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs that a caller gives and the outputs that come back, in the file's order."""
+    """The inputs and outputs of a model, in the file's order."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
     def symbols(self) -> tuple[str, ...]:
-        """The free symbols in the dimensions of the required inputs, in the order in which they first appear.
+        """The free symbols in the dimensions of the required inputs, in order of first appearance.
 
-        A name that only appears inside an expression (`N` in `2*N`) is one of them.
+        A name that appears only inside an expression (`N` in `2*N`) counts, too.
         """
         found: dict[str, None] = {}
         for port in self.required():
@@ -74,17 +73,18 @@ _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
 
 
 def is_symbol(dim: str) -> bool:
-    """Whether a dimension is one free symbol: `N`, `x.0` and `batch-size` are, the expression `2*N` is not."""
+    """Whether a dimension is a single free symbol, such as `N`, `x.0` or `batch-size`, and not an expression
+    (`2*N`)."""
     return _EXPRESSION.search(dim) is None or _HYPHENED.fullmatch(dim) is not None
 
 
 def _names_in(expression: str) -> list[str]:
-    """The names in an expression that are not functions: `h` of `floor(h/2 - 1) + 1`."""
+    """Returns the names in an expression without function names: `h` in `floor(h/2 - 1) + 1`."""
     return _NAME.findall(expression)
 
 
 def names_something(dim: str) -> bool:
-    """Whether the text of a dimension is a name or an expression; `?`, `-1`, `` name nothing."""
+    """Whether the text of a dimension is a name or an expression, unlike `?`, `-1` or an empty text."""
     return any(character.isalpha() for character in dim)
 
 

@@ -1,8 +1,7 @@
-"""Sparse tensors of the format: checked, read as dense ones, and written as they were.
+"""Sparse tensors of the format: checked, read as dense tensors, and written back unchanged.
 
-A tensor of coordinates and values stands for a dense one, and runtimes expand it when they load a model. Here it is
-expanded when its values are asked for, so that a short file that declares a huge tensor costs nothing to read.
-"""
+A sparse tensor stands for a dense one; runtimes expand it when they load a model. Here it is expanded when its values
+are read, so that a short file with a huge sparse tensor costs nothing to load."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from onnxsmith.model.graph import structure
 from onnxsmith.problem import problem
 
 _MESSAGE = "onnxsmith.sparse"
-"""Key of a tensor's `meta`: the message that it was read from."""
+"""Key of a tensor's `meta`: the sparse message that it was read from."""
 LARGEST = 2**31 - 1
-"""Bytes of a dense tensor up to which one is expanded: onnxruntime takes no larger one inside a message either."""
+"""Bytes of the largest dense tensor that is expanded: the size limit of a message, which onnxruntime has, too."""
 
 
 def check_all(proto: onnx.ModelProto, where: str) -> None:
-    """Raises unless the coordinates and values of every sparse tensor make one of the declared shape. Its two tensors
-    were checked before.
+    """Raises if the coordinates and values of a sparse tensor do not fit its shape. Its two tensor messages were
+    checked before.
 
     Raises:
         OnnxsmithError: `model/invalid`.
@@ -42,7 +41,7 @@ def _check(message: onnx.SparseTensorProto, where: str) -> None:
     if wrong:
         raise problem(
             "model/invalid",
-            "a sparse tensor does not hold what its shape needs",
+            "a sparse tensor's data does not fit its shape",
             where=f"{where}, sparse tensor {message.values.name!r}",
             why=wrong,
             fix="the file is damaged, or its writer is wrong: copy or export it again",
@@ -75,7 +74,7 @@ def _wrong(message: onnx.SparseTensorProto) -> str:
 
 
 def dense(message: onnx.SparseTensorProto) -> ir.LazyTensor:
-    """The tensor that the message stands for; its values are made when they are asked for."""
+    """Makes the dense tensor of a message; its values are computed when they are read."""
     dtype, name = ir.DataType(message.values.data_type), message.values.name
     made = ir.LazyTensor(
         lambda: ir.Tensor(_expanded(message), dtype=dtype, name=name),
@@ -97,6 +96,6 @@ def _expanded(message: onnx.SparseTensorProto) -> np.ndarray[tuple[int, ...], np
 
 
 def message_of(tensor: ir.TensorProtocol | None) -> onnx.SparseTensorProto | None:
-    """The message that a tensor was read from, where it was a sparse one."""
+    """Returns the message of a tensor that was read as sparse; None for others."""
     found: onnx.SparseTensorProto | None = None if tensor is None else tensor.meta.get(_MESSAGE)
     return found

@@ -1,9 +1,8 @@
-"""Holds the names of a graph to each other: every input is made before it is used, and made once.
+"""Checks the names in a graph: every value is defined once, and before it is read.
 
-`onnx.checker` stops at the first such fault with a sentence about a node; the reader of onnx-ir accepts some of them.
-Here each is told apart, because they are mended differently: a name that nobody makes, nodes out of order, a cycle, a
-name made twice. Rules from the ONNX IR specification, "Graphs" and "Names Within a Graph".
-"""
+`onnx.checker` reports such an error only as a sentence about a node, and onnx-ir accepts some of these graphs. Here
+each kind of error has its own problem, because each has its own fix: an undefined name, unsorted nodes, a cycle, a name
+that is defined twice. The rules are those of the ONNX IR specification, "Graphs" and "Names Within a Graph"."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ from google.protobuf.message import Message
 from onnxsmith.problem import OnnxsmithError, problem
 
 _TENSORS = {"t", "tensors", "initializer", "sparse_tensor", "sparse_initializer", "training_info"}
-"""Names of fields that hold tensors, or that are not read."""
+"""Fields whose texts are not checked here: they hold tensors, which `tensors.check` checks, or are never read."""
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """One graph on the way down: what is `known` so far, and what its nodes have `made` by its end."""
+    """A graph around the current node: `known` names so far, and all names that its nodes make (`made`)."""
 
     nodes: Sequence[onnx.NodeProto]
     known: set[str]
@@ -44,9 +43,9 @@ def check(proto: onnx.ModelProto, where: str) -> None:
 
 
 def _refuse_bad_text(message: Message, where: str) -> None:
-    """A string that is not UTF-8 reads as bytes, and breaks whoever joins it with text later.
+    """Raises if a string is not UTF-8: protobuf then gives bytes, which fail later when joined with text.
 
-    Tensors are left to `tensors.check`, because listing their fields would copy their values.
+    Tensors are checked in `tensors.check`, because `ListFields` would copy their values.
     """
     texts: list[object] = []
     inner: list[Message] = []
@@ -78,7 +77,7 @@ def _refuse_bad_text(message: Message, where: str) -> None:
 
 
 def _texts_of_type(type_: onnx.TypeProto) -> Iterator[str]:
-    """Listed one by one, because a model has many of these, and little in them is text."""
+    """Yields the texts of a type. Written out, not generic, because a model has many types with little text."""
     yield type_.denotation
     match type_.WhichOneof("value"):
         case "sequence_type":
@@ -92,20 +91,20 @@ def _texts_of_type(type_: onnx.TypeProto) -> Iterator[str]:
 
 
 def _refuse_what_would_be_lost(proto: onnx.ModelProto, where: str) -> None:
-    """The graph library does not carry these fields; dropping them in silence would change the model."""
+    """Raises if the model has fields that onnx-ir cannot hold: dropping them silently would change the model."""
     lost = list(dict.fromkeys(_not_carried(proto)))
     if lost:
         raise problem(
             "model/not-carried",
             f"the model has {' and '.join(lost)}, which cannot be kept yet",
             where=where,
-            why="going on would drop it without a word",
+            why="it would be dropped silently",
             fix="remove it, or turn sparse tensors into dense ones",
         )
 
 
 def _not_carried(proto: onnx.ModelProto) -> Iterator[str]:
-    """What neither the graph nor `model/graph/carried.py` keeps, though running the model may need it."""
+    """Yields the parts that neither onnx-ir nor `carried.py` keeps, though a run may need them."""
     for node in all_nodes(proto):
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.SPARSE_TENSORS:
@@ -137,7 +136,7 @@ def _odd_type(type_: onnx.TypeProto) -> str:
 
 
 def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """The graph, and every branch and loop body in it and in functions."""
+    """Yields the main graph, and every branch and loop body in it and in functions."""
     yield from _graphs(proto.graph)
     for function in proto.functions:
         for node in function.node:
@@ -146,7 +145,7 @@ def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Every node: of the graph, of branches and loop bodies, of functions."""
+    """Yields every node of the main graph, of branches and loop bodies, and of functions."""
     for graph in all_graphs(proto):
         yield from graph.node
     for function in proto.functions:
@@ -161,7 +160,7 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in a node's attributes: branches and loop bodies."""
+    """Yields the graphs in a node's attributes: branches and loop bodies."""
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g
@@ -181,7 +180,7 @@ def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) 
             "model/unnamed",
             "an input or initializer of the graph has no name",
             where=place,
-            why="nothing could read it or give it a value",
+            why="without a name, no node can read it and no caller can set it",
             fix="export the model again, or name it",
         )
     outputs = [value.name for value in graph.output]
@@ -190,7 +189,7 @@ def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) 
             "model/no-graph",
             "the graph has no nodes and no outputs",
             where=place,
-            why="there is nothing that could run",
+            why="there is nothing to run",
             fix="export the model again",
         )
     scopes = (*outer, _Scope(graph.node, {*inputs, *initializers}, _made(graph.node)))
@@ -237,7 +236,7 @@ def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
 
 
 def _check_reads(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], place: str) -> None:
-    """Raises unless `name` is known where the node stands: in its own graph or, first come, in one around it."""
+    """Raises if `name` is not defined before the node, in its own graph or in an outer graph."""
     for depth in reversed(range(len(scopes))):
         scope = scopes[depth]
         if name in scope.known:
@@ -264,15 +263,13 @@ def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str)
             "model/undefined-output",
             f"nothing makes the graph output {name!r}",
             where=place,
-            why="it is a value of the graph around this one, which a subgraph cannot give back directly"
-            if around
-            else "",
+            why="it is a value of the outer graph, which a subgraph cannot return directly" if around else "",
             fix="pass it through an Identity node" if around else "export the model again, or remove the output",
         )
 
 
 def describe(node: onnx.NodeProto) -> str:
-    """A node as a reader would look for it: operator, name or first output."""
+    """Names a node by its operator, and its name or first output."""
     name = node.name or next((f"-> {output}" for output in node.output if output), "without a name")
     return f"{node.domain + '::' if node.domain else ''}{node.op_type} {name}"
 
@@ -285,7 +282,7 @@ def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto],
             f"the graph has a cycle through {len(cycle)} nodes",
             where=place,
             why=" → ".join([*cycle[:6], "…"] if len(cycle) > 6 else [*cycle, cycle[0]]),
-            fix="one of these nodes must not depend on the others: undo the edit that joined them",
+            fix="break the cycle: undo the edit that connected these nodes",
         )
     return problem(
         "model/unsorted",
@@ -297,7 +294,7 @@ def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto],
 
 
 def _find_cycle(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """Nodes of one cycle, in order, or nothing. Peels off what can run; what is left over contains a cycle."""
+    """Returns the nodes of one cycle, in order, or nothing. Removes nodes that can run; the rest contains a cycle."""
     maker = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     needs = [{maker[n] for n in _reads(node) if n in maker} for node in nodes]
     users: dict[int, list[int]] = {}
@@ -327,7 +324,7 @@ def _find_cycle(nodes: Sequence[onnx.NodeProto]) -> list[str]:
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, what its subgraphs capture included."""
+    """Yields the names that a node reads, and those that its subgraphs capture."""
     yield from node.input
     for inner in subgraphs(node):
         own = {v.name for v in inner.input} | {t.name for t in inner.initializer} | _made(inner.node)

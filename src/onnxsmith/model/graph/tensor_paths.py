@@ -1,4 +1,4 @@
-"""Where the tensors of a model are, by name: in its graph, and in its branches and bodies at any depth."""
+"""Finds the tensors of a model by name: in the main graph, and in branches and bodies at any depth."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.words import several
 
 Kind = Literal["input", "constant", "node", "body input"]
 _SUGGESTED = 5
+"""Names in a suggestion. A choice: one line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A branch or body: the node that owns it, and the name of the attribute that holds it."""
+    """A branch or body: the node that owns it, and the attribute's name."""
 
     node: ir.Node
     attribute: str
@@ -33,10 +35,9 @@ class Body:
 class Place:
     """One tensor of a model.
 
-    `name` is the value's own name where no other tensor has it, else `body/…/name`. `bodies` are those that the value
-    lies in, the outermost first. `kind` is `input` of the graph, `constant` (an initializer, or what a Constant node of
-    the graph itself holds), `body input` (the state of a loop, its counter, an element that is scanned), or `node`.
-    """
+    `name` is the value's own name if it is unique, otherwise `body/…/name`. `bodies` are the bodies around the value,
+    the outermost first. `kind` is `input` (of the main graph), `constant` (an initializer, or the result of a Constant
+    node of the main graph), `body input` (a loop's state or counter, a scanned element), or `node`."""
 
     name: str
     value: ir.Value
@@ -49,12 +50,12 @@ class Place:
         return tuple(str(body) for body in self.bodies)
 
     def constant(self) -> ir.TensorProtocol | None:
-        """The value of a `constant`, where it is there."""
+        """The tensor of a `constant`, None if it has no values."""
         return ir.convenience.get_const_tensor(self.value)
 
 
 def places(model: ir.Model) -> list[Place]:
-    """Every named tensor, in the order of the graphs; functions are not looked into."""
+    """Returns every named tensor, in the order of the graphs, without those inside functions."""
     found = list(_places(model.graph, ()))
     count = Counter(value.name for value, _, _ in found)
     taken = {name for name, number in count.items() if number == 1}
@@ -75,7 +76,7 @@ def _name(value: ir.Value, bodies: tuple[Body, ...], count: Counter[str | None],
 
 
 def find(known: Collection[Place], names: Collection[str]) -> list[Place]:
-    """The places of these names; a bare name that several tensors have in different bodies means all of them.
+    """Returns the places of these names. A bare name that is in several bodies means all of them.
 
     Raises:
         OnnxsmithError: `model/unknown-tensor` for a name that no tensor has.
@@ -97,19 +98,19 @@ def find(known: Collection[Place], names: Collection[str]) -> list[Place]:
 
 
 def unknown(name: str, known: Collection[Place]) -> OnnxsmithError:
-    """The error for a name, or a pattern, that no tensor has."""
+    """Returns the error for a name, or a pattern, that matches no tensor."""
     names = [place.name for place in known]
     found = near(name, names)
     return problem(
         "model/unknown-tensor",
         f"no tensor of the model is called {name!r}",
-        why="" if found else f"it has {len(names)} named tensors, none of them spelled like it",
+        why="" if found else f"it has {several(len(names), 'named tensor')}, none with a similar name",
         fix=f"the nearest names: {', '.join(found)}" if found else "`onnxsmith inspect MODEL --nodes` lists the names",
     )
 
 
 def near(name: str, names: Collection[str]) -> list[str]:
-    """A few of the names that contain `name`, the shortest first, else those that are spelled like it."""
+    """Returns a few names that contain `name`, the shortest first; otherwise names with a similar spelling."""
     ordered = sorted(names)
     containing = sorted((text for text in ordered if name and name.lower() in text.lower()), key=len)
     return containing[:_SUGGESTED] or difflib.get_close_matches(name, ordered, _SUGGESTED)
@@ -132,7 +133,7 @@ def _places(graph: ir.Graph, bodies: tuple[Body, ...]) -> Iterator[tuple[ir.Valu
 
 
 def _constant(value: ir.Value) -> Kind:
-    """A Constant that holds what is no tensor (sparse, say) is computed like other values."""
+    """Treats a Constant without a dense tensor (a sparse one, for example) as a computed value."""
     return "constant" if ir.convenience.get_const_tensor(value) is not None else "node"
 
 

@@ -1,4 +1,4 @@
-"""What would be left of a graph without a node."""
+"""Counts the nodes that would become unused without a certain node."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import onnx_ir as ir
 
 
 def is_read_outside(value: ir.Value, inside: Collection[ir.Node]) -> bool:
-    """Whether a graph gives the value out, or a node that is not `inside` reads it."""
+    """Whether the value is a graph output, or a node that is not `inside` reads it."""
     return value.is_graph_output() or any(reader not in inside for reader in value.consumers())
 
 
 def freed(node: ir.Node, kept: Collection[ir.Value] = (), most: int = 64) -> int:
-    """How many nodes nobody needs once nobody needs this one: itself, and what was made for it alone. Constants do not
-    count, nor do makers of what is `kept`; of more than `most`, the rest is not looked at."""
+    """Returns how many nodes become unused with this one: itself, and the nodes whose results only it reads. Constants
+    and the producers of `kept` values do not count. The search stops at `most` nodes, so that its cost is bounded."""
     gone = {node}
     queue = [node]
     while queue and len(gone) < most:

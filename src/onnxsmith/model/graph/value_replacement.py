@@ -1,4 +1,4 @@
-"""One value in another's place: its readers, its name where it has to keep it, what the file declared for it."""
+"""Replaces one value by another: its readers, its name if that must stay, and its declared shape."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ DECLARED = "onnxsmith.declared"
 
 
 def can_be_output(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
-    """Whether a value can be one more output of a graph: each output needs a value of its own, made by a node of its
-    own graph."""
+    """Whether a value can become an output of the graph: a node of that graph makes it, and it is not an output yet."""
     maker = value.producer()
     return maker is not None and maker.graph is graph and not value.is_graph_output()
 
 
 def take_over(old: ir.Value, new: ir.Value, *, named: bool = False) -> None:
-    """`new` stands wherever `old` stood. It takes the name, too, where `old` is a graph output or `named` asks for it;
-    `old` is called something else then."""
+    """Replaces `old` by `new` everywhere. If `old` is a graph output, or with `named`, `new` gets the name of `old`,
+    and `old` is renamed."""
     is_output = old.is_graph_output()
     new.shape = new.shape if new.shape is not None else old.shape
     new.type = new.type if new.type is not None else old.type

@@ -1,4 +1,4 @@
-"""How new a model the installed onnx can read and write."""
+"""The newest versions that the installed onnx can read and write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 
 @dataclass(frozen=True)
 class Versions:
-    """`onnx` is the package's version, `ir` the newest IR version, `opset` that of the ONNX domain."""
+    """`onnx` is the version of the package, `ir` the newest IR version, `opset` the newest opset of the ONNX domain."""
 
     onnx: str
     ir: int
@@ -17,5 +17,5 @@ class Versions:
 
 
 def newest() -> Versions:
-    """What the installed onnx knows."""
+    """Returns the versions of the installed onnx."""
     return Versions(onnx.__version__, int(onnx.IR_VERSION), onnx.defs.onnx_opset_version())

@@ -1,4 +1,4 @@
-"""Walks over all of a model: subgraphs and functions included."""
+"""Walks over a whole model, with its subgraphs and functions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from onnxsmith.model.graph import captures
 
 
 def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
-    """Every node: of the graph, of branches and loop bodies, of model-local functions."""
+    """Yields every node of the main graph, of branches and loop bodies, and of model-local functions."""
     yield from nodes(model.graph)
     for function in model.functions.values():
         yield from nodes(function)
 
 
 FLAT = "onnxsmith.flat"
-"""Key of a graph's `meta`: it has no branches or bodies and gets none, so that nobody need look for them."""
+"""Key of a graph's `meta`: it has no branches or bodies and will not get any, so that walks need not look for them."""
 
 
 def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
-    """Every node of a graph, each followed by those of its branches or body."""
+    """Yields every node of a graph, each followed by the nodes of its branches or body."""
     if FLAT in graph.meta:
         yield from graph
         return
@@ -34,7 +34,7 @@ def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
 
 
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
-    """Every branch and loop body in a graph, those in others too."""
+    """Yields every branch and loop body in a graph, at any depth."""
     for node in graph if FLAT not in graph.meta else ():
         for inner in captures.subgraphs(node):
             yield inner
@@ -42,18 +42,18 @@ def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
 
 
 def main_graphs(model: ir.Model) -> Iterator[ir.Graph]:
-    """The graph, and every branch and loop body in it."""
+    """Yields the main graph, and every branch and loop body in it."""
     yield model.graph
     yield from nested(model.graph)
 
 
 def count_nodes(model: ir.Model) -> int:
-    """Nodes of the model without `Constant`, which hold a value and compute nothing."""
+    """Counts the nodes of the model without `Constant` nodes, which compute nothing."""
     return sum(node.op_type != "Constant" or node.domain != "" for node in all_nodes(model))
 
 
 def histogram(model: ir.Model) -> dict[str, int]:
-    """How often each operator stands in the model, the most frequent first; domains other than ONNX's prefixed."""
+    """Counts the operators of the model, the most frequent first; operators of other domains have a prefix."""
     counts = Counter(op_name(node) for node in all_nodes(model))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -70,48 +70,48 @@ RANDOM = frozenset(
 
 
 def random_nodes(model: ir.Model) -> list[ir.Node]:
-    """Nodes that draw random numbers and have no seed, so that two runs differ."""
+    """Returns the nodes that draw random numbers without a seed, so that two runs differ."""
     return [n for n in all_nodes(model) if n.op_type in RANDOM and not n.domain and "seed" not in n.attributes]
 
 
 def node_label(node: ir.Node) -> str:
-    """A node by its name, or by what it makes when it has none."""
+    """Names a node: by its name, or by its first named output."""
     if node.name:
         return node.name
     return next((f"-> {value.name}" for value in node.outputs if value.name), f"an unnamed {node.op_type}")
 
 
 def graphs(model: ir.Model) -> Iterator[ir.Graph]:
-    """The graph, and every branch and loop body, those in functions too."""
+    """Yields the main graph, and every branch and loop body, those in functions too."""
     yield from main_graphs(model)
     for function in model.functions.values():
         yield from nested(function)
 
 
 def initializers(model: ir.Model) -> Iterator[ir.Value]:
-    """Every initializer of the graph and its subgraphs that has a value."""
+    """Yields every initializer with a value, in the main graph and all subgraphs."""
     for graph in graphs(model):
         yield from (value for value in graph.initializers.values() if value.const_value is not None)
 
 
 def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Every tensor that the model holds: initializers, attributes, default attributes of functions."""
+    """Yields every stored tensor: initializers, attributes, default attributes of functions."""
     yield from initializer_tensors(model)
     yield from attribute_tensors(model)
 
 
 def has_own_initializers(model: ir.Model) -> bool:
-    """Whether initializers need not be inputs as well, which a caller may replace: since IR version 4."""
+    """Whether initializers may be constants. Before IR version 4 each is also an input, which a caller may replace."""
     return model.ir_version is None or model.ir_version >= 4
 
 
 def initializer_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """The values of `initializers`."""
+    """Yields the tensors of `initializers`."""
     yield from (value.const_value for value in initializers(model) if value.const_value is not None)
 
 
 def attribute_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Tensors in attributes: of `Constant` nodes, mostly."""
+    """Yields tensors in attributes: mostly of `Constant` nodes."""
     holders: Iterable[ir.Node | ir.Function] = itertools.chain(all_nodes(model), model.functions.values())
     for holder in holders:
         for attribute in holder.attributes.values():

@@ -1,8 +1,7 @@
-"""Integer tensors that count: each element is a start plus, for each axis, a step times the index along it.
+"""Finds affine integer tensors: each element is a start plus, for each axis, a step times the index along that axis.
 
-That is what Range gives, and what is left of it after Unsqueeze, Expand, a cast or a sum: positions and indices. Found
-by walking up from a value, as far as `_MOST_NODES` nodes.
-"""
+Range makes such tensors, and Unsqueeze, Expand, casts and sums keep them affine: positions and indices. The search
+walks up from a value, through at most `_MOST_NODES` nodes."""
 
 from __future__ import annotations
 
@@ -17,8 +16,10 @@ from onnxsmith.model.shapes import facts, symbols
 from onnxsmith.model.shapes.symbols import Element
 
 _MOST_NODES = 48
+"""Nodes that one search may visit. A choice: position arithmetic of real models takes fewer, and the cost is
+bounded."""
 _MOST_ELEMENTS = 1 << 16
-"""No larger constant is looked at."""
+"""Elements of the largest constant that is examined. A choice that bounds the cost."""
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 
@@ -31,12 +32,12 @@ class Affine:
 
 
 def affine(value: ir.Value | None) -> Affine | None:
-    """How a value counts; None where it does not, or it is not known."""
+    """Returns start and steps of a value; None if it is not affine, or unknown."""
     return _Walk().look(value)
 
 
 class _Walk:
-    """One walk upwards; `left` nodes may still be looked at."""
+    """One walk upwards; `left` nodes may still be visited."""
 
     def __init__(self) -> None:
         self.left = _MOST_NODES
@@ -91,7 +92,7 @@ def _same(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _view(walk: _Walk, node: ir.Node) -> Affine | None:
-    """A Reshape, Unsqueeze or Squeeze that only puts in or takes out axes of size 1."""
+    """A Reshape, Unsqueeze or Squeeze that only adds or removes axes of size 1."""
     data, before, after = walk.look(node.inputs[0]), facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
     if data is None or before is None or after is None:
         return None
@@ -108,8 +109,7 @@ def _expand(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _widened(walk: _Walk, value: ir.Value | None, node: ir.Node) -> Affine | None:
-    """A value broadcast to the shape of the node's result. An axis along which it counts must not be of size 1, where
-    the result's is larger."""
+    """The value after a broadcast to the shape of the node's result. An axis with a step must keep its size."""
     data, before, after = walk.look(value), facts.dims(value), facts.dims(node.outputs[0])
     if data is None or before is None or after is None or len(before) > len(after):
         return None
@@ -143,7 +143,7 @@ def _combined(walk: _Walk, node: ir.Node, operation: Callable[[Element, Element]
 
 
 def _product(walk: _Walk, node: ir.Node) -> Affine | None:
-    """One of the two is the same number everywhere."""
+    """A product with a constant: one operand has no steps."""
     a, b = (_widened(walk, value, node) for value in node.inputs)
     if a is None or b is None:
         return None
@@ -155,7 +155,7 @@ def _product(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _slice(walk: _Walk, node: ir.Node) -> Affine | None:
-    """From known starts on, with the steps that there were."""
+    """A Slice with known starts and step 1: the start moves, the steps stay."""
     data = walk.look(node.inputs[0])
     starts = facts.integers(node.inputs[1]) if len(node.inputs) > 2 else None
     axes = facts.integers(node.inputs[3]) if len(node.inputs) > 3 else None
@@ -172,7 +172,7 @@ def _slice(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _cumulated(walk: _Walk, node: ir.Node) -> Affine | None:
-    """The running sum of one number is a count of it."""
+    """A CumSum of one number everywhere: the running sum grows by that number."""
     data, axis = walk.look(node.inputs[0]), facts.integers(node.inputs[1])
     flags = [node.attributes.get(name) for name in ("exclusive", "reverse")]
     if data is None or axis is None or len(axis) != 1 or not isinstance(axis[0], int) or not data.steps:
@@ -192,7 +192,7 @@ def _filled(walk: _Walk, node: ir.Node) -> Affine | None:
 
 
 def _gathered(walk: _Walk, node: ir.Node) -> Affine | None:
-    """What is taken from a tensor of one number, wherever from."""
+    """A Gather from a tensor with one number everywhere: the indices do not matter."""
     data, dims = walk.look(node.inputs[0]), facts.dims(node.outputs[0])
     if data is None or dims is None or any(step != 0 for step in data.steps):
         return None

@@ -1,6 +1,6 @@
-"""How small and how large a polynomial over dimensions can be; `symbols.py` asks.
+"""Computes lower and upper bounds of polynomials over dimensions, for `symbols.py`.
 
-A name is 0 or more, and at least what `LEAST` says.
+A name is 0 or more, and at least its number in `LEAST`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from onnxsmith.model.shapes import polynomials
 from onnxsmith.model.shapes.polynomials import Atom, Monomial, Poly
 
 Least = frozenset[tuple[str, int]]
-"""Names, and what they are at least."""
+"""Names with their least values."""
 LEAST: ContextVar[Least] = ContextVar("least", default=frozenset())
 
 
 def limit(poly: Poly, *, low: bool) -> int | None:
-    """The least or the largest that a polynomial can be, as far as its terms tell by themselves."""
+    """Returns the lower (`low`) or upper bound of a polynomial, term by term; None if there is none."""
     bound = 0
     for monomial, factor in poly:
         part = _bound_of_product(monomial, low=low == (factor > 0))
@@ -28,7 +28,7 @@ def limit(poly: Poly, *, low: bool) -> int | None:
 
 
 def _bound_of_product(monomial: Monomial, *, low: bool) -> int | None:
-    """A product's bound, where every factor is 0 or more; that of one factor by itself."""
+    """Returns the bound of a product. Several factors have one only if all are 0 or more."""
     if len(monomial) == 1:
         return _bound_of_factor(monomial[0], low=low)
     least = [_bound_of_factor(atom, low=True) for atom in monomial]
@@ -51,7 +51,7 @@ def _bound_of_factor(atom: Atom, *, low: bool) -> int | None:
         return 0 if low and bound is not None and bound >= 0 else None
     bounds = [limit(argument, low=low) for argument in atom.arguments]
     known = [bound for bound in bounds if bound is not None]
-    if atom.name == "Broadcast":  # one of them, and not 1 where another is not
+    if atom.name == "Broadcast":  # equals one of its arguments, and is 1 only if all are 1
         return None if len(known) < len(bounds) else max(known) if min(known) > 0 or not low else min(known)
     if len(known) == len(bounds) or (known and low == (atom.name == "Max")):
         return max(known) if atom.name == "Max" else min(known)
@@ -59,7 +59,7 @@ def _bound_of_factor(atom: Atom, *, low: bool) -> int | None:
 
 
 def extent(poly: Poly, most: int) -> tuple[int, int]:
-    """The least and the largest that a polynomial can be, where no product of names is above `most`."""
+    """Returns the least and the largest value of a polynomial if no product of names exceeds `most`."""
     low = high = 0
     for monomial, factor in poly:
         ends = [factor * end for end in _extent_of_product(monomial, most)]
@@ -68,7 +68,7 @@ def extent(poly: Poly, most: int) -> tuple[int, int]:
 
 
 def _extent_of_product(monomial: Monomial, most: int) -> tuple[int, int]:
-    """Factors that are sizes are together no more than `most`."""
+    """Returns the range of a product. The product of all factors that are sizes is at most `most`."""
     ranges = [_extent_of_factor(atom, most) for atom in monomial]
     sizes = [one for one in ranges if one[0] >= 0 and one[1] <= most]
     low, high = (math.prod(one[0] for one in sizes), most if len(sizes) > 1 else sizes[0][1]) if sizes else (1, 1)

@@ -1,7 +1,7 @@
-"""Evaluates the text of a dimension: a name, or an expression as files and shape inference write them.
+"""Evaluates the text of a dimension: a name, or an expression written by a file or by shape inference.
 
-Known are sums, products, quotients, powers and the calls Max, Min, Mod, floor, ceiling, Abs and Broadcast. What is no
-such text, or names a size that is not given, has no value.
+Expressions have sums, products, quotients, powers and the calls Max, Min, Mod, floor, ceiling, Abs and Broadcast. Any
+other text has no value; neither has an expression with a name of unknown size.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from onnxsmith.model.graph.signature import Dim, Signature
 
 _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
 _MOST = 1 << 40
-"""No dimension is larger, so a power or product beyond it is no size."""
+"""The largest value that counts as a size. A choice: larger than any tensor; a power beyond it is no dimension."""
 
 _DIVISIBLE = 720720
-"""A size at which every usual expression has a value: all numbers up to 16 divide it."""
+"""A size at which every usual expression has a value: it is lcm(1, …, 16), so all numbers up to 16 divide it."""
 
 
 def _broadcast(*sizes: Fraction) -> Fraction:
-    """The size that is not 1. Sizes that do not go together have none."""
+    """Returns the size that is not 1. Raises ValueError if the sizes cannot be broadcast."""
     found = {size for size in sizes if size != 1}
     if len(found) > 1:
         raise ValueError("sizes that cannot be broadcast")
@@ -44,7 +44,7 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:
-    """The size of a dimension, 0 or more; None where it has none with these sizes."""
+    """Returns the size of a dimension, 0 or more; None if these sizes give no value."""
     if dim is None or isinstance(dim, int):
         return dim
     if dim in sizes:
@@ -60,17 +60,17 @@ def evaluate(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:
 
 
 def names_in(dim: str) -> tuple[str, ...]:
-    """The names that an expression is made of; none where the text is no expression."""
+    """Returns the names in an expression; none if the text is not an expression."""
     tree, names = _parsed(dim)
     return names if tree is not None else ()
 
 
 def symbols(signature: Signature) -> tuple[str, ...]:
-    """The symbols that get sizes: those of the signature, and dimensions that cannot be computed from them.
+    """Returns the symbols that need sizes: those of the signature, and dimensions that cannot be computed from them.
 
-    What only shape inference made up (`Broadcast(batch, unk__12)`) may stand in a file as if it were a name. The names
-    inside are then symbols like others, and the sizes are found by trial. A text that is no expression is a symbol.
-    """
+    A file may contain an expression that shape inference made up, such as `Broadcast(batch, unk__12)`. The names inside
+    are then symbols like others, and the dimension itself is one, too; its size is found by trial. A text that is not
+    an expression is a symbol."""
     found = list(signature.symbols())
     known = dict.fromkeys(found, _DIVISIBLE)
     for port in signature.required():
@@ -83,7 +83,7 @@ def symbols(signature: Signature) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _parsed(text: str) -> tuple[ast.expr | None, tuple[str, ...]]:
-    """The syntax tree, in which the name number n is called `_n`, and the names. None for what is no expression."""
+    """Returns the syntax tree, with the n-th name written as `_n`, and the names. The tree is None for other texts."""
     names: dict[str, int] = {}
     plain = _NAME.sub(lambda match: f"_{names.setdefault(match[0], len(names))}", text)
     try:

@@ -1,8 +1,7 @@
-"""Reads the text of an expression over symbolic dimensions; nothing is evaluated as Python.
+"""Parses the text of an expression over symbolic dimensions; nothing is evaluated as Python.
 
-Sums, products, powers, quotients rounded down (`//`, or `floor` of a fraction) or up (`ceiling` of one) and calls.
-Fractions stand inside only: what is left at the end has integer coefficients.
-"""
+The grammar has sums, products, powers, calls, and quotients that are rounded down (`//`, or `floor` of a fraction) or
+up (`ceiling` of a fraction). Fractions may appear inside; the result must have integer coefficients."""
 
 from __future__ import annotations
 
@@ -15,15 +14,16 @@ from onnxsmith.model.shapes.polynomials import Poly, UnreadableError
 Call = Callable[[Sequence[Poly]], Poly]
 _TOKEN = re.compile(r"\s*(?:(\d+)|([^\W\d][\w.]*)|(\*\*|//|[-+*/%(),]))")
 _MOST_POWER = 8
+"""The largest exponent. A choice: a tensor has few axes, and larger powers make huge polynomials."""
 _Ratio = tuple[Poly, Poly]
 """Numerator and denominator."""
 
 
 def read(text: str, calls: Mapping[str, Call]) -> Poly:
-    """The polynomial that a text is. `calls` makes what is no polynomial: functions by their names, `//` and `%`.
+    """Parses a text into a polynomial. `calls` makes the parts that are not polynomials: `//`, `Mod`, `Max` and so on.
 
     Raises:
-        UnreadableError: it is no expression, or not one with integer coefficients.
+        UnreadableError: the text is not an expression, or has fractional coefficients.
     """
     if text.isidentifier():
         return polynomials.name(text)
@@ -35,7 +35,7 @@ def read(text: str, calls: Mapping[str, Call]) -> Poly:
 
 
 class _Reader:
-    """Recursive descent; `token` is the next one, empty at the end."""
+    """A recursive descent parser; `token` is the next token, empty at the end."""
 
     def __init__(self, text: str, calls: Mapping[str, Call]) -> None:
         self._text = text
@@ -137,10 +137,10 @@ class _Reader:
 
 
 def _whole(ratio: _Ratio) -> Poly:
-    """A fraction that is none.
+    """Returns the polynomial that equals the ratio.
 
     Raises:
-        UnreadableError: it is one.
+        UnreadableError: the ratio is not a polynomial.
     """
     found = polynomials.exact_quotient(*ratio)
     if found is None:

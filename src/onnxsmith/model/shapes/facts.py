@@ -1,7 +1,7 @@
-"""What is known of a value before anything runs: constants, and integers as expressions over symbolic dimensions.
+"""Known facts about a value before any run: constants, dimensions, and small integer tensors.
 
-Shape inference (`inferred.py`) leaves behind what it found out about small integer tensors: for each element an integer
-or an expression such as `batch` or `3*height`. Rules read it here.
+Shape inference notes the elements of small integer tensors: each is an integer or an expression such as `batch` or
+`3*height`. Rules read these notes here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from onnxsmith.seams.shape_engine import SYM_DATA_KEY
 
 
 def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
-    """The array of a value that never changes, or None.
+    """Returns the array of a constant value, or None.
 
-    An initializer that is also a graph input is a default, which the caller may replace, so it is no constant.
+    An initializer that is also a graph input is not constant: it is a default, which the caller may replace.
     """
     if value is None or not is_constant(value):
         return None
@@ -32,7 +32,7 @@ def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
 
 
 def is_constant(value: ir.Value | None) -> bool:
-    """Whether there is a value and it never changes, without reading it; see `constant`."""
+    """Whether the value is constant, without reading its tensor; see `constant`."""
     if value is None:
         return False
     if value.is_initializer():
@@ -42,7 +42,7 @@ def is_constant(value: ir.Value | None) -> bool:
 
 
 def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
-    """The elements of an integer tensor of rank 0 or 1, as far as they are known: all of them, or None."""
+    """Returns the elements of an integer tensor of rank 0 or 1; None unless all of them are known."""
     if value is None:
         return None
     array = constant(value)
@@ -54,13 +54,14 @@ def integers(value: ir.Value | None) -> tuple[Element, ...] | None:
 
 
 def symbols(expression: str) -> set[str]:
-    """The names in an expression over symbolic dimensions; a declared name may hold any character."""
+    """Returns the names in an expression over symbolic dimensions, and the text itself: a name may have any
+    character."""
     return {expression, *re.findall(r"[^\W\d]\w*", expression)}
 
 
 def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
-    """The dimensions of a value: integers, expressions, None for one of which nothing is known; None without a rank.
-    Expressions are in the form of `symbols.canonical`, so that equal ones are equal texts."""
+    """Returns the dimensions of a value: integers, expressions, None for an unknown dimension; None without a rank.
+    Expressions are canonical (`symbols.canonical`), so that equal expressions are equal texts."""
     if value is None or value.shape is None:
         return None
     given = (dim if isinstance(dim, int) else dim.value for dim in value.shape)
@@ -68,7 +69,7 @@ def dims(value: ir.Value | None) -> tuple[Element | None, ...] | None:
 
 
 def same(a: Sequence[Element | None] | None, b: Sequence[Element | None] | None) -> bool:
-    """Whether two shapes are provably equal: known, and the same expression everywhere."""
+    """Whether two shapes are provably equal: known, with the same expression on each axis."""
     return (
         a is not None
         and b is not None
@@ -78,7 +79,7 @@ def same(a: Sequence[Element | None] | None, b: Sequence[Element | None] | None)
 
 
 def forget(model: ir.Model) -> None:
-    """Takes what inference noted out of the metadata, where it would be written to the file."""
+    """Removes the notes of shape inference from the metadata, so that they do not get into the file."""
     for node in walk.all_nodes(model):
         for value in node.outputs:
             value.metadata_props.pop(SYM_DATA_KEY, None)
@@ -88,13 +89,13 @@ def forget(model: ir.Model) -> None:
 
 
 def opset(node: ir.Node) -> int:
-    """The version of ONNX's own operator set that holds for the node; 0 where none is imported."""
+    """Returns the opset (of ONNX's own domain) of the node; 0 without an import."""
     return node.graph.opset_imports.get("", 0) if node.graph is not None else 0
 
 
 def spread_opsets(model: ir.Model) -> None:
-    """Notes the model's opsets at every branch and loop body, which have none of their own in a file. What an exporter
-    notes there in memory is not written, and does not hold."""
+    """Copies the model's opsets to every branch and loop body. In a file these have no opsets of their own, so opsets
+    that an exporter set there in memory do not count."""
     for graph in walk.graphs(model):
         if graph is not model.graph:
             graph.opset_imports.clear()

@@ -1,13 +1,12 @@
-"""Shapes and known integers of a model that is being changed: found once for all of it, then again where it changed.
+"""Infers shapes and known integers of a model that is being rewritten: once for the whole model, then where it changed.
 
-Nothing that the file declares for a value in the middle is believed, because nobody holds a file to it: shapes follow
-from the graph's inputs, and a declaration counts only where an operator is unknown (another domain) and there is
-nothing else. A declaration that contradicts what was found is reported.
+Shapes follow from the graph inputs. The declared shapes of intermediate values are not used, because no runtime checks
+them; the exception are results of unknown operators (other domains). A declared shape that contradicts the inferred one
+is noted.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -18,19 +17,22 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.value_replacement import DECLARED
-from onnxsmith.model.shapes import known_integers, sound_shapes, symbols
+from onnxsmith.model.shapes import declared_dims, known_integers, least_sizes, sound_shapes, symbols
+from onnxsmith.model.shapes.loop_states import LoopStates
 from onnxsmith.model.shapes.symbols import Element
 from onnxsmith.seams import shape_engine
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 _MOST_NOTES = 10
+"""Notes in a report. A choice: more are not read."""
 _MOST_TURNS = 4
-"""How often a loop's body is inferred with a more open state before nothing is taken to be known of it."""
+"""Attempts to find stable shapes for a loop's state, each with fewer known dimensions. A choice: then all are
+unknown."""
 
 
 @dataclass
 class _Part:
-    """Some nodes, as the engine's walk over a graph takes them."""
+    """Some nodes, in the form of a graph that the engine can walk over."""
 
     nodes: Iterable[ir.Node]
     initializers: Mapping[str, ir.Value] = field(default_factory=lambda: MappingProxyType({}))
@@ -42,7 +44,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a value."""
+    """The known facts about a value."""
 
     shape: ir.Shape | None
     type: ir.TypeProtocol | None
@@ -50,8 +52,8 @@ class _Known:
 
 
 class Inference:
-    """The shapes of one model and of its branches and loop bodies. Those of functions are unknown: they differ from
-    call to call."""
+    """The inferred shapes of one model, with its branches and loop bodies. Shapes inside functions are unknown, because
+    they differ between calls."""
 
     def __init__(self, model: ir.Model) -> None:
         self.notes: list[str] = []
@@ -60,14 +62,12 @@ class Inference:
         self._caches: dict[str, Any] = {"inference_cache": {}, "op_function_cache": {}}
         self._defaults = [value for value in model.graph.inputs if value.is_initializer()]
         self._covered = set(walk.main_graphs(model))
-        self._entered: set[ir.Value] = set()
-        self._loose: set[str] = set()
+        self._states = LoopStates(self._context)
         self._least: dict[str, int] = {}
         declared = {value: value.meta.get(DECLARED) for node in walk.nodes(model.graph) for value in node.outputs}
         for graph in walk.main_graphs(model):
             self._forget(graph)
-        self._context.reserve_symbol_names(_names(model))
-        self._part_symbols(model.graph.inputs)
+        self._context.reserve_symbol_names(declared_dims.separate(model))
         with self._inferring():
             self._enter(model.graph)
             for node in model.graph:
@@ -77,10 +77,10 @@ class Inference:
         self._contradictions(declared)
 
     def refresh(self, stale: Iterable[ir.Node]) -> bool:
-        """Infers `stale` nodes again, and what follows them as far as something new is found: one walk down the graph.
+        """Infers `stale` nodes again, and their readers if something new was found, in one walk down the graph.
 
-        What is known stays known: a dimension becomes a number or an expression, never the other way. Says whether
-        anything new was found.
+        Known facts stay: a dimension may become a number or an expression, but never unknown. Returns whether anything
+        new was found.
         """
         waiting = set(stale)
         found = False
@@ -95,7 +95,7 @@ class Inference:
         return found
 
     def _may_learn(self, node: ir.Node) -> bool:
-        """Whether something of the node's results is not known, or known by a name only that was made up for it."""
+        """Whether a result of the node has an unknown part, or a dimension whose name inference made up."""
         for value in node.outputs:
             if value.shape is None or value.dtype is None:
                 return True
@@ -109,25 +109,26 @@ class Inference:
         return dim.value is None or self._context.is_generated_symbol(dim.value)
 
     def add(self, nodes: Iterable[ir.Node]) -> None:
-        """Infers new nodes, in order; those of functions stay unknown."""
+        """Infers new nodes, in order; nodes of functions stay unknown."""
         with self._inferring():
             for node in nodes:
                 if node.graph in self._covered:
                     self._infer(node)
 
     def replace(self, old: ir.Value, new: ir.Value) -> bool:
-        """`new` stands for `old`: what was known of either holds for it. Says whether its readers may learn more."""
+        """Merges the facts about `old` into those about `new`, its replacement. Returns whether readers may learn
+        more."""
         before = _known(old)
         return self._merge(new, before, _known(new)) != before
 
     def assumed(self) -> AbstractContextManager[None]:
-        """Inside, `symbols` takes for granted what sizes have to be for the model to run at all."""
+        """Makes `symbols` assume, inside the block, the least sizes at which the model runs at all."""
         return symbols.assuming(self._least)
 
     @contextmanager
     def _inferring(self) -> Iterator[None]:
-        """Inside, inference may run: quiet, with the sizes that are known to be large enough, and without believing
-        defaults, which the caller may replace."""
+        """Prepares for inference inside the block: silences the engine, assumes the least sizes, and hides the defaults
+        of inputs, which the caller may replace."""
         defaults = [(value, value.const_value) for value in self._defaults]
         for value, _ in defaults:
             value.const_value = None
@@ -143,11 +144,11 @@ class Inference:
             return
         bodies = list(_loop_bodies(node))
         for body in bodies:
-            self._enter_body(node, body)
+            self._states.enter(node, body)
         self._process([node])
         for body in bodies:
             for _ in range(_MOST_TURNS):
-                if not self._loosen(body):
+                if not self._states.loosen(body):
                     break
                 self._clear((node, *walk.nodes(body)))
                 self._process([node])
@@ -155,8 +156,8 @@ class Inference:
                 self._give_up(node, body)
 
     def _plain(self, node: ir.Node) -> bool:
-        """Infers a node without branches whose operator the engine knows, as its walk over a graph does; says whether
-        it is one."""
+        """Infers a node without branches with the engine's rule for it; returns whether there is a rule. This does what
+        the engine's walk over a graph does for a single node, without its overhead."""
         infer = self._rule(node)
         if infer is None:
             return False
@@ -165,17 +166,17 @@ class Inference:
                 if value is not None:
                     self._context.name_anonymous_dims(value)
             infer(self._context, node)
-        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; this node's shapes are unknown
+        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; the shapes are then unknown
             self._failed(error)
         for value in node.outputs:
             value.shape = _canonical(value.shape)
         return True
 
     def _note_least(self) -> bool:
-        """Notes how large sizes have to be for the model to run at all. Says whether anything is new."""
+        """Notes the least sizes at which the model runs at all. Returns whether anything is new."""
         found = dict(self._least)
         for node in self._model.graph:
-            for dim in () if node.domain else _not_empty(node):
+            for dim in () if node.domain else least_sizes.not_empty(node):
                 for name, least in symbols.needed(dim).items():
                     found[name] = max(least, found.get(name, 0))
         new, self._least = found != self._least, found
@@ -195,38 +196,21 @@ class Inference:
         self._note(f"shapes: {type(error).__name__}: {error}")
 
     def _enter(self, graph: ir.Graph) -> None:
-        """Notes the shapes of initializers and gives nameless dimensions of inputs a name."""
+        """Notes the types of initializers, and names the nameless dimensions of inputs."""
         for value in graph.initializers.values():
             if value.type is None and value.const_value is not None:
                 value.type = ir.TensorType(value.const_value.dtype)
         self._process((), graph)
 
-    def _part_symbols(self, inputs: Iterable[ir.Value]) -> None:
-        """A symbol that stands a second time among the inputs gets another name there. No runtime refuses inputs whose
-        dimensions share a name and differ in size, so nothing may rest on their being equal."""
-        seen: set[str] = set()
-        taken = _names(self._model)
-        for value in inputs:
-            shape = value.shape
-            if shape is None:
-                continue
-            dims: list[int | ir.SymbolicDim] = []
-            for dim in shape:
-                names = frozenset() if isinstance(dim, int) or dim.value is None else symbols.names(dim.value)
-                dims.append(_another(dim, taken) if names & seen else dim)
-                seen |= names
-            value.shape = ir.Shape(dims)
-        self._context.reserve_symbol_names(taken)
-
     def _forget(self, graph: ir.Graph) -> None:
         for value in graph.inputs:
-            value.shape = _sound(value.shape)
+            value.shape = declared_dims.sound(value.shape)
         for node in graph:
             known = self._is_known(node)
             for value in node.outputs:
                 declared = value.shape
                 self._clear_value(value)
-                value.shape = None if known else _sound(declared)
+                value.shape = None if known else declared_dims.sound(declared)
             for body in captures.subgraphs(node):
                 for value in list(body.inputs)[2 if node.op_type == "Loop" else 0 :]:
                     value.shape = None
@@ -238,37 +222,6 @@ class Inference:
 
     def _rule(self, node: ir.Node) -> Any:
         return self._context.rules.get(node.domain, node.op_type, self._context.get_opset_version(node.domain))
-
-    def _enter_body(self, node: ir.Node, body: ir.Graph) -> None:
-        """A loop's state has, to begin with, the shape that it starts with; `_loosen` looks whether it keeps it."""
-        for start, value in zip(node.inputs[2:], body.inputs[2:], strict=False):
-            if start is not None and start.shape is not None and value not in self._entered:
-                self._entered.add(value)
-                value.shape = self._context.name_anonymous_dims_in_shape(start.shape)
-
-    def _loosen(self, body: ir.Graph) -> bool:
-        """Gives the dimensions of a loop's state that an iteration changes a name of their own, which means what they
-        are in this iteration. Says whether there were any."""
-        loosened = False
-        for value, result in zip(body.inputs[2:], body.outputs[1:], strict=False):
-            before, after = value.shape, result.shape
-            if before is None:
-                continue
-            if after is None or len(after) != len(before):
-                value.shape, loosened = None, True
-                continue
-            dims = [
-                b if b == a or (isinstance(b, ir.SymbolicDim) and b.value in self._loose) else self._loose_dim()
-                for b, a in zip(before, after, strict=True)
-            ]
-            if dims != list(before):
-                value.shape, loosened = ir.Shape(dims), True
-        return loosened
-
-    def _loose_dim(self) -> ir.SymbolicDim:
-        dim: ir.SymbolicDim = self._context.new_symbolic_dim()
-        self._loose.add(dim.value or "")
-        return dim
 
     def _give_up(self, node: ir.Node, body: ir.Graph) -> None:
         for value in body.inputs:
@@ -294,7 +247,7 @@ class Inference:
         return any(found)
 
     def _merge(self, value: ir.Value, old: _Known, new: _Known) -> _Known:
-        """The better of both for each dimension, or what was known first, so that nothing runs in circles."""
+        """Keeps the better fact for each dimension, and the older one of two equals, so that `refresh` ends."""
         shape = old.shape if old.shape is not None else new.shape
         if old.shape is not None and new.shape is not None and len(old.shape) == len(new.shape):
             dims = [self._better(a, b) for a, b in zip(old.shape, new.shape, strict=True)]
@@ -313,18 +266,12 @@ class Inference:
 
     def _contradictions(self, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
         for value, said in declared.items():
-            if said is not None and value.shape is not None and not agree(said, value.shape):
+            if said is not None and value.shape is not None and not declared_dims.agree(said, value.shape):
                 self._note(f"the file declares {value.name} as {said}, which its operator gives as {value.shape}")
 
     def _note(self, text: str) -> None:
         if len(self.notes) < _MOST_NOTES and text not in self.notes:
             self.notes.append(text)
-
-
-def agree(a: ir.Shape, b: ir.Shape) -> bool:
-    """Whether two shapes may be the same: equal rank, and no two different numbers at one place."""
-    pairs = zip(a, b, strict=False)
-    return len(a) == len(b) and all(x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in pairs)
 
 
 def _known(value: ir.Value) -> _Known:
@@ -335,33 +282,14 @@ def _known(value: ir.Value) -> _Known:
 def _merged_integers(
     old: tuple[Element | None, ...] | None, new: tuple[Element | None, ...] | None
 ) -> tuple[Element | None, ...] | None:
-    """For each the number, or what was known first."""
+    """Keeps a number for each element if there is one, otherwise the older fact."""
     if old is None or new is None or len(old) != len(new):
         return old if old is not None else new
     return tuple(b if a is None or isinstance(b, int) else a for a, b in zip(old, new, strict=True))
 
 
-def _names(model: ir.Model) -> set[str]:
-    """Every name in a declared dimension."""
-    values = (
-        value
-        for graph in walk.graphs(model)
-        for value in (*graph.inputs, *graph.outputs, *(value for node in graph for value in node.outputs))
-    )
-    dims = (dim for value in values for dim in value.shape or () if isinstance(dim, ir.SymbolicDim))
-    return {name for dim in dims if dim.value is not None for name in symbols.names(dim.value)}
-
-
-def _another(dim: int | ir.SymbolicDim, taken: set[str]) -> ir.SymbolicDim:
-    """A new name for a dimension that is called something."""
-    stem = "".join(letter if letter.isalnum() else "_" for letter in f"dim_{dim}")
-    name = next(name for name in (f"{stem}_{number}" for number in itertools.count(2)) if name not in taken)
-    taken.add(name)
-    return ir.SymbolicDim(name)
-
-
 def _canonical(shape: ir.Shape | None) -> ir.Shape | None:
-    """The shape with every expression in its canonical form; the engine writes `4` for 64*n // (16*n)."""
+    """Returns the shape with canonical expressions: 64*n // (16*n), as the engine writes it, becomes 4."""
     if shape is None or shape.is_static():
         return shape
     written = [dim if isinstance(dim, int) else dim.value for dim in shape]
@@ -371,26 +299,3 @@ def _canonical(shape: ir.Shape | None) -> ir.Shape | None:
 
 def _loop_bodies(node: ir.Node) -> Iterator[ir.Graph]:
     return captures.subgraphs(node) if node.op_type == "Loop" and not node.domain else iter(())
-
-
-def _not_empty(node: ir.Node) -> Iterator[Element]:
-    """Dimensions that are above 0 wherever a node of the main graph does not fail: those that a Conv makes, whose
-    window has to fit, and those of a Reshape's result beside the one that it works out. With `allowzero` the
-    specification calls that invalid, while onnxruntime makes the dimension 1."""
-    value = node.outputs[0] if node.outputs else None
-    if value is None or value.shape is None:
-        return
-    dims = [dim if isinstance(dim, int) else dim.value for dim in value.shape]
-    if node.op_type == "Conv":
-        yield from (dim for dim in dims[2:] if isinstance(dim, str))
-    target = known_integers.elements(node.inputs[1]) if node.op_type == "Reshape" and len(node.inputs) > 1 else None
-    if target is not None and -1 in target and len(target) == len(dims):
-        pairs = zip(dims, target, strict=True)
-        yield from (dim for dim, element in pairs if isinstance(dim, str) and element != -1)
-
-
-def _sound(shape: ir.Shape | None) -> ir.Shape | None:
-    """The shape without dimensions that name nothing (`?`, -1)."""
-    if shape is None:
-        return None
-    return ir.Shape([dim if sound_shapes.is_sound(dim) else None for dim in shape])

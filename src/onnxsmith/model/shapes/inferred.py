@@ -1,8 +1,7 @@
-"""Shapes with symbols: every value's shape as far as it follows from the inputs.
+"""Infers shapes with symbols: every shape that follows from the graph inputs.
 
-The engine is onnx-shape-inference, which is alpha, so it is pinned and held to a contract test; a failure of the engine
-is a note, never a failure of the caller.
-"""
+The engine is onnx-shape-inference, an alpha release. It is therefore pinned and covered by a contract test, and a
+failure of the engine is a note, never a failure of the caller."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from onnxsmith.seams import shape_engine
 
 
 def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
-    """A copy of `model` (weights shared) with the shapes that follow from its inputs, and what went wrong, if anything.
+    """Returns a copy of `model` (weights shared) with inferred shapes, and a note on failure, else None.
 
-    Declared dimensions that name nothing (`?`, -1) are unknown in the copy; `model` itself keeps them.
+    Declared dimensions without a meaning (`?`, -1) are unknown in the copy; `model` itself keeps them.
     """
     copy = cloned(model)
     _forget_nameless(copy)
@@ -27,12 +26,12 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
 
 
 def infer(model: ir.Model) -> str | None:
-    """Adds what follows now to `model` itself, and says what went wrong, if anything. For the copy that `inferred` made
-    once something in it has changed: what is known stays known, and new symbols never take a name that is there."""
+    """Infers shapes in `model` itself, and returns a note on failure, else None. Use it on a copy made by `inferred`
+    after a change: known shapes stay, and new symbols get unused names."""
     defaults = {v: v.const_value for graph in walk.graphs(model) for v in graph.inputs if v.const_value is not None}
     try:
         for value in defaults:
-            value.const_value = None  # a caller may replace it, so nothing follows from it
+            value.const_value = None  # a default: the caller may replace it, so no shape may depend on it
         context = sound_shapes.context(model)
         context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
         with shape_engine.walking():
@@ -41,7 +40,7 @@ def infer(model: ir.Model) -> str | None:
             )
             shape_engine.adopt_declared_names(context, model.graph)
     except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; what it found so far stays
-        return f"shapes are known in part only: {type(error).__name__}: {error}"
+        return f"only some shapes are known: {type(error).__name__}: {error}"
     finally:
         for value, tensor in defaults.items():
             value.const_value = tensor

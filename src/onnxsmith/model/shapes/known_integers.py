@@ -1,15 +1,12 @@
-"""What integer tensors of rank 0 and 1 hold, as expressions over symbolic dimensions: shape arithmetic, followed.
+"""Notes the elements of integer tensors of rank 0 and 1, as expressions over symbolic dimensions.
 
-`sound_shapes.py` puts these rules around those of the engine, whose own take an unknown number for a new dimension, and
-a rounded float for what it was rounded from. An element that is not known is None, and says nothing. Booleans are 0
-and 1. Floats are not followed: they round.
+`integer_rules.py` computes the elements, operator by operator. An unknown element is None. Booleans are 0 and 1. Floats
+are not followed, because they round.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -19,65 +16,41 @@ from onnxsmith.model.shapes.symbols import Element
 from onnxsmith.seams.shape_engine import SYM_DATA_KEY
 
 Elements = list[Element | None]
-Rule = Callable[[ir.Node], Elements | None]
-"""The elements of the first result, or None where nothing is known of them."""
 
-_MOST = 64
-"""No longer tensor is followed."""
-_FOLLOWED = {ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL}
+MOST = 64
+"""Elements of the longest tensor that is followed. A choice: shapes and their pieces are far shorter."""
+FOLLOWED = {ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL}
 _RANGES = {
     ir.DataType.INT64: (-(2**63), 2**63 - 1, 2**31),
     ir.DataType.INT32: (-(2**31), 2**31 - 1, 2**16),
     ir.DataType.BOOL: (0, 1, 1),
 }
-"""The least and the largest that a dtype holds, and how many elements a tensor is taken to have at most when sums and
-products are held to that. What may be out of this range may have wrapped around, and is not followed."""
-_ALL = 2**31 - 1
-_EXACT = 2**53
-"""Up to here onnxruntime, which reduces 64-bit integers in double, gives sums and products as they are."""
+"""For each dtype: its least and largest number, and the largest product of sizes that is assumed when an expression is
+compared with these. An expression that may leave this range may overflow, and is not followed."""
 
 
 def elements(value: ir.Value | None) -> Elements | None:
-    """The elements of an integer or bool tensor of rank 0 or 1, those that are not known as None; None where nothing
-    is known, not even how many."""
+    """Returns the elements of an integer or bool tensor of rank 0 or 1, None for each unknown element. Returns None if
+    not even the number of elements is known."""
     if value is None:
         return None
-    tensor = _constant(value)
+    tensor = constant_tensor(value)
     if tensor is not None:
-        return _of_tensor(tensor)
+        return of_tensor(tensor)
     return None if value.is_graph_input() else noted(value)
 
 
 def noted(value: ir.Value) -> Elements | None:
-    """What `note` wrote down."""
+    """Returns the elements that `note` stored."""
     text = value.metadata_props.get(SYM_DATA_KEY)
     if text is None:
         return None
     return [None if element is None else symbols.canonical(element) for element in json.loads(text)]
 
 
-def around(rule: Rule) -> Callable[[Callable[[Any, ir.Node], None]], Callable[[Any, ir.Node], None]]:
-    """The engine's inference of an operator with this rule for what its result holds."""
-
-    def wrap(infer: Callable[[Any, ir.Node], None]) -> Callable[[Any, ir.Node], None]:
-        def careful(context: Any, node: ir.Node) -> None:
-            for value in node.outputs:
-                context.forget(value)
-            infer(context, node)
-            if not node.outputs or node.outputs[0].dtype not in _FOLLOWED or _rank(node.outputs[0]) not in (0, 1):
-                return
-            found = _pieces(node) if rule is _split else [rule(node)]
-            for value, held in zip(node.outputs, found, strict=False):
-                note(context, value, held)
-
-        return careful
-
-    return wrap
-
-
 def note(context: Any, value: ir.Value, found: Elements | None) -> None:
-    """Writes down what a value holds, for the engine too where all of it is known."""
-    if found is None or len(found) > _MOST or not _fits(value, found):
+    """Stores the elements of a value; tells the engine, too, if all of them are known."""
+    if found is None or len(found) > MOST or not _fits(value, found):
         return
     limits = _RANGES.get(value.dtype, (0, 1, 1)) if value.dtype is not None else (0, 1, 1)
     found = [one if one is not None and symbols.fits(one, *limits) else None for one in found]
@@ -89,23 +62,23 @@ def note(context: Any, value: ir.Value, found: Elements | None) -> None:
 
 
 def copy_noted(value: ir.Value, new: ir.Value) -> None:
-    """`new` holds what is noted of `value`."""
+    """Copies the noted elements of `value` to `new`."""
     if SYM_DATA_KEY in value.metadata_props:
         new.metadata_props[SYM_DATA_KEY] = value.metadata_props[SYM_DATA_KEY]
 
 
 def _fits(value: ir.Value, found: Elements) -> bool:
-    rank = _rank(value)
-    length = None if value.shape is None or rank != 1 else value.shape[0]
-    return len(found) == 1 if rank == 0 else not isinstance(length, int) or length == len(found)
+    axes = rank(value)
+    length = None if value.shape is None or axes != 1 else value.shape[0]
+    return len(found) == 1 if axes == 0 else not isinstance(length, int) or length == len(found)
 
 
-def _rank(value: ir.Value | None) -> int | None:
+def rank(value: ir.Value | None) -> int | None:
     return None if value is None or value.shape is None else len(value.shape)
 
 
-def _constant(value: ir.Value) -> ir.TensorProtocol | None:
-    """The tensor of an initializer that no caller may replace, or of a Constant."""
+def constant_tensor(value: ir.Value) -> ir.TensorProtocol | None:
+    """Returns the tensor of a Constant, or of an initializer that no caller may replace."""
     if value.is_initializer():
         return None if value.is_graph_input() else value.const_value
     node = value.producer()
@@ -113,309 +86,7 @@ def _constant(value: ir.Value) -> ir.TensorProtocol | None:
     return ir.convenience.get_const_tensor(value) if is_constant else None
 
 
-def _of_tensor(tensor: ir.TensorProtocol) -> Elements | None:
-    if tensor.dtype not in _FOLLOWED or len(tensor.shape) > 1 or tensor.size > _MOST:
+def of_tensor(tensor: ir.TensorProtocol) -> Elements | None:
+    if tensor.dtype not in FOLLOWED or len(tensor.shape) > 1 or tensor.size > MOST:
         return None
     return [int(number) for number in tensor.numpy().ravel()]
-
-
-def _integer(node: ir.Node, name: str, default: int) -> int | None:
-    attribute = node.attributes.get(name)
-    if attribute is None:
-        return default
-    return None if attribute.is_ref() else attribute.as_int()
-
-
-def _numbers(value: ir.Value | None) -> list[int] | None:
-    """The elements, where all of them are integers."""
-    found = elements(value)
-    if found is None or not all(isinstance(element, int) for element in found):
-        return None
-    return [element for element in found if isinstance(element, int)]
-
-
-def _scalar(value: ir.Value | None) -> Element | None:
-    found = elements(value)
-    return found[0] if found is not None and len(found) == 1 else None
-
-
-def _passed_on(node: ir.Node) -> Elements | None:
-    return elements(node.inputs[0])
-
-
-def _shape(node: ir.Node) -> Elements | None:
-    data = node.inputs[0]
-    start, end = _integer(node, "start", 0), _integer(node, "end", _ALL)
-    if data is None or data.shape is None or start is None or end is None:
-        return None
-    dims: Elements = [dim if isinstance(dim, int) else dim.value for dim in data.shape]
-    return [None if dim is None else symbols.canonical(dim) for dim in dims[start:end]]
-
-
-def _size(node: ir.Node) -> Elements | None:
-    data = node.inputs[0]
-    if data is None or data.shape is None:
-        return None
-    return [symbols.product(dim if isinstance(dim, int) else dim.value for dim in data.shape)]
-
-
-def _cast(node: ir.Node) -> Elements | None:
-    data, to = elements(node.inputs[0]), node.outputs[0].dtype
-    if data is None or to is not ir.DataType.BOOL:
-        return data
-    return [_truth(symbols.differ, element, 0) for element in data]
-
-
-def _gather(node: ir.Node) -> Elements | None:
-    data, indices = elements(node.inputs[0]), _numbers(node.inputs[1])
-    if data is None or indices is None or _rank(node.inputs[0]) != 1 or _integer(node, "axis", 0) not in (0, -1):
-        return None
-    if any(not -len(data) <= index < len(data) for index in indices):
-        return None
-    return [data[index] for index in indices]
-
-
-def _gather_nd(node: ir.Node) -> Elements | None:
-    indices = node.inputs[1]
-    return _gather(node) if _rank(indices) == 1 and not _integer(node, "batch_dims", 0) else None
-
-
-def _slice(node: ir.Node) -> Elements | None:
-    data = elements(node.inputs[0])
-    bounds = [_numbers(value) for value in node.inputs[1:]]
-    if data is None or len(bounds) < 2 or any(bound is None or len(bound) != 1 for bound in bounds):
-        return None
-    start, end, _, step = [bound[0] for bound in bounds if bound is not None] + [0, 1][len(bounds) - 2 :]
-    if step == 0 or (
-        step < 0 and (start < -len(data) or end >= _ALL)
-    ):  # there ONNX starts at the first, and Python takes nothing
-        return None
-    return data[start:end:step]
-
-
-def _concat(node: ir.Node) -> Elements | None:
-    length = node.outputs[0].shape[0] if node.outputs[0].shape else None
-    parts: Elements = []
-    for value in node.inputs if not isinstance(length, int) or length <= _MOST else ():
-        found = elements(value)
-        if found is None:
-            length = value.shape[0] if value is not None and value.shape is not None and len(value.shape) == 1 else None
-            if not isinstance(length, int) or length > _MOST:
-                return None
-            found = [None] * length
-        parts += found
-        if len(parts) > _MOST:
-            return None
-    return parts
-
-
-def _split(node: ir.Node) -> Elements | None:
-    return _pieces(node)[0]
-
-
-def _pieces(node: ir.Node) -> list[Elements | None]:
-    """What every result of a Split holds."""
-    data = elements(node.inputs[0])
-    pieces: list[Elements | None] = []
-    at = 0
-    for value in node.outputs:
-        size = value.shape[0] if value.shape is not None and len(value.shape) == 1 else None
-        if data is None or not isinstance(size, int):
-            return [None] * len(node.outputs)
-        pieces.append(data[at : at + size])
-        at += size
-    return pieces
-
-
-def _binary(operation: Callable[[Element, Element], Element | None]) -> Rule:
-    def rule(node: ir.Node) -> Elements | None:
-        found = _aligned([elements(value) for value in node.inputs])
-        if found is None:
-            return None
-        a, b = found
-        return [None if x is None or y is None else operation(x, y) for x, y in zip(a, b, strict=True)]
-
-    return rule
-
-
-def _variadic(operation: Callable[[list[Element | None]], Element | None]) -> Rule:
-    def rule(node: ir.Node) -> Elements | None:
-        found = _aligned([elements(value) for value in node.inputs])
-        return None if found is None else [operation(list(column)) for column in zip(*found, strict=True)]
-
-    return rule
-
-
-def _aligned(given: Sequence[Elements | None]) -> list[Elements] | None:
-    """All of one length, by broadcasting."""
-    known = [found for found in given if found is not None]
-    if len(known) < len(given) or not known:
-        return None
-    length = max(len(found) for found in known) if all(known) else 0
-    if any(len(found) not in (1, length) for found in known):
-        return None
-    return [found * length if len(found) == 1 else found for found in known]
-
-
-def _modulo(node: ir.Node) -> Elements | None:
-    return None if _integer(node, "fmod", 0) != 0 else _binary(symbols.modulo)(node)
-
-
-def _truth(decide: Callable[[Element, Element], bool], a: Element | None, b: Element | None) -> int | None:
-    """1 where `decide` says that they differ; 0 where they are the same expression."""
-    if a is None or b is None:
-        return None
-    return 1 if decide(a, b) else 0 if a == b else None
-
-
-def _equal(a: Element, b: Element) -> int | None:
-    differs = _truth(symbols.differ, a, b)
-    return None if differs is None else 1 - differs
-
-
-def _less(a: Element, b: Element) -> int | None:
-    return 0 if symbols.at_least(a, b) else 1 if symbols.at_least(b, a) and symbols.differ(a, b) else None
-
-
-def _not_above(a: Element, b: Element) -> int | None:
-    above = _less(b, a)
-    return None if above is None else 1 - above
-
-
-def _and(a: Element | None, b: Element | None) -> int | None:
-    return 0 if 0 in (a, b) else 1 if a == b == 1 else None
-
-
-def _or(a: Element | None, b: Element | None) -> int | None:
-    return 1 if 1 in (a, b) else 0 if a == b == 0 else None
-
-
-def _logic(operation: Callable[[Element | None, Element | None], int | None]) -> Rule:
-    return _variadic(lambda column: operation(*column))
-
-
-def _each(operation: Callable[[Element], Element | None]) -> Rule:
-    def rule(node: ir.Node) -> Elements | None:
-        data = elements(node.inputs[0])
-        return None if data is None else [None if element is None else operation(element) for element in data]
-
-    return rule
-
-
-def _where(node: ir.Node) -> Elements | None:
-    found = _aligned([elements(value) for value in node.inputs])
-    if found is None:
-        return None
-    columns = zip(*found, strict=True)
-    return [x if condition == 1 or x == y else y if condition == 0 else None for condition, x, y in columns]
-
-
-def _range(node: ir.Node) -> Elements | None:
-    start, limit, delta = (_scalar(value) for value in node.inputs)
-    width = None if start is None or limit is None else symbols.subtract(limit, start)
-    if start is None or not isinstance(width, int) or not isinstance(delta, int) or delta == 0:
-        return None
-    length = max(0, -(-width // delta))
-    return [symbols.add(start, step * delta) for step in range(length)] if length <= _MOST else None
-
-
-def _constant_of_shape(node: ir.Node) -> Elements | None:
-    length, value = _numbers(node.inputs[0]), node.attributes.get("value")
-    if length is None or len(length) > 1 or value is None or value.is_ref():
-        return None
-    number = _of_tensor(value.as_tensor())
-    size = math.prod(length)
-    return number * size if number is not None and 0 <= size <= _MOST else None
-
-
-def _repeated(node: ir.Node) -> Elements | None:
-    """Expand of one element, Tile of several."""
-    data, shape = elements(node.inputs[0]), node.outputs[0].shape
-    length = shape[0] if shape is not None and len(shape) == 1 else 1
-    if not data or not isinstance(length, int) or length > _MOST or length % len(data):
-        return None
-    return data * (length // len(data))
-
-
-def _reduced(operation: Callable[[Elements], Element | None]) -> Rule:
-    def rule(node: ir.Node) -> Elements | None:
-        data = elements(node.inputs[0])
-        given = len(node.inputs) > 1 and node.inputs[1] is not None
-        if data is None or (not given and _integer(node, "noop_with_empty_axes", 0) != 0):
-            return None
-        if given and _numbers(node.inputs[1]) not in ([0], [-1]):
-            return None
-        found = operation(data)
-        exact = found is not None and symbols.fits(found, -_EXACT, _EXACT, 2**31)
-        return [found if exact or operation in (symbols.largest, symbols.smallest) else None]
-
-    return rule
-
-
-def _scattered(node: ir.Node) -> Elements | None:
-    """ScatterND and ScatterElements into a vector."""
-    data, updates = elements(node.inputs[0]), elements(node.inputs[2])
-    tensor = None if node.inputs[1] is None else _constant(node.inputs[1])
-    if data is None or updates is None or tensor is None or "reduction" in node.attributes:
-        return None
-    indices = [int(index) for index in tensor.numpy().ravel()]
-    if _rank(node.inputs[0]) != 1 or len(indices) != len(updates):
-        return None
-    if any(not -len(data) <= index < len(data) for index in indices):
-        return None
-    result = list(data)
-    for index, update in zip(indices, updates, strict=True):
-        result[index] = update
-    return result
-
-
-def _negative(element: Element) -> Element | None:
-    return symbols.multiply(element, -1)
-
-
-def _absolute(element: Element) -> Element | None:
-    return element if symbols.at_least(element, 0) else _negative(element) if symbols.at_least(0, element) else None
-
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(("Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose"), _passed_on),
-    **dict.fromkeys(("Expand", "Tile"), _repeated),
-    **dict.fromkeys(("ScatterND", "ScatterElements"), _scattered),
-    "Abs": _each(_absolute),
-    "Add": _binary(symbols.add),
-    "And": _logic(_and),
-    "Cast": _cast,
-    "Ceil": lambda _: None,
-    "Concat": _concat,
-    "ConstantOfShape": _constant_of_shape,
-    "Div": _binary(symbols.truncate_divide),
-    "Equal": _binary(_equal),
-    "Floor": lambda _: None,
-    "Gather": _gather,
-    "GatherElements": _gather,
-    "GatherND": _gather_nd,
-    "Greater": _binary(lambda a, b: _less(b, a)),
-    "GreaterOrEqual": _binary(lambda a, b: _not_above(b, a)),
-    "Less": _binary(_less),
-    "LessOrEqual": _binary(_not_above),
-    "Max": _variadic(symbols.largest),
-    "Min": _variadic(symbols.smallest),
-    "Mod": _modulo,
-    "Mul": _binary(symbols.multiply),
-    "Neg": _each(_negative),
-    "Not": _each(lambda element: 1 - element if isinstance(element, int) else None),
-    "Or": _logic(_or),
-    "Range": _range,
-    "ReduceMax": _reduced(symbols.largest),
-    "ReduceMin": _reduced(symbols.smallest),
-    "ReduceProd": _reduced(symbols.product),
-    "ReduceSum": _reduced(symbols.total),
-    "Shape": _shape,
-    "Size": _size,
-    "Slice": _slice,
-    "Split": _split,
-    "Sub": _binary(symbols.subtract),
-    "Sum": _variadic(symbols.total),
-    "Where": _where,
-}
-"""By operator of ONNX's own domain."""

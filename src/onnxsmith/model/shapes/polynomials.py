@@ -1,6 +1,6 @@
-"""Polynomials with integer coefficients over names, rounded quotients, maxima and minima; `symbols.py` is their face.
+"""Polynomials with integer coefficients over names, rounded quotients, maxima and minima; used through `symbols.py`.
 
-A polynomial is a sorted tuple of terms, so that equal ones are equal tuples.
+A polynomial is a sorted tuple of terms, so that equal polynomials are equal tuples.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Call:
-    """What is no polynomial of its arguments: `//` (rounded down), `Max`, `Min`, `Broadcast`."""
+    """A function of polynomials that is not a polynomial itself: `//` (rounded down), `Max`, `Min`, `Broadcast`."""
 
     name: str
     arguments: tuple[Poly, ...]
@@ -23,16 +23,16 @@ class Call:
 Atom = str | Call
 """A name, or a call."""
 Monomial = tuple[Atom, ...]
-"""Factors, sorted by their text; a power stands several times, the empty one is 1."""
+"""Factors, sorted by their text. A power repeats its factor; the empty monomial is 1."""
 Poly = tuple[tuple[Monomial, int], ...]
-"""Terms, sorted: monomials with the numbers before them."""
+"""Terms, sorted: monomials with their coefficients."""
 
 _MOST_TERMS = 64
-"""No larger polynomial is worked with."""
+"""Terms of the largest polynomial. A choice that bounds the cost."""
 
 
 class UnreadableError(ValueError):
-    """The text is no expression, or the polynomial grows too large."""
+    """The text is not an expression, or the polynomial grows too large."""
 
 
 def constant(number: int) -> Poly:
@@ -79,7 +79,7 @@ def multiply(a: Poly, b: Poly) -> Poly:
 
 
 def exact_quotient(a: Poly, b: Poly) -> Poly | None:
-    """What gives `a` when it is multiplied by `b`, by long division; None where that is no polynomial."""
+    """Returns the polynomial a / b, by long division; None if the quotient is not a polynomial."""
     if not b:
         return None
     quotient: Poly = ()
@@ -105,13 +105,13 @@ def floor_divide(poly: Poly, divisor: int) -> Poly:
     if number is not None:
         return whole  # below the divisor
     common = math.gcd(divisor, *(factor for monomial, factor in rest if monomial))
-    # what is left of the number in units of the common factor cannot reach the next multiple
+    # dividing the constant by `common` drops a remainder that is too small to reach the next multiple
     rest = _made({monomial: factor // common for monomial, factor in rest})
     return add(whole, _quotient(rest, divisor // common))
 
 
 def _quotient(poly: Poly, divisor: int) -> Poly:
-    """floor(poly / divisor) as an atom; a quotient that is rounded again is rounded once."""
+    """Returns floor(poly / divisor) as an atom; nested quotients become one: floor(floor(x/a)/b) = floor(x/(a*b))."""
     inner = [monomial for monomial, factor in poly if monomial]
     if len(inner) == 1 and dict(poly)[inner[0]] == 1 and len(inner[0]) == 1:
         atom = inner[0][0]
@@ -123,12 +123,12 @@ def _quotient(poly: Poly, divisor: int) -> Poly:
 
 
 def opaque_quotient(a: Poly, b: Poly) -> Poly:
-    """floor(a / b) as it stands."""
+    """Returns floor(a / b) without simplification."""
     return call("//", (a, b))
 
 
 def call(function: str, given: Sequence[Poly]) -> Poly:
-    """A call as a polynomial; the arguments of others than `//` have no order."""
+    """Makes a call as a polynomial. The arguments are sorted, except those of `//`."""
     if function == "//":
         left, right = (text(argument) for argument in given)
         right = right if isinstance(right, int) or right.isidentifier() else f"({right})"
@@ -139,7 +139,7 @@ def call(function: str, given: Sequence[Poly]) -> Poly:
 
 
 def arguments(poly: Poly, function: str) -> tuple[Poly, ...]:
-    """What stands in a call of this function, where the polynomial is nothing else."""
+    """Returns the arguments if the polynomial is a single call of this function; otherwise nothing."""
     if len(poly) != 1 or poly[0][1] != 1 or len(poly[0][0]) != 1:
         return ()
     atom = poly[0][0][0]
@@ -147,7 +147,7 @@ def arguments(poly: Poly, function: str) -> tuple[Poly, ...]:
 
 
 def text(poly: Poly) -> int | str:
-    """The number that a polynomial is, or its text."""
+    """Returns the number of a constant polynomial, otherwise the polynomial as text."""
     number = as_constant(poly)
     if number is not None:
         return number
@@ -162,7 +162,7 @@ def text(poly: Poly) -> int | str:
 
 
 def names(poly: Poly) -> Iterator[str]:
-    """The names in it, those in calls too."""
+    """Yields the names in a polynomial, those in calls too."""
     for monomial, _ in poly:
         for atom in monomial:
             if isinstance(atom, str):
@@ -173,7 +173,7 @@ def names(poly: Poly) -> Iterator[str]:
 
 
 def grows(poly: Poly) -> bool:
-    """Whether it is a sum of parts none of which gets smaller when a name gets larger."""
+    """Whether every part of the sum grows, or stays, when a name grows."""
     return all(factor > 0 and len(monomial) == 1 and _grows(monomial[0]) for monomial, factor in poly if monomial)
 
 
@@ -186,7 +186,7 @@ def _grows(atom: Atom) -> bool:
 
 
 def value(poly: Poly, number: int) -> int:
-    """What it is where every name is this number."""
+    """Returns the value of the polynomial with this number for every name."""
     return sum(factor * math.prod(_value(atom, number) for atom in monomial) for monomial, factor in poly)
 
 
@@ -216,7 +216,7 @@ def _lead(poly: Poly) -> tuple[Monomial, int]:
 
 
 def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
-    """The monomial divided by another; None where it does not divide it."""
+    """Returns monomial / part; None if `part` does not divide it."""
     left = Counter(monomial)
     left.subtract(Counter(part))
     if any(number < 0 for number in left.values()):
@@ -229,4 +229,4 @@ def _text_of(atom: Atom) -> str:
 
 
 Functions = Mapping[str, Callable[[Sequence[Poly]], Poly]]
-"""How to make a call of each name that may stand in a text, `//` among them."""
+"""For each function name that may appear in a text, `//` included: how to make the call."""

@@ -1,7 +1,7 @@
-"""Shape rules of our own for If and Loop, where onnx-shape-inference takes for granted what need not be.
+"""Sound shape rules for If and Loop, where onnx-shape-inference assumes too much.
 
-It gives an If the shape of one branch where that of the other is unknown, and takes a loop to run, to its limit, and
-to keep the shape of its state.
+The engine gives an If the shape of one branch when the other's is unknown. It assumes that a loop runs at least once,
+runs to its limit, and keeps the shape of its state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Infer = Callable[[Any, ir.Node], None]
 
 
 def branch(infer: Infer) -> Infer:
-    """A result whose shape one branch does not know has an unknown shape; the engine takes the other branch's."""
+    """Makes the shape of a result unknown if one branch's is unknown; the engine would take the other branch's
+    shape."""
 
     def careful(context: Any, node: ir.Node) -> None:
         infer(context, node)
@@ -31,8 +32,8 @@ def branch(infer: Infer) -> Infer:
 
 
 def loop(infer: Infer) -> Infer:
-    """The engine takes a loop to run at least once and to run to its limit. Its final state may be the first one, and
-    its condition may end it before."""
+    """Allows for a loop that never runs, so that its initial state is the result, or that its condition ends early. The
+    engine assumes neither."""
 
     def careful(context: Any, node: ir.Node) -> None:
         infer(context, node)
@@ -49,14 +50,14 @@ def loop(infer: Infer) -> Infer:
 
 
 def _either(context: Any, a: ir.Shape | None, b: ir.Shape | None) -> ir.Shape | None:
-    """The shape of a value that is one of two: a new name where they differ."""
+    """Returns the shape of a value that may have either shape: a new name on each axis where the two differ."""
     if a is None or b is None or len(a) != len(b):
         return None
     return ir.Shape([x if x == y else context.new_symbolic_dim() for x, y in zip(a, b, strict=True)])
 
 
 def _runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
-    """Whether the condition is true from the start and stays so."""
+    """Whether the loop's condition is true at the start and stays true."""
 
     def is_true(value: ir.Value | None) -> bool:
         tensor = None if value is None or value.is_graph_input() else ir.convenience.get_const_tensor(value)
@@ -69,8 +70,8 @@ def _runs_to_its_limit(node: ir.Node, body: ir.Graph) -> bool:
 
 
 def enter_bodies(context: Any, node: ir.Node) -> None:
-    """In place of the engine's own: a loop's state has the dtype that it starts with, and may change its shape; that of
-    a scan may not."""
+    """Replaces the engine's function. A loop's state has the dtype of its initial value, and may change its shape; the
+    state of a Scan may not."""
     if node.domain:
         return
     if node.op_type == "Scan":

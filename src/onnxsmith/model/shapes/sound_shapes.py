@@ -1,12 +1,16 @@
-"""Shape rules of our own for operators where onnx-shape-inference takes for granted what need not be.
+"""Sound shape rules for operators, where onnx-shape-inference assumes too much.
 
-It takes two differently named dimensions that meet in a broadcast to be equal (one may be 1), the bounds of a Slice to
-lie inside (`x[:1000]` of a dimension `n` would be 1000 long), the result of an Expand to have the shape that it asks
-for, even where that of its input is unknown, and dimensions with a name not to be 1 where a Squeeze removes all that
-are. Axes, steps and parts that are not known yet it takes to be the default ones. A wrong shape is worse than none:
-rules rely on it. Here such a dimension becomes an expression, or a new name.
+The engine assumes the following, and none of it is always true:
+- two differently named dimensions in a broadcast are equal (one may be 1);
+- the bounds of a Slice lie inside (`x[:1000]` of a dimension `n` would have 1000 elements);
+- the result of an Expand has the requested shape, even if the input's shape is unknown;
+- a named dimension is not 1, where a Squeeze removes all dimensions of size 1;
+- unknown axes, steps and parts have their default values.
 
-If and Loop are in `sound_flow.py`, what follows from integers in `value_shapes.py` and `known_integers.py`.
+A wrong shape is worse than none, because rules rely on shapes. Here an unsure dimension becomes an expression or a new
+name.
+
+If and Loop are in `sound_flow.py`, rules on known integers in `value_shapes.py` and `integer_rules.py`.
 """
 
 from __future__ import annotations
@@ -20,13 +24,13 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.signature import names_something
-from onnxsmith.model.shapes import known_integers, sound_flow, symbols, value_shapes
+from onnxsmith.model.shapes import integer_rules, sound_flow, symbols, value_shapes
 from onnxsmith.model.shapes.known_integers import elements
 from onnxsmith.seams.shape_engine import Context, Rules, library_rules
 
 Dim = int | ir.SymbolicDim
 Infer = Callable[[Any, ir.Node], None]
-"""Called with the engine's context and a node, whose outputs' shapes it sets."""
+"""A function of (the engine's context, a node) that sets the shapes of the node's outputs."""
 
 _BROADCASTING = (
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
@@ -39,7 +43,7 @@ _POOLING = ("AveragePool", "LpPool", "MaxPool")
 
 @cache
 def rules() -> Rules:
-    """The engine's rules, with these around them or in their place."""
+    """Returns the engine's rules, some wrapped in our own rules and some replaced by them."""
     registry = library_rules()
     for op in _BROADCASTING:
         _wrap(registry, op, _broadcasting)
@@ -54,54 +58,54 @@ def rules() -> Rules:
     _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
     for op, around in value_shapes.RULES.items():
         _wrap(registry, op, around)
-    for op, rule in known_integers.RULES.items():
-        _wrap(registry, op, known_integers.around(rule))
+    for op, rule in integer_rules.RULES.items():
+        _wrap(registry, op, integer_rules.around(rule))
     _wrap(registry, "If", sound_flow.branch)
     _wrap(registry, "Loop", sound_flow.loop)
     return registry
 
 
 def context(model: ir.Model) -> Context:
-    """What is known of a model while it is inferred, with these rules: nothing yet."""
+    """Makes an empty inference context for a model, with these rules."""
     return Context(model.opset_imports, rules(), sound_flow.enter_bodies)
 
 
 def is_sound(dim: int | ir.SymbolicDim) -> bool:
-    """Whether a declared dimension says anything: a size, a name, or that it is unknown; not `?` or -1."""
+    """Whether a declared dimension has a meaning: a size, a name, or unknown; `?` and -1 have none."""
     if isinstance(dim, int):
         return dim >= 0
     return dim.value is None or names_something(dim.value)
 
 
 def _wrap(registry: Rules, op: str, around: Callable[[Infer], Infer], *, domain: str = "") -> None:
-    for since in set(registry.version_boundaries(domain, op)):  # each is there once more for every rule around it
+    for since in set(registry.version_boundaries(domain, op)):  # a version is listed again for every wrapped rule
         rule = registry.get(domain, op, since)
         assert rule is not None
         registry.register(domain, op, since)(around(rule))
 
 
 def _broadcasting(_: Infer) -> Infer:
-    """The engine's own takes two names that meet for one dimension, and parses every expression anew."""
+    """Replaces the engine's rule, which treats two names as one dimension and parses every expression again."""
 
     def careful(context: Any, node: ir.Node) -> None:
         values = [value for value in node.inputs if value is not None]
         shapes = [value.shape for value in values if value.shape is not None]
-        shape = ir.Shape(_joined(context, shapes)) if len(shapes) == len(node.inputs) else None
+        shape = ir.Shape(_broadcast_dims(context, shapes)) if len(shapes) == len(node.inputs) else None
         dtype = ir.DataType.BOOL if node.op_type in _COMPARING else values[node.op_type == "Where"].dtype
         context.set_shape_and_dtype(node.outputs[0], shape, dtype)
 
     return careful
 
 
-def _joined(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
-    """The shape that `shapes` are broadcast to, as far as it is sure."""
+def _broadcast_dims(context: Any, shapes: Sequence[ir.Shape]) -> list[Dim]:
+    """Returns the broadcast shape of `shapes`; an unsure dimension gets a new name."""
     rank = max((len(shape) for shape in shapes), default=0)
     ones: list[Dim] = [1]
     padded = [ones * (rank - len(shape)) + list(shape.dims) for shape in shapes]
-    return [_met(context, list(column)) for column in zip(*padded, strict=True)]
+    return [_broadcast_dim(context, list(column)) for column in zip(*padded, strict=True)]
 
 
-def _met(context: Any, dims: Sequence[Dim]) -> Dim:
+def _broadcast_dim(context: Any, dims: Sequence[Dim]) -> Dim:
     found = symbols.broadcast([symbols.canonical(dim if isinstance(dim, int) else dim.value or "") for dim in dims])
     if found is None or found == "":
         fresh: ir.SymbolicDim = context.new_symbolic_dim()
@@ -110,7 +114,7 @@ def _met(context: Any, dims: Sequence[Dim]) -> Dim:
 
 
 def _matmul(infer: Infer) -> Infer:
-    """The engine gives two names that meet a new one each time."""
+    """Broadcasts the batch dimensions; the engine makes a new name each time two names meet."""
 
     def careful(context: Any, node: ir.Node) -> None:
         a, b = node.inputs[:2]
@@ -118,7 +122,7 @@ def _matmul(infer: Infer) -> Infer:
         if a is None or left is None or right is None or len(left) < 2 or len(right) < 2:
             infer(context, node)
             return
-        batch = _joined(context, [ir.Shape(left[:-2]), ir.Shape(right[:-2])])
+        batch = _broadcast_dims(context, [ir.Shape(left[:-2]), ir.Shape(right[:-2])])
         context.set_shape_and_dtype(node.outputs[0], ir.Shape([*batch, left[-2], right[-1]]), a.dtype)
 
     return careful
@@ -131,12 +135,13 @@ def _expand(context: Any, node: ir.Node) -> None:
     sure = [e is not None and symbols.is_size(e, positive=False) for e in target or ()]
     named = [e if known else context.new_symbolic_dim() for e, known in zip(target or (), sure, strict=True)]
     wanted = None if target is None else ir.Shape(named)
-    shape = None if data.shape is None or wanted is None else ir.Shape(_joined(context, [data.shape, wanted]))
+    shape = None if data.shape is None or wanted is None else ir.Shape(_broadcast_dims(context, [data.shape, wanted]))
     context.set_shape_and_dtype(node.outputs[0], shape, data.dtype)
 
 
 def _pooling(infer: Infer) -> Infer:
-    """Rounding up leaves out a last window that would start in the padding; the engine does so for numbers only."""
+    """Makes symbolic dimensions unsure under `ceil_mode`: a last window that starts in the padding is dropped, which
+    the engine handles for numbers only."""
 
     def careful(context: Any, node: ir.Node) -> None:
         ceil, data, known = node.attributes.get("ceil_mode"), node.inputs[0], [value.shape for value in node.outputs]
@@ -153,14 +158,14 @@ def _pooling(infer: Infer) -> Infer:
 
 
 def _with_fresh(context: Any, shape: ir.Shape, axes: Sequence[int]) -> ir.Shape:
-    """The shape with new names at these axes."""
+    """Returns the shape with new names on these axes."""
     places = {axis % len(shape) for axis in axes} if len(shape) else set()
     return ir.Shape([context.new_symbolic_dim() if index in places else dim for index, dim in enumerate(shape)])
 
 
 def _resize(infer: Infer) -> Infer:
-    """Sizes that only bound the result, and scales whose product with a size runtimes round differently, float or
-    double, give new names."""
+    """Gives unsure axes new names: those whose `sizes` are only bounds (`keep_aspect_ratio_policy`), and those whose
+    size times scale depends on the runtime's precision, float or double."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, known = node.inputs[0], node.outputs[0].shape
@@ -177,7 +182,7 @@ def _resize(infer: Infer) -> Infer:
 
 
 def _unsure_of(node: ir.Node, data: ir.Shape) -> list[int]:
-    """The axes whose size after a Resize or Upsample is not sure."""
+    """Returns the axes whose size after a Resize or Upsample is unsure."""
     attribute, policy = node.attributes.get("axes"), node.attributes.get("keep_aspect_ratio_policy")
     if attribute is not None and attribute.is_ref():
         return list(range(len(data)))
@@ -208,7 +213,7 @@ def _scales(node: ir.Node) -> Sequence[float]:
 
 
 def _unique(infer: Infer) -> Infer:
-    """Along an axis, the other axes stay; the engine forgets them."""
+    """Keeps the other axes of a Unique along an axis; the engine forgets them."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, axis = node.inputs[0], node.attributes.get("axis")
@@ -224,8 +229,8 @@ def _unique(infer: Infer) -> Infer:
 
 
 def _array_feature_extractor(context: Any, node: ir.Node) -> None:
-    """As many columns as there are indices in all, and a row where there was none; the engine takes the last axis of
-    the indices for their number, and keeps a vector one."""
+    """Gives the result one column per index, and makes a vector a single row. The engine counts only the last axis of
+    the indices, and keeps a vector a vector."""
     data, indices = node.inputs[:2]
     if data is None or indices is None:
         return
@@ -242,7 +247,7 @@ def _array_feature_extractor(context: Any, node: ir.Node) -> None:
 
 
 def _mel_weight_matrix(context: Any, node: ir.Node) -> None:
-    """The engine takes the second size for the first."""
+    """Replaces the engine's rule, which confuses the first size with the second."""
     attribute = node.attributes.get("output_datatype")
     dtype = ir.DataType(attribute.as_int()) if attribute is not None and not attribute.is_ref() else None
     dtype = ir.DataType.FLOAT if attribute is None else dtype

@@ -1,23 +1,21 @@
-"""Integer expressions over symbolic dimensions, in one form for all that are equal as polynomials.
+"""Computes with integer expressions over symbolic dimensions, in a canonical form.
 
-An element is an int or the text of an expression. Texts are the interface, to shape inference and to rules: `n + 1`,
-`2*batch*n`, `((n - 1)//4)`, `Max(0, n - 2)`, `Mod(n, 3)`. Two texts that mean the same polynomial over names and
-rounded quotients have one canonical text, so that equality is equality of texts.
+An element is an int or the text of an expression. Texts are the interface to shape inference and to rules: `n + 1`,
+`2*batch*n`, `((n - 1)//4)`, `Max(0, n - 2)`, `Mod(n, 3)`. Two texts for the same polynomial over names and rounded
+quotients have the same canonical text, so that equal expressions are equal texts.
 
-A name stands for a dimension, so it is 0 or more: a model may ask whether an input is empty, and answer with a Max.
-Inside `assuming` names have the least sizes that are given there. A divisor is taken not to be 0, where a runtime
-fails.
-"""
+A name stands for a dimension, so it is 0 or more; empty inputs are allowed. Inside `assuming`, names have the least
+sizes given there. A divisor is assumed not to be 0, because a runtime fails there."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 
-from onnxsmith.model.shapes import bounds, expressions, polynomials
+from onnxsmith.model.shapes import bounds, expressions, extremes, polynomials
 from onnxsmith.model.shapes.bounds import LEAST, Least
 from onnxsmith.model.shapes.polynomials import Poly, UnreadableError
 
@@ -25,13 +23,14 @@ Element = int | str
 """An integer, or the text of an expression."""
 
 _MOST_SIZE = 1 << 24
+"""The largest least size that `needed` looks for. A choice that bounds the search."""
 _MOST_NAMES = 64
-"""No sum of more expressions is worked out."""
+"""Different expressions in the longest sum. A choice: as many as a polynomial has terms."""
 
 
 @contextmanager
 def assuming(least: Mapping[str, int]) -> Iterator[None]:
-    """Inside, these names are known to be at least so large."""
+    """Assumes inside the block that these names have at least these values."""
     token = LEAST.set(frozenset(least.items()))
     try:
         yield
@@ -40,8 +39,8 @@ def assuming(least: Mapping[str, int]) -> Iterator[None]:
 
 
 def needed(element: Element) -> dict[str, int]:
-    """The least that each name has to be for an expression to be above 0, as far as it says: for a product of names,
-    and for what grows with its only name."""
+    """Returns the least value of each name for which an expression is above 0. Handles products of names, and
+    expressions that grow with their only name; others give nothing."""
     try:
         poly = _poly(element, LEAST.get())
     except UnreadableError:
@@ -63,7 +62,7 @@ def needed(element: Element) -> dict[str, int]:
 
 
 def canonical(element: Element) -> Element:
-    """The one form of an expression: an int where it is one; a text that is no expression stays as it is."""
+    """Returns the canonical form: an int for a constant; a text that is not an expression stays as it is."""
     return element if isinstance(element, int) else _canonical(element, LEAST.get())
 
 
@@ -76,7 +75,7 @@ def _canonical(text: str, least: Least) -> Element:
 
 
 def is_expression(element: Element) -> bool:
-    """Whether it can be computed with: a declared name may hold any character."""
+    """Whether the text can be parsed; a declared name may have any character, so not every text can."""
     try:
         _poly(element, LEAST.get())
     except UnreadableError:
@@ -85,27 +84,28 @@ def is_expression(element: Element) -> bool:
 
 
 def add(a: Element, b: Element) -> Element | None:
-    """a + b; None where one of them is no expression."""
+    """Returns a + b; None if one of them is not an expression."""
     return _binary(polynomials.add, a, b)
 
 
 def subtract(a: Element, b: Element) -> Element | None:
-    """a - b; None where one of them is no expression."""
+    """Returns a - b; None if one of them is not an expression."""
     return _binary(polynomials.subtract, a, b)
 
 
 def multiply(a: Element, b: Element) -> Element | None:
-    """a * b; None where one of them is no expression."""
+    """Returns a * b; None if one of them is not an expression."""
     return _binary(polynomials.multiply, a, b)
 
 
 def product(elements: Iterable[Element | None]) -> Element | None:
-    """All of them multiplied; None where one is unknown."""
+    """Returns the product of all elements; None if one is unknown."""
     return _folded(multiply, elements, 1)
 
 
 def total(elements: Iterable[Element | None]) -> Element | None:
-    """All of them added; None where one is unknown. Equal ones are counted first, so that many are no more work."""
+    """Returns the sum of all elements; None if one is unknown. Counts equal elements first, so that many equal elements
+    cost no more than one."""
     counts = Counter(elements)
     numbers = sum(element * count for element, count in counts.items() if isinstance(element, int))
     terms = [multiply(element, count) for element, count in counts.items() if isinstance(element, str)]
@@ -115,16 +115,16 @@ def total(elements: Iterable[Element | None]) -> Element | None:
 
 
 def floor_divide(a: Element, b: Element) -> Element | None:
-    """a / b rounded down. None where it is not exact and b may be below 0, or one of them is no expression."""
+    """Returns a / b rounded down. None if it is not exact and b may be negative, or if one is not an expression."""
     exact = exact_quotient(a, b)
     if exact is not None:
         return exact
     least = _bound(b, low=True)
-    return _binary(_quotient, a, b) if least is not None and least >= 0 else None
+    return _binary(extremes.quotient, a, b) if least is not None and least >= 0 else None
 
 
 def truncate_divide(a: Element, b: Element) -> Element | None:
-    """a / b rounded towards 0, as ONNX's Div does. None where the signs are not known and the quotient is not exact."""
+    """Returns a / b rounded towards 0, like ONNX's Div. None if it is not exact and the signs are unknown."""
     a, b = canonical(a), canonical(b)
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else int(math.copysign(1, a * b)) * (abs(a) // abs(b)) if a else 0
@@ -133,13 +133,13 @@ def truncate_divide(a: Element, b: Element) -> Element | None:
         return exact
     least = _bound(a, low=True)
     if least is not None and least < 0 and isinstance(b, int) and least > -b:
-        top = largest([0, a])  # what is between -b and 0 is rounded to 0
+        top = largest([0, a])  # a value between -b and 0 is rounded to 0
         return None if top is None else floor_divide(top, b)
     return floor_divide(a, b) if least is not None and least >= 0 else None
 
 
 def exact_quotient(a: Element, b: Element) -> Element | None:
-    """The expression that gives `a` when it is multiplied by `b`; None where there is none."""
+    """Returns the expression q with q * b = a; None if there is none."""
     try:
         found = polynomials.exact_quotient(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
@@ -148,34 +148,34 @@ def exact_quotient(a: Element, b: Element) -> Element | None:
 
 
 def is_empty_with(a: Element, b: Element) -> bool:
-    """Whether a is 0 wherever b is; b is not below 0."""
+    """Whether b = 0 implies a = 0; b is not negative."""
     try:
-        return _is_empty_with(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+        return extremes.is_empty_with(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return a == b
 
 
 def modulo(a: Element, b: Element) -> Element | None:
-    """a - b * floor(a / b); None where b may be below 0 or one of them is no expression."""
+    """Returns a - b * floor(a / b); None if b may be negative or one of them is not an expression."""
     quotient = floor_divide(a, b)
     back = None if quotient is None else multiply(quotient, b)
     return None if back is None else subtract(a, back)
 
 
 def largest(elements: Iterable[Element | None]) -> Element | None:
-    """The largest of them, as `Max(…)` of those that may be it."""
+    """Returns the maximum: `Max(…)` of the elements that may be the largest; None if one is unknown."""
     return _extreme("Max", list(elements))
 
 
 def smallest(elements: Iterable[Element | None]) -> Element | None:
-    """The smallest of them, as `Min(…)` of those that may be it."""
+    """Returns the minimum: `Min(…)` of the elements that may be the smallest; None if one is unknown."""
     return _extreme("Min", list(elements))
 
 
 def at_least(a: Element, b: Element) -> bool:
     """Whether a >= b for all sizes, empty ones too."""
     try:
-        return _dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
+        return extremes.dominates(_poly(a, LEAST.get()), _poly(b, LEAST.get()))
     except UnreadableError:
         return False
 
@@ -190,8 +190,8 @@ def differ(a: Element, b: Element) -> bool:
 
 
 def broadcast(elements: Iterable[Element | None]) -> Element | None:
-    """The dimension that these give together where they go together: the one that is not 1, as `Broadcast(…)` where
-    that is not decided."""
+    """Returns the broadcast dimension of these, assuming that they are compatible: the one that is not 1, or
+    `Broadcast(…)` if it is undecided which one that is."""
     given = list(elements)
     known = [element for element in given if element is not None]
     sizes = [element for element in known if isinstance(element, int) and element != 1]
@@ -203,25 +203,25 @@ def broadcast(elements: Iterable[Element | None]) -> Element | None:
     if len(names) < 2:
         return names[0] if names else 1
     try:
-        return polynomials.text(_broadcast([_poly(name, LEAST.get()) for name in names]))
+        return polynomials.text(extremes.broadcast([_poly(name, LEAST.get()) for name in names]))
     except UnreadableError:
         return None
 
 
 def covers(dim: Element | None, other: Element | None) -> bool:
-    """Whether what goes together with `dim` in a broadcast leaves it as it is."""
+    """Whether broadcasting `dim` with the compatible `other` gives `dim`."""
     return dim is not None and (dim == other or (dim != 1 and broadcast([dim, other]) == dim))
 
 
 def is_size(element: Element, *, positive: bool) -> bool:
-    """Whether it is 0 or more, or 1 or more, for all sizes."""
+    """Whether the element is 0 or more (with `positive`: 1 or more) for all sizes."""
     least = _bound(element, low=True)
     return least is not None and least >= int(positive)
 
 
 def fits(element: Element, low: int, high: int, most: int) -> bool:
-    """Whether an expression stays between two numbers, both included, where no product of names is above `most`: then
-    a machine's integers hold it."""
+    """Whether an expression stays between two numbers, both included, if no product of names exceeds `most`. Then an
+    integer dtype can hold it."""
     if isinstance(element, int):
         return low <= element <= high
     return _fits(element, LEAST.get(), low, high, most)
@@ -232,12 +232,12 @@ def _fits(text: str, least: Least, low: int, high: int, most: int) -> bool:
     try:
         first, last = bounds.extent(_poly(text, least), most)
     except UnreadableError:
-        return True  # a dimension that is called something
+        return True  # a plain name with odd characters: a size, which fits
     return low <= first and last <= high
 
 
 def names(element: Element) -> frozenset[str]:
-    """The names in an expression; the text itself where it is none."""
+    """Returns the names in an expression; the text itself if it is not an expression."""
     if isinstance(element, int):
         return frozenset()
     try:
@@ -248,8 +248,8 @@ def names(element: Element) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _poly(element: Element, _: Least) -> Poly:
-    """The polynomial; what is assumed decides what is left of a Max or Min."""
-    return polynomials.constant(element) if isinstance(element, int) else expressions.read(element, _CALLS)
+    """Returns the polynomial. The second argument is only the cache key: assumptions decide how a Max is simplified."""
+    return polynomials.constant(element) if isinstance(element, int) else expressions.read(element, extremes.CALLS)
 
 
 def _binary(operation: Callable[[Poly, Poly], Poly], a: Element, b: Element) -> Element | None:
@@ -275,85 +275,9 @@ def _extreme(name: str, elements: list[Element | None]) -> Element | None:
     if len(known) < len(elements) or not known:
         return None
     try:
-        return polynomials.text(_extreme_poly(name, [_poly(element, LEAST.get()) for element in known]))
+        return polynomials.text(extremes.extreme(name, [_poly(element, LEAST.get()) for element in known]))
     except UnreadableError:
         return None
-
-
-def _extreme_poly(name: str, given: Sequence[Poly]) -> Poly:
-    kept: list[Poly] = []
-    for poly in dict.fromkeys(given):
-        if any(_beats(name, other, poly) for other in kept):
-            continue
-        kept = [other for other in kept if not _beats(name, poly, other)]
-        kept.append(poly)
-    return kept[0] if len(kept) == 1 else polynomials.call(name, kept)
-
-
-def _broadcast(given: Sequence[Poly]) -> Poly:
-    """What one is always at least does not show: it is 1 or the same."""
-    parts = [part for poly in given for part in polynomials.arguments(poly, "Broadcast") or (poly,)]
-    sizes = [part for part in parts if polynomials.as_constant(part) not in (None, 1)]
-    if sizes:
-        return sizes[0]
-    kept: list[Poly] = []
-    for poly in dict.fromkeys(parts):
-        if polynomials.as_constant(poly) == 1 or any(_outgrows(other, poly) for other in kept):
-            continue
-        kept = [other for other in kept if not _outgrows(poly, other)]
-        kept.append(poly)
-    if len(kept) < 2:
-        return kept[0] if kept else polynomials.constant(1)
-    return polynomials.call("Broadcast", kept)
-
-
-def _outgrows(a: Poly, b: Poly) -> bool:
-    """Whether `a` is what a broadcast of both gives: a multiple, or never the smaller one and empty where `b` is."""
-    if polynomials.exact_quotient(a, b) is not None:
-        return True
-    least = bounds.limit(b, low=True)
-    return least is not None and least >= 0 and _dominates(a, b) and _is_empty_with(a, b)
-
-
-def _is_empty_with(a: Poly, b: Poly) -> bool:
-    """Whether `a` is 0 wherever `b` is, which is not below 0."""
-    least, common = bounds.limit(b, low=True), math.gcd(*(factor for _, factor in b))
-    if (least is not None and least > 0) or polynomials.exact_quotient(polynomials.scale(a, common), b) is not None:
-        return True
-    smallest, largest = polynomials.arguments(b, "Min"), polynomials.arguments(b, "Max")
-    return (bool(smallest) and all(_is_empty_with(a, one) for one in smallest)) or any(
-        _is_empty_with(a, one) for one in largest
-    )
-
-
-def _beats(name: str, a: Poly, b: Poly) -> bool:
-    """Whether `a` makes `b` superfluous in a Max or Min."""
-    return _dominates(a, b) if name == "Max" else _dominates(b, a)
-
-
-def _dominates(a: Poly, b: Poly) -> bool:
-    """Whether a >= b: by their difference, or because b is the least, or a the largest, of what does."""
-    least = bounds.limit(polynomials.subtract(a, b), low=True)
-    if least is not None and least >= 0:
-        return True
-    above = [_dominates(one, b) for one in polynomials.arguments(a, "Max")]
-    below = [_dominates(a, one) for one in polynomials.arguments(b, "Min")]
-    all_above = [_dominates(one, b) for one in polynomials.arguments(a, "Min")]
-    all_below = [_dominates(a, one) for one in polynomials.arguments(b, "Max")]
-    return any((*above, *below)) or any(every and all(every) for every in (all_above, all_below))
-
-
-def _quotient(a: Poly, b: Poly) -> Poly:
-    """a / b rounded down, for b above 0."""
-    exact = polynomials.exact_quotient(a, b)
-    if exact is not None:
-        return exact
-    divisor = polynomials.as_constant(b)
-    if divisor is None:
-        return polynomials.opaque_quotient(a, b)
-    if divisor <= 0:
-        raise UnreadableError("a divisor that is not above 0")
-    return polynomials.floor_divide(a, divisor)
 
 
 def _bound(element: Element, *, low: bool) -> int | None:
@@ -363,24 +287,3 @@ def _bound(element: Element, *, low: bool) -> int | None:
         return bounds.limit(_poly(element, LEAST.get()), low=low)
     except UnreadableError:
         return None
-
-
-def _call(name: str) -> expressions.Call:
-    return lambda arguments: _extreme_poly(name, arguments)
-
-
-def _mod(arguments: Sequence[Poly]) -> Poly:
-    a, b = arguments
-    return polynomials.subtract(a, polynomials.multiply(b, _quotient(a, b)))
-
-
-_CALLS: Mapping[str, expressions.Call] = {
-    "Broadcast": lambda arguments: _broadcast(arguments),
-    "max": _call("Max"),
-    "Max": _call("Max"),
-    "min": _call("Min"),
-    "Min": _call("Min"),
-    "mod": _mod,
-    "Mod": _mod,
-    "//": lambda arguments: _quotient(*arguments),
-}

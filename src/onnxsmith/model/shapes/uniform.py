@@ -1,7 +1,7 @@
-"""Tensors that hold one number everywhere, whatever their shape: masks of ones, comparisons that are always true.
+"""Finds uniform tensors, with the same number in every element: masks of ones, comparisons that are always true.
 
-Found by walking up from a value, as far as `_MOST_NODES` nodes. The number is what the operators give for it, in its
-dtype, so that nothing is said of operators that round.
+The search walks up from a value, through at most `_MOST_NODES` nodes. The number is exact in the value's dtype, so
+operators that round are not followed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from onnxsmith.model.shapes.affine import Affine, affine
 Number = int | float | bool
 
 _MOST_NODES = 48
+"""Nodes that one search may visit. A choice that bounds the cost."""
 _EXACT = (
     *(ir.DataType.BOOL, ir.DataType.INT64, ir.DataType.INT32, ir.DataType.UINT8, ir.DataType.INT8),
     *(ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE),
 )
-"""Dtypes that a Cast is followed between, where the number survives it."""
+"""Dtypes between which a Cast is followed, if the number stays the same."""
 
 
 def uniform(value: ir.Value | None) -> Number | None:
-    """The number that a value holds everywhere; None where it holds several, or it is not known. Never NaN. An empty
-    tensor holds any number."""
+    """Returns the number in all elements of a value, never NaN; None if there are several, or if it is unknown. The
+    value may be empty at some sizes."""
     return _Walk().look(value)
 
 
 class _Walk:
-    """One walk upwards; `left` nodes may still be looked at."""
+    """One walk upwards; `left` nodes may still be visited."""
 
     def __init__(self) -> None:
         self.left = _MOST_NODES
@@ -105,14 +106,14 @@ def _not(walk: _Walk, node: ir.Node) -> Number | None:
 
 
 def _same(walk: _Walk, node: ir.Node) -> Number | None:
-    """All that is put together is the same number."""
+    """All operands hold the same number, with the same sign of zero."""
     found = [walk.look(value) for value in node.inputs]
     first = found[0]
     return first if first is not None and all(n == first and _sign(n) == _sign(first) for n in found) else None
 
 
 def _resized(walk: _Walk, node: ir.Node) -> Number | None:
-    """To the nearest element; what lies outside would be another number."""
+    """A nearest-neighbour Resize. `tf_crop_and_resize` would fill in another number outside the input."""
     mode, place = node.attributes.get("mode"), node.attributes.get("coordinate_transformation_mode")
     if any(one is not None and one.is_ref() for one in (mode, place)):
         return None
@@ -122,13 +123,13 @@ def _resized(walk: _Walk, node: ir.Node) -> Number | None:
 
 
 def _at_least(a: Affine, b: Affine) -> bool:
-    """Whether every element of `a` is at least every one of `b` that it meets."""
+    """Whether every element of `a` is at least the element of `b` that it is compared with."""
     rises = all(symbols.at_least(step, 0) for step in a.steps) and all(symbols.at_least(0, step) for step in b.steps)
     return rises and symbols.at_least(a.start, b.start)
 
 
 def _compared(node: ir.Node, *, strictly: bool) -> Number | None:
-    """Whether the first is above the second, or at least it, everywhere or nowhere."""
+    """Compares the operands: True or False if the answer is the same in every element, else None."""
     a, b = (affine(value) for value in node.inputs)
     if a is None or b is None:
         return None
@@ -143,7 +144,7 @@ def _is_above(a: Affine, b: Affine) -> bool:
 
 
 def _product(walk: _Walk, node: ir.Node) -> Number | None:
-    """Integers times zero; 0 times a floating-point number may be NaN."""
+    """Integers times zero. Floats are left out: 0 times infinity is NaN."""
     dtype = node.outputs[0].dtype
     if dtype is None or not dtype.is_integer():
         return None

@@ -1,7 +1,8 @@
-"""Shapes that depend on what integer tensors hold: the targets of Reshape and Expand, the bounds of Slice and so on.
+"""Infers shapes that depend on the elements of integer tensors: the targets of Reshape, the bounds of Slice and so on.
 
-The engine follows such numbers through sympy and takes bounds to lie inside; here they are `known_integers.elements`,
-one by one: what is not known of one dimension does not hide the others. A dimension that is not sure is a new name.
+The engine follows such numbers through sympy, and assumes that bounds lie inside. Here they come from
+`known_integers.elements`, element by element, so that one unknown element does not hide the others. An unsure dimension
+gets a new name.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from onnxsmith.model.shapes.symbols import Element
 
 Infer = Callable[[Any, ir.Node], None]
 _TO_THE_END = 2**31 - 1
-"""Exporters write this, or the 64-bit one, for an open end."""
+"""The end that exporters write for an open end; some write the largest 64-bit integer."""
 
 
 def dims(value: ir.Value | None) -> Elements | None:
-    """A value's dimensions in canonical form, None for those that are unknown; None without a rank."""
+    """Returns a value's dimensions in canonical form, None for an unknown dimension; None without a rank."""
     if value is None or value.shape is None:
         return None
     given: Elements = [dim if isinstance(dim, int) else dim.value for dim in value.shape]
@@ -30,14 +31,14 @@ def dims(value: ir.Value | None) -> Elements | None:
 
 
 def shaped(context: Any, value: ir.Value, found: Iterable[Element | None], dtype: ir.DataType | None) -> None:
-    """Tells the engine a shape; an unknown dimension gets a new name."""
+    """Sets a value's shape and dtype in the engine; an unknown dimension gets a new name."""
     made = [context.new_symbolic_dim() if dim is None else dim for dim in found]
     shape = ir.Shape([ir.SymbolicDim(dim) if isinstance(dim, str) else dim for dim in made])
     context.set_shape_and_dtype(value, shape, dtype)
 
 
 def reshape(infer: Infer) -> Infer:
-    """Target elements that are known, 0 and -1 worked out, one that is unknown worked out from the others."""
+    """Uses the known elements of the target, resolves 0 and -1, and computes one unknown element from the others."""
 
     def careful(context: Any, node: ir.Node) -> None:
         target = elements(node.inputs[1]) if len(node.inputs) > 1 else None
@@ -60,7 +61,7 @@ def _reshaped(data: Elements | None, target: Elements, copies: bool) -> Elements
         elif element == 0:
             result.append(own if copies else 0)
         else:
-            beyond = data is not None and index >= len(data)  # where 0 has nothing to copy, and fails
+            beyond = data is not None and index >= len(data)  # there is no dimension that a 0 could copy: it fails
             sure = _is_said(element, own, data, target[:index] + target[index + 1 :], copies and not beyond)
             result.append(element if sure else None)
     unknown = [index for index, element in enumerate(result) if element is None]
@@ -74,8 +75,8 @@ def _reshaped(data: Elements | None, target: Elements, copies: bool) -> Elements
 
 
 def _is_said(element: Element, own: Element | None, data: Elements | None, others: Elements, copies: bool) -> bool:
-    """Whether an element of a target is a dimension of the result: it must not be -1 for any size, nor, where 0 copies
-    the data's own dimension, 0 beside another."""
+    """Whether an element of a target is surely the dimension of the result: it is never -1, and, if 0 copies the data's
+    dimension, never 0 beside a different dimension."""
     if isinstance(element, int) or symbols.is_size(element, positive=copies):
         return True
     if not copies:
@@ -92,7 +93,7 @@ def _is_size(element: Element) -> bool:
 
 
 def constant_of_shape(infer: Infer) -> Infer:
-    """The engine reads constants only."""
+    """Uses known elements; the engine reads constants only."""
 
     def careful(context: Any, node: ir.Node) -> None:
         infer(context, node)
@@ -104,7 +105,7 @@ def constant_of_shape(infer: Infer) -> Infer:
 
 
 def tile(infer: Infer) -> Infer:
-    """Each dimension times its number of repeats, as far as both are known."""
+    """Multiplies each dimension by its repeats, if both are known."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, repeats = dims(node.inputs[0]), elements(node.inputs[1]) if len(node.inputs) == 2 else None
@@ -118,8 +119,8 @@ def tile(infer: Infer) -> Infer:
 
 
 def range_(infer: Infer) -> Infer:
-    """Integers from one known number to another. How many floats there are between two is a matter of rounding, except
-    where all three are whole numbers."""
+    """Counts the integers between known bounds. The number of floats depends on rounding, unless all three operands are
+    whole numbers."""
 
     def careful(context: Any, node: ir.Node) -> None:
         dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
@@ -141,7 +142,7 @@ def range_(infer: Infer) -> Infer:
 
 
 def _is_whole(value: ir.Value | None) -> bool:
-    """Whether a value is one whole number, so small that its dtype holds all below it."""
+    """Whether a value is a whole number below which its dtype can represent all whole numbers."""
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
     if tensor is None or tensor.size != 1:
         return False
@@ -151,7 +152,7 @@ def _is_whole(value: ir.Value | None) -> bool:
 
 
 def _steps(width: Element | None, step: int) -> Element | None:
-    """How many steps fit into a width, begun ones too."""
+    """Returns ceil(width / step)."""
     if width is None:
         return None
     more = symbols.add(width, step - 1)
@@ -159,7 +160,7 @@ def _steps(width: Element | None, step: int) -> Element | None:
 
 
 def slice_(infer: Infer) -> Infer:
-    """Bounds are clamped to the dimension; they may be expressions."""
+    """Clamps the bounds to the dimension; bounds may be expressions."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data = dims(node.inputs[0])
@@ -172,7 +173,7 @@ def slice_(infer: Infer) -> Infer:
 
 
 def _sliced(data: Elements, inputs: Sequence[ir.Value | None]) -> Elements:
-    """The dimensions of a Slice's result; None for those that are not known."""
+    """Returns the dimensions of a Slice's result; None for an unknown dimension."""
     starts, ends, axes, steps = ([elements(value) for value in inputs[1:]] + [None, None])[:4]
     names_axes, has_steps = (len(inputs) > index and inputs[index] is not None for index in (3, 4))
     if not names_axes:
@@ -193,7 +194,7 @@ def _sliced(data: Elements, inputs: Sequence[ir.Value | None]) -> Elements:
 
 
 def extent(dim: Element | None, start: Element | None, end: Element | None, step: Element | None) -> Element | None:
-    """How many elements `[start:end:step]` takes of a dimension; None where it is not known."""
+    """Returns how many elements `[start:end:step]` takes of a dimension; None if unknown."""
     if dim is None or not isinstance(step, int) or step == 0:
         return None
     if step < 0:
@@ -203,7 +204,7 @@ def extent(dim: Element | None, start: Element | None, end: Element | None, step
         if not isinstance(dim, int) or not isinstance(start, int) or not isinstance(end, int):
             return None
         if start < -dim or end >= _TO_THE_END:
-            return None  # from before the first, numpy takes nothing, the specification one; so for an end that is far
+            return None  # before the first element numpy takes none, the specification one; likewise for a far end
         return len(range(dim)[start:end:step])
     first, last = _bound(start, dim), symbols.smallest([_bound(end, dim), dim])
     if first is None or last is None:
@@ -213,7 +214,7 @@ def extent(dim: Element | None, start: Element | None, end: Element | None, step
 
 
 def _bound(bound: Element | None, dim: Element) -> Element | None:
-    """Where a bound lies, from the first element on, 0 or more; not clamped to the end."""
+    """Returns the position of a bound, counted from the first element; 0 or more, not clamped to the end."""
     if bound is None:
         return None
     if isinstance(bound, int):
@@ -226,7 +227,7 @@ def _bound(bound: Element | None, dim: Element) -> Element | None:
 
 
 def split(infer: Infer) -> Infer:
-    """The engine takes parts that are not known yet to be equal."""
+    """Leaves unknown parts unknown; the engine assumes that they are equal."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, axis = dims(node.inputs[0]), node.attributes.get("axis")
@@ -246,7 +247,7 @@ def split(infer: Infer) -> Infer:
 
 
 def concat(infer: Infer) -> Infer:
-    """The engine adds the parts' sizes up one by one, and makes a name for each element of every vector."""
+    """Adds the sizes at once. The engine adds them one by one, and makes a name for each element of every vector."""
 
     def careful(context: Any, node: ir.Node) -> None:
         every, attribute = [dims(value) for value in node.inputs], node.attributes.get("axis")
@@ -271,7 +272,7 @@ def concat(infer: Infer) -> Infer:
 
 
 def squeeze(infer: Infer) -> Infer:
-    """Axes that are not known leave the rank unknown; so do dimensions with a name where all that are 1 go."""
+    """Leaves the rank unknown for unknown axes; also for named dimensions, if all dimensions of size 1 are removed."""
 
     def careful(context: Any, node: ir.Node) -> None:
         data, dtype = dims(node.inputs[0]), node.inputs[0].dtype if node.inputs[0] is not None else None

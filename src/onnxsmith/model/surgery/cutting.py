@@ -1,4 +1,4 @@
-"""Cuts a graph at tensors: what reads them gets an input instead, and what computes them stays, as an output."""
+"""Cuts a graph at tensors: their readers read a new graph input instead; the tensors themselves can be outputs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from onnxsmith.model.graph.fresh import Names
 class Cut:
     """A model that computes the tensors in `outputs`, each from the nearest cuts before it.
 
-    `inputs` maps the tensors that were cut, and that the model still reads, to the names of its inputs; graph inputs
-    keep their own. `outputs` maps the tensors that were asked for to the names of its outputs.
+    `inputs` maps the cut tensors that the model still reads to the names of the new inputs; graph inputs keep their
+    names. `outputs` maps the requested tensors to the names of the outputs.
     """
 
     model: ir.Model
@@ -26,9 +26,10 @@ class Cut:
 
 
 def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
-    """A copy of `model` (weights shared) that computes `outputs`, values of the main graph, with what was `cuts` given.
+    """Makes a copy of `model` (weights shared) that computes `outputs`, values of the main graph, from the tensors
+    `cuts`.
 
-    Nodes, initializers and inputs that this does not need are gone. Names that the graph does not have are passed over.
+    Unneeded nodes, initializers and inputs are removed. Names that the graph does not have are ignored.
     """
     made = cloned(model)
     graph = made.graph
@@ -41,7 +42,7 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
         if value is None:
             continue
         port = ir.Value(name=names.free(f"{name}.given"), type=value.type, shape=value.shape)
-        value.replace_all_uses_with(port, replace_graph_outputs=True)  # a branch may give it out as it is
+        value.replace_all_uses_with(port, replace_graph_outputs=True)  # also as the output of a branch
         given[name] = port
     asked = [values[name] for name in outputs if name in values]
     graph.outputs.extend(asked)
@@ -55,7 +56,7 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
 
 
 def _keep_needed(graph: ir.Graph) -> set[ir.Value]:
-    """Removes what no output needs; what is needed comes back."""
+    """Removes the nodes, initializers and inputs that no output needs; returns the needed values."""
     needed: set[ir.Value] = set(graph.outputs)
     dead: list[ir.Node] = []
     for node in reversed(list(graph)):

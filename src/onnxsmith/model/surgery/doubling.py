@@ -1,4 +1,4 @@
-"""A graph in float64: what it computes without the rounding of its own dtypes."""
+"""Makes a float64 copy of a model for the reference evaluator: its results without the rounding of narrow floats."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.copying import cloned
 
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-_NAMING_A_DTYPE = {"to", "dtype", "stash_type", "softmax_precision", "output_dtype"}
+_DTYPE_ATTRIBUTES = {"to", "dtype", "stash_type", "softmax_precision", "output_dtype"}
 """Attributes that hold a dtype as a number."""
 
 
 def doubled(model: ir.Model) -> ir.Model:
-    """A copy of `model` in which every tensor of float32, float16 and bfloat16 is one of float64: inputs, weights,
-    casts.
+    """Returns a copy of `model` in which every float32, float16 and bfloat16 tensor is float64: inputs, weights, casts.
 
-    It is meant for the reference evaluator, whose kernels take any dtype: by the letter of ONNX some operators have no
-    float64. Quantised values stay what they are.
+    The copy is for the reference evaluator, whose kernels take any dtype. Other runtimes may refuse it, because ONNX
+    allows no float64 for some operators. Quantised values keep their dtypes.
     """
     made = cloned(model)
     for graph in walk.graphs(made):
@@ -35,7 +34,7 @@ def doubled(model: ir.Model) -> ir.Model:
                 continue
             if attribute.type == ir.AttributeType.TENSOR and attribute.as_tensor().dtype in _NARROW:
                 node.attributes[name] = ir.AttrTensor(name, _wide(attribute.as_tensor()))
-            elif name in _NAMING_A_DTYPE and attribute.type == ir.AttributeType.INT:
+            elif name in _DTYPE_ATTRIBUTES and attribute.type == ir.AttributeType.INT:
                 if attribute.as_int() in {dtype.value for dtype in _NARROW}:
                     node.attributes[name] = ir.AttrInt64(name, ir.DataType.DOUBLE.value)
             elif node.op_type == "Constant" and name in ("value_float", "value_floats"):

@@ -1,6 +1,6 @@
-"""Copies of a model that give tensors from its middle as outputs: any of its graph, its branches and its bodies.
+"""Makes copies of a model whose intermediate tensors are outputs: tensors of the main graph, of branches and of bodies.
 
-What a branch or body computes, it computes as often as it runs. `nested_outputs.py` brings it out as a list.
+A branch or body computes a tensor each time it runs. `nested_outputs.py` brings these values out as a list.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.signature import Dim
 from onnxsmith.model.graph.tensor_paths import Place, find, places
 from onnxsmith.model.shapes import symbols
-from onnxsmith.model.shapes.inference import Inference, agree
-from onnxsmith.model.surgery import nested_outputs, opset
+from onnxsmith.model.shapes.declared_dims import agree
+from onnxsmith.model.shapes.inference import Inference
+from onnxsmith.model.surgery import nested_outputs, nested_plan, opset
 from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.model.surgery.nested_outputs import Carriage
+from onnxsmith.model.surgery.nested_plan import Carriage
 
 Which = Iterable[str] | Callable[[Place], bool]
-"""Names of tensors, or what chooses among the computed ones."""
+"""Names of tensors, or a function that chooses among the computed tensors."""
 
 
 @dataclass(frozen=True)
 class Outlet:
-    """One asked tensor, and where an exposed model gives it.
+    """One requested tensor, and where an exposed model gives it.
 
-    `given` says where its value is: `output` of the exposed model under the name `output`; `feed`, it is an input of
-    the graph; `constant`, an initializer. `path` holds the bodies that it lies in, the outermost first; then its value
-    is a list, one array for each time that it was computed, in order. Of what a Scan or an older Loop stacks, `axes`
-    leading axes of each array count these times. `dtype` (ONNX's name), `kind` and `shape` are those of one value,
-    symbols where sizes are not fixed. `widened` is the dtype in which it comes out where lists cannot hold its own.
-    """
+    `given` says where its value is: `output`, the output of the exposed model named `output`; `feed`, an input of the
+    graph; `constant`, an initializer. `path` are the bodies around the tensor, the outermost first. Inside a body the
+    value is a list with one array for each time the tensor was computed, in order. A Scan, or a Loop of an old opset,
+    stacks these arrays; `axes` leading axes then count them. `dtype` (ONNX's name), `kind` and `shape` describe a
+    single value, with symbols for sizes that are not fixed. `widened` is the dtype of the output if lists cannot hold
+    `dtype`."""
 
     name: str
     given: Literal["output", "feed", "constant"]
@@ -56,13 +57,13 @@ class Outlet:
 
     @property
     def repeated(self) -> bool:
-        """Whether the value is a list: it is computed in a branch or body."""
+        """Whether the value is a list, because a branch or body computes it."""
         return bool(self.path) and self.given == "output"
 
 
 @dataclass(frozen=True)
 class Exposed:
-    """A model and what its further outputs are. `refused` says of each asked tensor that cannot be given, why."""
+    """A model with additional outputs. `refused` has the reason for each requested tensor that cannot be given."""
 
     model: ir.Model
     outlets: Mapping[str, Outlet]
@@ -70,8 +71,9 @@ class Exposed:
     constants: Mapping[str, ir.TensorProtocol]
 
     def value(self, name: str, outputs: Mapping[str, Any], feeds: Mapping[str, Any]) -> Any:
-        """The tensor's value, from what the exposed model gave for `feeds`: an array, a sequence as a list of arrays,
-        None for an absent optional; of a tensor in a body a list of arrays, empty if it was never computed."""
+        """Returns the tensor's value from the `outputs` of the exposed model for `feeds`: an array, a list of arrays
+        for a sequence, None for an absent optional. For a tensor in a body: a list of arrays, empty if it was never
+        computed."""
         outlet = self.outlets[name]
         if outlet.given == "constant" or (outlet.given == "feed" and name not in feeds):
             return self.constants[name].numpy() if name in self.constants else None
@@ -82,23 +84,23 @@ class Exposed:
 
 
 def expose(model: ir.Model, names: Which) -> Exposed:
-    """A copy of `model`, weights shared, whose outputs are the model's and then the asked tensors.
+    """Makes a copy of `model`, weights shared, whose outputs are the model's outputs and then the requested tensors.
 
-    A name is a value's own; where tensors in different bodies share one it means all of them, and `body/…/name` one.
-    Names of tensors inside functions are `call/name`. See `Exposing` for more than one copy.
+    A bare name that several bodies use means all these tensors; `body/…/name` means one of them. Tensors inside
+    functions are named `call/name`. Use `Exposing` to make several copies.
 
     Raises:
-        OnnxsmithError: `model/unknown-tensor`, with the names that come near.
+        OnnxsmithError: `model/unknown-tensor`, with similar names.
     """
     exposing = Exposing(model)
     return exposing.expose(exposing.choose(names))
 
 
 class Exposing:
-    """Makes exposed copies of one model. Its shapes are inferred once.
+    """Makes exposed copies of one model, whose shapes are inferred only once.
 
-    `places` are its tensors by full name, `outlets` what is known of each. `trouble` says why calls of functions were
-    not taken apart, if so; then the tensors inside them are not among these.
+    `places` are its tensors by full name, `outlets` the facts about each. If the functions could not be inlined,
+    `trouble` says why, and the tensors inside functions are not among the places.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -116,7 +118,7 @@ class Exposing:
         self._open = frozenset(name for dim in dims if dim for name in symbols.names(dim))
 
     def choose(self, names: Which) -> list[str]:
-        """The full names of what was asked for. A function chooses among what nodes compute.
+        """Returns the full names of the requested tensors. A function chooses among the tensors that nodes compute.
 
         Raises:
             OnnxsmithError: `model/unknown-tensor`.
@@ -126,12 +128,12 @@ class Exposing:
         return [place.name for place in find(self.places.values(), list(names))]
 
     def refusals(self, names: Iterable[str]) -> dict[str, str]:
-        """Of these full names, those that cannot be given, and why."""
+        """Returns the names of the tensors that cannot be given, with the reasons."""
         plans = {name: self._plan(name, sizes=False) for name in names}
         return {name: plan for name, plan in plans.items() if isinstance(plan, str)}
 
     def expose(self, names: Iterable[str], *, sizes: bool = False) -> Exposed:
-        """A copy that gives the tensors of these full names; with `sizes` their shapes in their place, as int64."""
+        """Makes a copy with these tensors as outputs; with `sizes`, their shapes instead, as int64 tensors."""
         with no_collection():
             return self._exposed(list(dict.fromkeys(names)), sizes)
 
@@ -160,14 +162,15 @@ class Exposing:
         return Exposed(copy, outlets, refused, constants)
 
     def share_weights(self, data: Path) -> None:
-        """Makes further copies refer to one data file, as `sharing.share_weights` says."""
+        """Makes later copies refer to one data file; see `sharing.share_weights`."""
         share_weights(self._model, data)
 
     def _plan(self, name: str, *, sizes: bool) -> Carriage | str | None:
-        """How it comes out, why it does not, or None for what is known without a run."""
+        """Returns how the tensor comes out, the reason why it cannot, or None for a value that is known without a
+        run."""
         if self.outlets[name].given != "output":
             return None
-        return nested_outputs.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
+        return nested_plan.plan(self.places[name], self._known[name], opset.of(self._model), self._open, sizes=sizes)
 
 
 def _outlet(place: Place, known: ir.Value) -> Outlet:
@@ -182,15 +185,15 @@ def _outlet(place: Place, known: ir.Value) -> Outlet:
         path=place.path,
         dtype="undefined" if known.dtype is None else known.dtype.name.lower(),
         shape=None if shape is None else tuple(dim if isinstance(dim, int) else dim.value for dim in shape),
-        kind=nested_outputs.kind_of(known.type),
+        kind=nested_plan.kind_of(known.type),
         operator="" if node is None else walk.op_name(node),
         node="" if node is None else walk.node_label(node),
     )
 
 
 def _declare(value: ir.Value, known: ir.Value, axes: int) -> None:
-    """Says the type of a new output, and its sizes as far as they are numbers. What the file declares stays if it can
-    be true; symbols are left out because a runtime may take values whose symbols are equal to be of one size."""
+    """Declares the type of a new output, and its sizes that are numbers. A declaration of the file stays if it can be
+    true. Symbols are left out, because a runtime may assume that equal symbols mean equal sizes."""
     if value.type is None:
         value.type = known.type
     if known.shape is None or not isinstance(value.type, ir.TensorType):
@@ -201,7 +204,7 @@ def _declare(value: ir.Value, known: ir.Value, axes: int) -> None:
 
 
 def _listed(outlet: Outlet, value: Any) -> list[Any]:
-    """One array for each time that the tensor was computed."""
+    """Returns one array for each time that the tensor was computed."""
     if isinstance(value, list) and outlet.axes:
         found = [item for stack in value for item in _unstacked(stack, outlet.axes)]
     else:

@@ -1,4 +1,4 @@
-"""Calls of model-local functions replaced by the bodies of these functions, so that what is inside can be reached."""
+"""Replaces calls of model-local functions by the functions' bodies, so that the tensors inside can be reached."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 
 _CALL = "onnxsmith.call"
-"""Metadata key of a call while it is inlined; the inliner hands it on to the nodes of the body."""
+"""Metadata key of a call while it is inlined; the inliner copies it to the nodes of the body."""
 _NAME = "onnxsmith.name"
-"""Metadata key of a value in a function: the name that it has there."""
+"""Metadata key of a value in a function: its name inside the function."""
 
 
 def inlined(model: ir.Model) -> tuple[ir.Model, str]:
-    """A copy of `model` (weights shared) without calls, and why that could not be done, if so: then the calls stay.
+    """Returns a copy of `model` (weights shared) without calls, and "". On failure the calls stay, and the text is the
+    reason.
 
-    What a body computes is named after its call: `call/name`, with a number where that is taken.
+    Values of a body are named after its call: `call/name`, with a number if that name is taken.
     """
     copy = cloned(model)
     if not copy.functions:
@@ -39,7 +40,7 @@ def inlined(model: ir.Model) -> tuple[ir.Model, str]:
                 value.metadata_props[_NAME] = value.name or ""
     try:
         InlinePass()(copy)
-    except Exception as error:  # noqa: BLE001 — what it cannot take apart it refuses with errors of several kinds
+    except Exception as error:  # noqa: BLE001 — the pass raises several kinds of errors
         reason = " ".join(str(error.__cause__ or error).split())
         return cloned(model), f"the functions could not be inlined: {reason}"
     _name(copy, own, kept)
@@ -53,7 +54,8 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _own_outputs(function: ir.Function) -> None:
-    """Gives outputs that are inputs, or listed twice, a value of their own: the inliner renames what is given out."""
+    """Gives outputs that are inputs, or that are listed twice, their own value: the inliner renames function
+    outputs."""
     seen: set[ir.Value] = set(function.inputs)
     for index, value in enumerate(function.outputs):
         if value in seen:
@@ -65,7 +67,7 @@ def _own_outputs(function: ir.Function) -> None:
 
 
 def _name(model: ir.Model, own: set[ir.Value], kept: set[str | None]) -> None:
-    """Names what came out of functions; what the graph gives out and what a call gave keep their names."""
+    """Names the values that came out of functions. Graph outputs and the results of calls keep their names."""
     new: list[tuple[ir.Value, str]] = []
     for node in walk.nodes(model.graph):
         call = node.metadata_props.pop(_CALL, "")

@@ -1,4 +1,4 @@
-"""Gives graph inputs, outputs and symbolic dimensions the names that their user knows."""
+"""Renames graph inputs, graph outputs and symbolic dimensions to the names that the user knows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from onnxsmith.model.graph import walk
 
 
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Names the graph's inputs and outputs, in order. Other values that have one of the names step aside.
+    """Names the graph's inputs and outputs, in order. Renames other values that have one of these names.
 
-    A value that is an output twice, or an input or initializer that is an output, gets an Identity of its own, because
-    two names need two values.
+    A value that is an output twice, and an input or initializer that is an output, gets an Identity, because two names
+    need two values.
     """
     graph = model.graph
     _separate_outputs(graph)
     wanted = dict(zip((*graph.inputs, *graph.outputs), (*inputs, *outputs), strict=True))
     taken = set(wanted.values())
     names = {value.name for value in _values(model)}
-    for value in list(_values(model)):  # a renamed initializer gets another key
+    for value in list(_values(model)):  # a list, because renaming an initializer changes the graph's dictionary
         if value.name in taken and wanted.get(value) != value.name:
             value.name = _free(f"{value.name}_inner", names | taken)
             names.add(value.name)
@@ -64,7 +64,7 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def rename_symbols(model: ir.Model, new: Mapping[str, str]) -> None:
-    """Renames symbolic dimensions everywhere, inside expressions too: with {s0: height}, `3*s0` becomes `3*height`."""
+    """Renames symbolic dimensions, inside expressions too: with {s0: height}, `3*s0` becomes `3*height`."""
     if not new:
         return
     pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in sorted(new, key=len, reverse=True)) + r")\b")

@@ -1,15 +1,16 @@
-"""Brings tensors out of branches and bodies: as lists, one element for each time that they were computed.
+"""Brings tensors out of branches and bodies: as lists, with one element for each time that they were computed.
 
-A list is a sequence that goes through: begun empty in the graph, given into each body as a state of the loop, read by a
-branch from outside, and given back longer by one wherever the tensor is computed. So the elements may differ in shape,
-and loops in loops come out as one list in the order of execution. A Scan has no sequences for states, and before opset
-13 no loop or branch has any; there the tensor becomes a scan output, whose first axes count. That takes elements of one
-shape: what may change its shape from turn to turn, or is computed in some turns only, is refused there.
-"""
+A list is an ONNX sequence. It starts empty in the main graph, enters each loop body as a state, is read by a branch
+from outside, and comes back longer by one element wherever the tensor is computed. The elements may therefore differ in
+shape, and nested loops give one list in the order of execution.
+
+A Scan cannot have sequences as states, and before opset 13 no loop or branch can. There the tensor becomes a scan
+output, whose first axes count the iterations. This needs elements of equal shape: `nested_plan.py` refuses tensors
+whose shape may change between iterations, and tensors that are computed in some iterations only."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,107 +18,23 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.graph.tensor_paths import Body, Place
-from onnxsmith.model.shapes import symbols
+from onnxsmith.model.graph.tensor_paths import Place
+from onnxsmith.model.surgery.nested_plan import SEQUENCES, Carriage
 
-_SEQUENCES = 13
-"""The opset since which Loop and If take and give sequences."""
 _IDENTITY = 14
 """The opset since which Identity takes sequences."""
-_OLDEST_SCAN = 9
-
-_HELD = frozenset(
-    {ir.DataType[f"{sign}INT{bits}"] for sign in ("", "U") for bits in (8, 16, 32, 64)}
-    | {ir.DataType[name] for name in ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", "STRING", "COMPLEX64", "COMPLEX128")}
-)
-"""Dtypes that sequences hold, in every opset; others are carried in a wider one, which loses nothing."""
-
-
-@dataclass(frozen=True)
-class Carriage:
-    """How one tensor comes out. `widened` is the dtype that stands in for its own; `sizes` that its shape does."""
-
-    dtype: ir.DataType | None
-    widened: bool = False
-    sizes: bool = False
 
 
 @dataclass(frozen=True)
 class Given:
-    """What comes out: the value in the graph, and how many of its leading axes count the times it was computed."""
+    """A value of the main graph that holds the tensor. `axes` leading axes count how often it was computed."""
 
     value: ir.Value
     axes: int
 
 
-def kind_of(type_: ir.TypeProtocol | None) -> str:
-    """`tensor`, `sequence`, `optional` or `sparse tensor`."""
-    if isinstance(type_, ir.OptionalType):
-        return "optional"
-    if isinstance(type_, ir.SequenceType):
-        return "sequence"
-    return "sparse tensor" if isinstance(type_, ir.SparseTensorType) else "tensor"
-
-
-def plan(
-    place: Place, known: ir.Value, opset: int, open_dims: Collection[str], *, sizes: bool = False
-) -> Carriage | str:
-    """How a tensor can come out, or why it cannot. `known` holds its inferred type and shape; dimensions made of
-    `open_dims` alone are the same in every turn of a loop."""
-    kind, dtype = kind_of(known.type), known.dtype
-    if sizes and (kind != "tensor" or not opset):
-        return f"no size can be asked for ({kind})"
-    if not place.bodies:
-        return Carriage(ir.DataType.INT64 if sizes else dtype, sizes=sizes)
-    if kind != "tensor":
-        return f"it is no tensor ({kind}), and what comes out of a branch or body is a list of tensors"
-    if dtype is None:
-        return "its dtype is not known, which a list has to name"
-    refusal = _refusal(place.bodies, opset, _is_steady(known.shape, open_dims))
-    if refusal:
-        return refusal
-    if sizes:
-        return Carriage(ir.DataType.INT64, sizes=True)
-    return Carriage(dtype if dtype in _HELD else _wider(dtype), widened=dtype not in _HELD)
-
-
-def _refusal(bodies: Sequence[Body], opset: int, steady: bool) -> str:
-    operators = [body.node.op_type if not body.node.domain else body.node.domain for body in bodies]
-    strange = [op for op in operators if op not in ("If", "Loop", "Scan")]
-    if strange:
-        return f"it is computed in a body of {strange[0]}, which gives nothing further out"
-    if "Scan" in operators and opset < _OLDEST_SCAN:
-        return f"it is computed in a Scan of opset {opset}, whose form is another"
-    if opset >= _SEQUENCES:
-        stacked = operators[operators.index("Scan") :] if "Scan" in operators else []
-        why = "a Scan takes no list through"
-    else:
-        stacked, why = operators, f"opset {opset} takes no list through a loop or a branch (since {_SEQUENCES})"
-    turning = [index for index, op in enumerate(stacked) if op != "If"]
-    if not turning:
-        return ""
-    if "If" in stacked[turning[0] :]:
-        return f"it is computed in some turns only, and {why}"
-    if len(turning) > 1:
-        return f"it is computed in a loop in a loop, and {why}"
-    return "" if steady else f"its shape may differ from turn to turn, and {why}"
-
-
-def _is_steady(shape: ir.Shape | None, open_dims: Collection[str]) -> bool:
-    if shape is None:
-        return False
-    named = (dim.value for dim in shape if not isinstance(dim, int))
-    return all(name is not None and symbols.names(name) <= set(open_dims) for name in named)
-
-
-def _wider(dtype: ir.DataType) -> ir.DataType:
-    if dtype.is_floating_point():
-        return ir.DataType.FLOAT
-    return ir.DataType.INT8 if dtype.is_signed() else ir.DataType.UINT8
-
-
 def give_out(model: ir.Model, wanted: Mapping[Place, Carriage], names: Names, opset: int) -> dict[Place, Given]:
-    """Makes every place a value of the graph itself, in place. Outputs of the graph are not touched."""
+    """Makes each place a value of the main graph. Changes the model in place, but not its outputs."""
     return _Carrier(model.graph, wanted, names, opset).given()
 
 
@@ -141,16 +58,16 @@ class _Carrier:
             if self._stacks(node):
                 found |= self._stacked(node, places)
             else:
-                found |= self._threaded(node, places, {place: self._begun(node, place) for place in places})
+                found |= self._through_lists(node, places, {place: self._empty_list(node, place) for place in places})
         for place in self._direct.get(self._graph, ()):
-            found[place] = self._watched(self._graph, place)
+            found[place] = self._tensor_of(self._graph, place)
         return {place: Given(value, self._axes[place]) for place, value in found.items()}
 
     def _stacks(self, node: ir.Node) -> bool:
-        return node.op_type == "Scan" or self._opset < _SEQUENCES
+        return node.op_type == "Scan" or self._opset < SEQUENCES
 
     def _add(self, graph: ir.Graph, op: str, inputs: Sequence[ir.Value], place: Place, **attributes: Any) -> ir.Value:
-        """A node at the end of a graph, and what it makes."""
+        """Appends a node to a graph and returns its output."""
         node = ir.node(op, inputs, attributes=attributes)
         graph.append(node)
         return self._named(node.outputs[0], place)
@@ -159,8 +76,8 @@ class _Carrier:
         value.name = self._names.free(f"{place.name}.carried")
         return value
 
-    def _watched(self, graph: ir.Graph, place: Place) -> ir.Value:
-        """The tensor, or what stands in for it."""
+    def _tensor_of(self, graph: ir.Graph, place: Place) -> ir.Value:
+        """The tensor itself, its shape, or a wider copy, as its carriage says."""
         value, how = self._moved.get(place.value, place.value), self._wanted[place]
         if how.sizes:
             made = self._add(graph, "Shape", [value], place)
@@ -176,32 +93,32 @@ class _Carrier:
         assert dtype is not None
         return ir.SequenceType(ir.TensorType(dtype))
 
-    def _begun(self, node: ir.Node, place: Place) -> ir.Value:
+    def _empty_list(self, node: ir.Node, place: Place) -> ir.Value:
         empty = ir.node("SequenceEmpty", [], attributes={"dtype": self._wanted[place].dtype})
         self._graph.insert_before(node, empty)
         made = self._named(empty.outputs[0], place)
         made.type = self._list_type(place)
         return made
 
-    def _longer(self, graph: ir.Graph, place: Place, so_far: ir.Value, value: ir.Value) -> ir.Value:
+    def _appended(self, graph: ir.Graph, place: Place, so_far: ir.Value, value: ir.Value) -> ir.Value:
         made = self._add(graph, "SequenceInsert", [so_far, value], place)
         made.type = self._list_type(place)
         return made
 
     def _visit(self, graph: ir.Graph, lists: Mapping[Place, ir.Value]) -> dict[Place, ir.Value]:
-        """The lists that a body or branch gives back."""
+        """Extends the lists inside a body or branch, and returns the values to give back."""
         found: dict[Place, ir.Value] = {}
         for node, places in self._inner.get(graph, {}).items():
             if self._stacks(node):
                 stacks = self._stacked(node, places)
-                found |= {place: self._longer(graph, place, lists[place], stacks[place]) for place in places}
+                found |= {place: self._appended(graph, place, lists[place], stacks[place]) for place in places}
             else:
-                found |= self._threaded(node, places, lists)
+                found |= self._through_lists(node, places, lists)
         for place in self._direct.get(graph, ()):
-            found[place] = self._longer(graph, place, lists[place], self._watched(graph, place))
+            found[place] = self._appended(graph, place, lists[place], self._tensor_of(graph, place))
         return found
 
-    def _threaded(
+    def _through_lists(
         self, node: ir.Node, places: Sequence[Place], lists: Mapping[Place, ir.Value]
     ) -> dict[Place, ir.Value]:
         through = self._through_branches if node.op_type == "If" else self._through_loop
@@ -218,17 +135,18 @@ class _Carrier:
             here = [place for place in places if any(body.graph is branch for body in place.bodies)]
             longer = self._visit(branch, {place: lists[place] for place in here})
             branch.outputs.extend(
-                longer[place] if place in longer else self._passed(branch, place, lists[place]) for place in places
+                longer[place] if place in longer else self._unchanged(branch, place, lists[place]) for place in places
             )
         return self._further_outputs(node, places)
 
-    def _passed(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
-        """The list as it is: a branch has to make what it gives."""
+    def _unchanged(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
+        """Returns the list unchanged. A branch may only return values that its own nodes make."""
         if self._opset >= _IDENTITY:
             made = self._add(graph, "Identity", [value], place)
         else:
+            # before opset 14, Identity takes no sequence: insert an element and erase it again
             extra = self._add(graph, "Constant", [], place, value=_empty(self._wanted[place].dtype, 1))
-            made = self._add(graph, "SequenceErase", [self._longer(graph, place, value, extra)], place)
+            made = self._add(graph, "SequenceErase", [self._appended(graph, place, value, extra)], place)
         made.type = self._list_type(place)
         return made
 
@@ -250,7 +168,7 @@ class _Carrier:
         return {place: self._named(value, place) for place, value in zip(places, made, strict=True)}
 
     def _replaced(self, node: ir.Node, inputs: Sequence[ir.Value | None], size: int, at: int, more: int) -> ir.Node:
-        """The node with other inputs, and with `more` outputs put in `at` a place."""
+        """Replaces the node by one with other inputs and with `more` outputs inserted at position `at`."""
         new = ir.Node(
             node.domain,
             node.op_type,
@@ -277,7 +195,7 @@ class _Carrier:
         return new
 
     def _stacked(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
-        """The values of every turn in one tensor, counted by a new first axis."""
+        """Stacks the values of all iterations into one tensor with a new first axis."""
         if node.op_type == "If":
             return self._stacked_branches(node, places)
         body = node.attributes["body"].as_graph()
@@ -294,7 +212,7 @@ class _Carrier:
         return self._further_outputs(node, places)
 
     def _stacked_branches(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
-        """One branch gives what it has, counted by a first axis, the other the same with a count of 0."""
+        """Makes the branch that computes the tensor return it with a first axis, and the other branch an empty one."""
         for name in ("then_branch", "else_branch"):
             branch = node.attributes[name].as_graph()
             stacks = self._stacks_of(branch)
@@ -303,7 +221,7 @@ class _Carrier:
                     stacks[place] = self._counted(branch, place, value)
             for place in places:
                 there = place in stacks
-                branch.outputs.append(stacks[place] if there else self._none(branch, place))
+                branch.outputs.append(stacks[place] if there else self._nothing_computed(branch, place))
         for place in places:
             self._axes[place] = max(self._axes[place], 1)
         return self._further_outputs(node, places)
@@ -312,20 +230,20 @@ class _Carrier:
         found: dict[Place, ir.Value] = {}
         for node, places in self._inner.get(graph, {}).items():
             found |= self._stacked(node, places)
-        return found | {place: self._watched(graph, place) for place in self._direct.get(graph, ())}
+        return found | {place: self._tensor_of(graph, place) for place in self._direct.get(graph, ())}
 
     def _counted(self, graph: ir.Graph, place: Place, value: ir.Value) -> ir.Value:
-        """A first axis of size 1."""
+        """Adds a first axis of size 1."""
         made = self._add(graph, "Unsqueeze", [value], place, axes=[0])
         made.type = value.type
         return made
 
-    def _none(self, graph: ir.Graph, place: Place) -> ir.Value:
+    def _nothing_computed(self, graph: ir.Graph, place: Place) -> ir.Value:
         dtype, axes = self._wanted[place].dtype, max(self._axes[place], 1)
         return self._add(graph, "Constant", [], place, value=_empty(dtype, axes))
 
     def _further_outputs(self, node: ir.Node, places: Sequence[Place]) -> dict[Place, ir.Value]:
-        """New last outputs of a node, for the last outputs of its body."""
+        """Adds outputs to a node for the last outputs of its body."""
         bodies = [attribute.as_graph() for attribute in node.attributes.values() if _is_graph(attribute)]
         size = len(bodies[0].outputs) - (node.op_type == "Loop")
         node.resize_outputs(size)
@@ -341,7 +259,7 @@ def _is_graph(attribute: ir.Attr) -> bool:
 
 
 def _empty(dtype: ir.DataType | None, axes: int) -> ir.TensorProtocol:
-    """A tensor without elements."""
+    """Makes a tensor without elements."""
     assert dtype is not None
     if dtype == ir.DataType.STRING:
         return ir.StringTensor([], shape=ir.Shape([0] * axes))

@@ -1,4 +1,4 @@
-"""Takes inputs out of a graph, and makes inputs of weights."""
+"""Removes unused graph inputs, and turns weights into graph inputs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import onnx_ir as ir
 from onnxsmith.model.graph.copying import cloned
 
 WEIGHTLESS = "onnxsmith.weights"
-"""Metadata key that says that weights were left out; `inspect` and every later report point at it."""
+"""Metadata key of a model without its weights."""
 
 
 def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
-    """Removes graph inputs that nothing reads, in place, and returns their names."""
+    """Removes unread graph inputs, in place, and returns their names."""
     unused = [value for value in model.graph.inputs if not value.uses() and not value.is_graph_output()]
     for value in unused:
         model.graph.inputs.remove(value)
@@ -21,7 +21,8 @@ def drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
 
 
 def without_weights(model: ir.Model, weights: Collection[str]) -> ir.Model:
-    """A copy in which the initializers called `weights` are graph inputs without a value, after the real inputs."""
+    """Returns a copy in which the initializers named `weights` are graph inputs without a value, after the real
+    inputs."""
     copy = cloned(model)
     left_out = [value for name, value in copy.graph.initializers.items() if name in weights]
     for value in left_out:

@@ -1,4 +1,4 @@
-"""A body in the place of the node that holds it: the branch of an If, one iteration of a Loop or a Scan."""
+"""Replaces a node by one of its bodies: the branch of an If, one iteration of a Loop or a Scan."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from onnxsmith.model.graph.fresh import Names
 
 
 def splice(node: ir.Node, body: ir.Graph, names: Names) -> tuple[list[ir.Node], list[ir.Value]]:
-    """Moves the initializers and nodes of `body`, one of `node`'s own, into the graph around, before the node. Returns
-    the moved nodes, in their order, and what the body gave out, which may be a value from outside, or one of the body's
-    inputs: what these were has to be put in their place by the caller, before or after.
+    """Moves the initializers and nodes of `body`, one of `node`'s bodies, into the outer graph, before the node.
 
-    Names stay, unless a value of another graph has the same: there it would now hide this one, or be hidden by it.
-    `names` knows those of the whole model, and goes on to, without what goes with the node: the body's inputs and the
-    other bodies. The node is left to the caller, who puts something in the place of its outputs, and then calls
-    `remove`.
-    """
+    Returns the moved nodes, in order, and the body's outputs. An output may be a value of the outer graph, or an input
+    of the body. The caller replaces the body's inputs (before or after), replaces the outputs of the node, and then
+    calls `remove`.
+
+    Names stay, unless a value in another graph has the same name: one would hide the other. `names` has the names of
+    the whole model and is kept up to date: the names of the body's inputs and of the other bodies are dropped."""
     graph = node.graph
     assert isinstance(graph, ir.Graph)
     for value in body.inputs:
@@ -41,8 +40,8 @@ def splice(node: ir.Node, body: ir.Graph, names: Names) -> tuple[list[ir.Node], 
 
 
 def copied(node: ir.Node, value: ir.Value) -> ir.Value:
-    """The value once more and without a name, by an Identity before the node: for one that cannot be an output, or has
-    a name that others know."""
+    """Returns a nameless copy of the value, made by an Identity before the node. For a value that cannot become an
+    output, or whose name must stay."""
     identity = ir.node("Identity", [value])
     identity.outputs[0].name = None
     provenance.inherit([identity], [node])
@@ -52,7 +51,7 @@ def copied(node: ir.Node, value: ir.Value) -> ir.Value:
 
 
 def remove(node: ir.Node) -> None:
-    """Takes the node out of its graph, with what is left of its bodies; nobody reads its outputs any more."""
+    """Removes the node from its graph, with the rest of its bodies. Its outputs must be unread by now."""
     assert node.graph is not None
     captures.release(node)
     node.graph.remove(node, safe=True)

@@ -1,4 +1,4 @@
-"""A graph as one input goes through it: in the place of each If the branch that is taken."""
+"""Replaces each If by the branch that one particular input takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.model.surgery import splicing
 
 
 def choices(model: ir.Model) -> dict[ir.Node, ir.Value]:
-    """The Ifs of the main graph, and the conditions that decide them."""
+    """Returns the Ifs of the main graph with their conditions."""
     found = {}
     for node in model.graph:
         if node.op_type == "If" and not node.domain and node.inputs and node.inputs[0] is not None:
@@ -20,8 +20,8 @@ def choices(model: ir.Model) -> dict[ir.Node, ir.Value]:
 
 
 def take(model: ir.Model, taken: Mapping[ir.Node, bool]) -> None:
-    """Puts the branch that is taken into the place of each of the nodes, in `model` itself. Names of values stay,
-    unless another value in the graph has the same."""
+    """Replaces each node by its taken branch, in `model` itself. Names of values stay, unless another value in the
+    graph has the same name."""
     names = Names(model)
     for node, condition in taken.items():
         attribute = node.attributes.get("then_branch" if condition else "else_branch")
@@ -30,7 +30,7 @@ def take(model: ir.Model, taken: Mapping[ir.Node, bool]) -> None:
 
 
 def _put(node: ir.Node, branch: ir.Graph, names: Names) -> None:
-    """An Identity gives what the node gave: outputs, and whoever names tensors, find them where they were."""
+    """Puts the branch in place of the node. An Identity makes each output of the node, so that its name stays."""
     _, results = splicing.splice(node, branch, names)
     for old, result in zip(node.outputs, results, strict=True):
         made = splicing.copied(node, result)

@@ -1,8 +1,7 @@
-"""Finds nodes that two models give one name and compute otherwise, and puts one in the other's place.
+"""Finds nodes that have the same name in two models but compute something else, and exchanges them.
 
-A node is the other's twin where the first output of both has one name. What the twin reads is looked up by name in the
-model that it is put into; constants come along.
-"""
+Two nodes are twins if their first outputs have the same name. A twin that is put into the other model reads that
+model's tensors of the same names; its constants come along."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ Same = Callable[[ir.TensorProtocol, ir.TensorProtocol], bool]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two nodes of one name."""
+    """Two nodes with the same name: `ours`, and its twin from the other model."""
 
     name: str
     ours: ir.Node
@@ -28,7 +27,7 @@ class Pair:
 
     @property
     def is_wired_alike(self) -> bool:
-        """Whether both read the same computed tensors, in one order."""
+        """Whether both read the same computed tensors, in the same order."""
         return self.reads == list(_computed(self.twin))
 
     @property
@@ -39,18 +38,18 @@ class Pair:
 
 @dataclass(frozen=True)
 class Doubled:
-    """A model that gives further what each node of some pairs computes, and what its twin does in its place. `outputs`
-    holds the names of the two by the pair's name; what the node reads is given as well."""
+    """A model with extra outputs: for each pair, the result of the node, the result of its twin, and the tensors that
+    the node reads. `outputs` maps the pair's name to the names of the two results."""
 
     model: ir.Model
     outputs: Mapping[str, tuple[str, str]]
 
 
 def pairs(model: ir.Model, other: ir.Model, same: Same) -> tuple[list[Pair], list[Pair]]:
-    """Nodes of the main graphs that have one name and are not the same, in order: those whose twin can be put into
-    `model`, and those of `other` whose twin, out of `model`, can be put there. Tensors are compared by `same`. Left out
-    are nodes with branches or bodies, those of an operator set that the two import in different versions, and those of
-    which either reads what the other's model does not have."""
+    """Returns two lists of pairs of different nodes with the same name, in order: pairs whose twin can be put into
+    `model`, and pairs whose twin, from `model`, can be put into `other`. `same` compares tensors. Left out are Constant
+    nodes, nodes with branches or bodies, nodes whose operator set has different versions in the two models, and nodes
+    that read a tensor that the other model does not have."""
     theirs = {node.outputs[0].name: node for node in other.graph if node.outputs}
     held, others = _values(model), _values(other)
     here: list[Pair] = []
@@ -68,7 +67,7 @@ def pairs(model: ir.Model, other: ir.Model, same: Same) -> tuple[list[Pair], lis
 
 
 def doubled(model: ir.Model, chosen: Sequence[Pair]) -> Doubled:
-    """A copy of `model` in which the twins of these pairs compute as well."""
+    """Returns a copy of `model` in which the twins of these pairs run beside the nodes."""
     made = cloned(model)
     graph, names, held = made.graph, Names(made), _values(made)
     given: dict[str, ir.Value] = {value.name: value for value in graph.outputs if value.name}
@@ -86,7 +85,7 @@ def doubled(model: ir.Model, chosen: Sequence[Pair]) -> Doubled:
 
 
 def swapped(model: ir.Model, pair: Pair) -> ir.Model | None:
-    """A copy of `model` with the twin in the node's place; None where the twin reads what the node's outputs make."""
+    """Returns a copy of `model` with the twin in place of the node; None if that makes a cycle."""
     made = cloned(model)
     graph, names, held = made.graph, Names(made), _values(made)
     own = held[pair.name].producer()
@@ -105,7 +104,7 @@ def swapped(model: ir.Model, pair: Pair) -> ir.Model | None:
 
 
 def alone(node: ir.Node, read: Mapping[str, tuple[ir.DataType, Sequence[int | str]]]) -> ir.Model:
-    """A model of one node, of tensors of these dtypes and shapes by name."""
+    """Makes a model of one node; `read` has the dtypes and shapes of its inputs by name."""
     ports = {
         name: ir.Value(name=f"{name}.alone", type=ir.TensorType(dtype), shape=ir.Shape(list(sizes)))
         for name, (dtype, sizes) in read.items()
@@ -122,7 +121,7 @@ def alone(node: ir.Node, read: Mapping[str, tuple[ir.DataType, Sequence[int | st
 
 
 def _put(node: ir.Node, model: ir.Model, held: Mapping[str, ir.Value], names: Names) -> ir.Node:
-    """A copy of the node that reads what `held` holds under the names that it reads, and its own constants."""
+    """Makes a copy of the node for `model`. It reads the values in `held` by name, and copies of its own constants."""
     inputs: list[ir.Value | None] = []
     for value in node.inputs:
         tensor = ir.convenience.get_const_tensor(value) if value is not None else None
@@ -148,21 +147,21 @@ def _put(node: ir.Node, model: ir.Model, held: Mapping[str, ir.Value], names: Na
 
 
 def _values(model: ir.Model) -> dict[str, ir.Value]:
-    """What nodes of the main graph may read, by name."""
+    """Returns the values that nodes of the main graph may read, by name."""
     graph = model.graph
     made = (value for node in graph for value in node.outputs)
     return {value.name: value for value in (*graph.inputs, *graph.initializers.values(), *made) if value.name}
 
 
 def _computed(node: ir.Node) -> Iterator[str]:
-    """Names of what it reads that no constant is."""
+    """Yields the names of the inputs that are not constants."""
     for value in node.inputs:
         if value is not None and ir.convenience.get_const_tensor(value) is None:
             yield value.name or ""
 
 
 def _may_swap(node: ir.Node, twin: ir.Node, model: ir.Model, other: ir.Model) -> bool:
-    """Whether either could stand in the other's place."""
+    """Whether each node could run in the other's model."""
     both = (node, twin)
     if any(one.op_type == "Constant" for one in both):
         return False

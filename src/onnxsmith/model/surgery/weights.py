@@ -1,4 +1,4 @@
-"""Makes inputs of a model's weights, so that one session runs it with other values of them."""
+"""Turns a model's weights into inputs, so that one session can run it with other weights."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ _NOT_AS_INPUTS = {
     "Resize", "Upsample", "Range", "Clip", "Pow", "Pad", "OneHot", "ConstantOfShape", "TopK", "NonMaxSuppression",
     "RoiAlign", "Loop", "Where",
 }  # fmt: skip
-"""Operators whose float operands are sizes, bounds, exponents or fillers: moved by an ulp they mean something else."""
+"""Operators whose float operands are sizes, bounds, exponents or fillers: a change by an ulp can change their
+meaning."""
 _MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
+"""Operators that only move elements, so that the weight's real reader comes behind them."""
 _OLDEST_IR = 4
-"""The IR version since which an initializer that is an input is a default that a caller replaces."""
+"""The IR version since which initializers need not be inputs; an initializer that is an input is then a default."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """One initializer that computes: its name, its values as stored, and how many `terms` its reader sums."""
+    """One weight: its name, its stored values, and the number of `terms` that its reader sums."""
 
     name: str
     tensor: ir.TensorProtocol
@@ -36,16 +38,16 @@ class Weight:
 
     @property
     def is_levels(self) -> bool:
-        """Whether it holds the integers of a quantiser."""
+        """Whether the weight holds quantised integers."""
         return self.tensor.dtype in _LEVELS
 
 
 def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
-    """A copy of `model` in which every weight of the main graph is an input with its value as the default, and these
-    weights in the order of the nodes that read them. Weights inside of branches, bodies and functions stay as they are.
+    """Returns a copy of `model` in which every weight of the main graph is an input with a default, and these weights
+    in the order of the nodes that read them. Weights inside branches, bodies and functions stay as they are.
 
-    A weight is an initializer, or a tensor in a Constant node, of floats, or of the integers of a quantiser, that a
-    node computes with. Sizes, bounds, exponents and single numbers are none, but for the scales of quantisers.
+    A weight is a tensor of floats, or of quantised integers, in an initializer or a Constant node. Sizes, bounds,
+    exponents and single numbers are not weights, except the scales of quantisers.
     """
     made = cloned(model)
     made.ir_version = max(made.ir_version or _OLDEST_IR, _OLDEST_IR)
@@ -68,8 +70,7 @@ def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
 
 
 def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
-    """Tensors of one element of the main graph by name, in initializers and Constants, that are floats, or the zero
-    points of quantisers."""
+    """Returns the one-element constants of the main graph by name: floats, and the zero points of quantisers."""
     found: dict[str, ir.TensorProtocol] = {}
     for node in model.graph:
         for value in node.inputs:
@@ -83,7 +84,7 @@ def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
 
 
 def with_numbers(model: ir.Model, values: Mapping[str, ir.TensorProtocol]) -> ir.Model:
-    """A copy of `model` with other values of the initializers and Constants of these names."""
+    """Returns a copy of `model` with other values for the initializers and Constants of these names."""
     made = cloned(model)
     held = {value.name: value for node in made.graph for value in node.inputs if value is not None}
     for name, tensor in values.items():
@@ -97,7 +98,7 @@ def with_numbers(model: ir.Model, values: Mapping[str, ir.TensorProtocol]) -> ir
 
 
 def _lift_constants(model: ir.Model) -> None:
-    """Tensors in Constant nodes of the main graph become initializers."""
+    """Turns Constant nodes of the main graph into initializers."""
     for node in list(model.graph):
         if node.op_type != "Constant" or node.domain or "value" not in node.attributes:
             continue
@@ -124,7 +125,8 @@ def _shape(tensor: ir.TensorProtocol) -> ir.Shape:
 
 
 def _computes(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> bool:
-    """Whether operand `index` of the node is a weight."""
+    """Whether operand `index` of the node is a weight. Operands 0, 1 and 3 of quantised products are data and weights;
+    the others are scales and zero points."""
     if node.domain == "" and node.op_type in _NOT_AS_INPUTS:
         return False
     if tensor.dtype in _LEVELS:
@@ -135,7 +137,7 @@ def _computes(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> bool:
 
 
 def _terms(node: ir.Node, tensor: ir.TensorProtocol) -> int:
-    """How many products one result of the reader sums, as far as the weight's own shape says so."""
+    """Returns how many products the weight's reader sums for one result; 1 if the weight's shape does not tell."""
     sizes = [size for size in tensor.shape if isinstance(size, int)]
     for reader in _readers(node):
         if reader.op_type in ("MatMul", "Gemm") and len(sizes) >= 2:
@@ -150,7 +152,7 @@ def _terms(node: ir.Node, tensor: ir.TensorProtocol) -> int:
 
 
 def _readers(node: ir.Node) -> Iterator[ir.Node]:
-    """The node, or those behind it where it only moves what it reads."""
+    """Yields the node, or the readers of its output if the node only moves elements."""
     if node.op_type not in _MOVING:
         yield node
         return

@@ -1,7 +1,6 @@
-"""A copy of a model that computes in float64 what the model computes in float32: the same function, rounded later.
+"""Makes a copy of a model that computes in float64 instead of float32: the same function with less rounding.
 
-What is float16 or an integer stays so. Where a model quantises there is no such copy: which step a number falls on is
-part of what it computes.
+float16 and integers stay. A model that quantises has no such copy: float64 could round a number to another step.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ _MADE = {
     "SequenceEmpty": "dtype", "HannWindow": "output_datatype", "HammingWindow": "output_datatype",
     "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
 }  # fmt: skip
-"""Operators and the attribute that says which dtype they make."""
+"""Operators, and their attribute that sets the dtype of the result."""
 _FLOATS_BY_DEFAULT = ("HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix", "SequenceEmpty")
 _MOST = 2**26
-"""Bytes of float32 in weights of which a copy is made."""
+"""Bytes of float32 weights up to which a copy is made. A choice: 64 MiB become 128 MiB."""
 
 
 def widened(model: ir.Model) -> ir.Model | None:
-    """The copy; None where there is none, or its weights would be large. Its inputs and outputs are float64 where the
-    model's are float32."""
+    """Returns the copy; None for a model that quantises, uses other domains or has large weights. Its float32 inputs
+    and outputs become float64."""
     if any("Quantize" in node.op_type or node.domain not in ("", "ai.onnx") for node in walk.all_nodes(model)):
         return None
     held = [value.const_value for value in walk.initializers(model) if value.const_value is not None]

@@ -1,4 +1,4 @@
-"""Numbers as parts of reports write them."""
+"""Writes numbers the way that all report parts do."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 def size(count: int) -> str:
     """Bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
     value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
+    while value >= 999.5 and unit < len(_UNITS) - 1:  # from 999.5 on, three digits round to 1000
         value, unit = value / 1000, unit + 1
     return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
 def number(value: float | None) -> str:
-    """A statistic: an integer whole, another number in six digits, "" for none."""
+    """A statistic: an integer in full, a float with six digits, "" for None."""
     if value is None:
         return ""
     return str(value) if isinstance(value, int) else f"{value:.6g}"

@@ -1,4 +1,4 @@
-"""Why a rule did or did not fire at one node."""
+"""The answer to the question why a rule did or did not fire at a node."""
 
 from __future__ import annotations
 

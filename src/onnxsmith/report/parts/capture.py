@@ -1,4 +1,4 @@
-"""How a torch module became a graph."""
+"""The capture of a torch module as a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
 
 @dataclass(frozen=True)
 class PortMap:
-    """One input or output of the graph. `argument` is the part of forward's arguments (or of its result) that it is."""
+    """One input or output of the graph. `argument` is its place in the arguments (or the result) of `forward`."""
 
     name: str
     argument: str
@@ -23,7 +23,7 @@ class PortMap:
 
 @dataclass(frozen=True)
 class Capture(Part):
-    """What was captured and how. `opset_asked` is None when the user left it to the exporter."""
+    """The captured graph and the way it was captured. `opset_asked` is None when the user chose no opset."""
 
     title = "Capture"
 

@@ -1,4 +1,4 @@
-"""What stands between a torch module and a file that can be trusted."""
+"""The problems that keep a torch module from becoming a correct ONNX file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
 
 
 class Weight(StrEnum):
-    """What a finding means for an export."""
+    """The effect of a finding on an export."""
 
     STOPS = "stops"
-    """No graph comes of it."""
+    """The export fails."""
     WRONG = "wrong"
-    """A graph comes of it that does something else than the module."""
+    """The exported graph computes something else than the module."""
     NOTE = "note"
-    """The graph is right; what differs is said."""
+    """The graph is right, with a difference that the finding names."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem. `said` is what torch says of it, `source` the user's line as it stands, `rung` the cheapest step
-    that helps: opset, recompose, register, edit. `code` goes in the place of the lines `first` to `last` of the file
-    that `problem.where` names, or behind `last` where `first` is the line after it; it is empty where no code could be
-    written."""
+    """One problem of the module.
+
+    `said` is torch's message, `source` the user's line. `rung` is the cheapest step that helps: opset, recompose,
+    register or edit. `code` is the replacement for the lines `first` to `last` of the file in `problem.where`; if
+    `first` is `last` + 1, the code goes after `last`. `code` is empty if none could be written.
+    """
 
     problem: Problem
     weight: Weight
@@ -40,8 +42,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Axis:
-    """What became of one dynamic axis: kept, or the constant it was fixed to, with the line; together with all others,
-    and by itself."""
+    """The outcome for one dynamic axis: kept, or fixed to a constant by a line of the source. `together` is the outcome
+    with all axes dynamic, `alone` with only this axis dynamic."""
 
     port: str
     axis: int
@@ -52,7 +54,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Diagnosis(Part):
-    """Every problem that was found, which axes stay open, and what each way to capture came to."""
+    """All problems found, the outcome for each dynamic axis, and the outcome of each capture strategy in `ways`."""
 
     title = "Diagnosis"
 
@@ -85,11 +87,11 @@ class Diagnosis(Part):
 
 
 def _place(finding: Finding, file: str) -> str:
-    """Where the code goes."""
+    """Names the lines that the code replaces or follows."""
     if not finding.first:
         return "for example"
     if finding.first > finding.last:
-        return f"behind line {finding.last} of {file}, the last"
+        return f"after line {finding.last} of {file}, the last"
     one = finding.first == finding.last
     lines = f"line {finding.first}" if one else f"lines {finding.first} to {finding.last}"
-    return f"in the place of {lines} of {file}"
+    return f"instead of {lines} of {file}"

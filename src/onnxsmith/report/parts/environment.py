@@ -1,4 +1,4 @@
-"""What is installed, and what it can do here."""
+"""The installed packages, and what they can do on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Provider:
-    """An execution provider of the installed onnxruntime; `starts` is None when that was not tried."""
+    """An execution provider of the installed onnxruntime. `starts` is None if starting it was not tried."""
 
     name: str
     starts: bool | None
@@ -28,8 +28,9 @@ class Provider:
 
 @dataclass(frozen=True)
 class Environment(Part):
-    """The surroundings. `onnx_…` are the newest versions that the installed onnx knows, `runtime_…` the newest that the
-    installed onnxruntime loads (looked for up to a few beyond onnx's); None when the package is missing or broken."""
+    """The environment. `onnx_…` are the newest versions that the installed onnx knows. `runtime_…` are the newest that
+    the installed onnxruntime loads, searched up to a few versions beyond onnx's. None: the package is missing or
+    broken."""
 
     title = "Environment"
 

@@ -1,4 +1,4 @@
-"""Where two models part, tensor by tensor."""
+"""A comparison of two models tensor by tensor: the first operation that computes a wrong result."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from dataclasses import dataclass, field
 from onnxsmith.report.base import Block, Chart, Facts, Part, Table, Text, Tone
 
 _SHOWN = 12
+"""Rows and names in a terminal. A choice: half a screen."""
 _GROWING = 5
+"""Layers listed by growth. A choice: one line."""
 _SEEN = 0.01
-"""Of the largest difference: what is below is not ranked by growth."""
+"""Share of the largest difference below which a layer is not ranked by growth. A choice: tiny errors grow fast."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One tensor of both sides.
+    """One tensor that both sides compute.
 
-    Differences are the largest, relative to the tensor's scale: `inherited` with everything computed from the inputs,
-    `own` with the operation given what the reference has, of which rounding explains `allowed`. `growth` is
-    `inherited` over the largest of the tensors that the operation reads. `verdict` is `equal`, `inherited`, `own
-    error`, `own error, slight` (little more than is allowed, and no output shows it), `rounding` (float64 says that
-    this side is right), `computed otherwise` (undone further on) or `own error, not followed`. `differs` says whether
-    it is further off in the plain run than rounding explains.
+    Differences are the largest of an element, relative to the tensor's scale. `inherited` is the difference when both
+    sides run from the graph inputs. `own` is the difference when the candidate's operation reads the reference's
+    tensors; `allowed` is the part of `own` that rounding explains. `growth` is `inherited` divided by the largest
+    `inherited` of the tensors that the operation reads. `differs` says whether `inherited` exceeds what rounding
+    explains.
+
+    `verdict` is `equal`, `inherited`, `own error`, `own error, slight` (little more than `allowed`, and no output shows
+    it), `rounding` (a float64 run confirms the candidate), `computed otherwise` (a later node undoes the difference) or
+    `own error, not followed`.
     """
 
     name: str
@@ -46,13 +51,13 @@ class Layer:
     metrics: dict[str, float] = field(default_factory=dict)
 
     def place(self) -> str:
-        """The torch module and the user's line, as far as the file says."""
+        """The torch module and the user's source line, if the file names them."""
         return " ".join(text for text in (self.module, f"({self.source})" if self.source else "") if text)
 
 
 def growing(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """Names of the few layers in which the error grows most, the most first; where it begins it grows from nothing.
-    Left out is what is far below the largest difference there is."""
+    """Returns the names of the few layers in which the error grows most, largest growth first. An error that begins in
+    a layer counts as infinite growth. Layers far below the largest difference are left out."""
     most = max((layer.inherited for layer in layers), default=0.0)
     seen = [layer for layer in layers if layer.inherited > 0 and not layer.inherited < _SEEN * most]
     grown = [layer for layer in seen if layer.growth is None or layer.growth > 1]
@@ -62,8 +67,8 @@ def growing(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class NotFinite:
-    """The first tensor that has NaN or infinity where the reference has none, and the ranges of what it is made
-    from."""
+    """The first tensor with a NaN or infinity that the reference does not have; `inputs` are the ranges of the tensors
+    that its node reads."""
 
     name: str
     op: str
@@ -74,8 +79,8 @@ class NotFinite:
 
 @dataclass(frozen=True)
 class Inside:
-    """The first tensor in the body of a loop, or in a branch, that differs when the node is given what the reference
-    has: the time that it is computed `iteration`, counted from 1, out of `of`."""
+    """The first tensor in a loop body or a branch that differs when the node reads the reference's tensors. `iteration`
+    counts from 1, out of `of`."""
 
     name: str
     op: str
@@ -87,14 +92,15 @@ class Inside:
 
 @dataclass(frozen=True)
 class Layers(Part):
-    """`layers` are in the candidate's order; `culprits` are names of those that err by themselves: in order, those that
-    matter little for the outputs last. `left` is how far the output that differs most is off, in root mean square over
-    its scale, and how far with the reference's value in the place of the first culprit.
+    """The comparison of two models layer by layer.
 
-    `share` is the part of the tensors that were paired, of the side that has fewer; `paired` counts pairs by what
-    says so; `only_reference` and `only_candidate` have no counterpart. `exposed` says when looking at the tensors
-    changed the outputs. `growing` are the layers in which the error grows most, the most first.
-    """
+    `layers` are in the candidate's order. `culprits` are the names of the layers with an error of their own, in that
+    order; those that matter little for the outputs come last. `left` has two numbers for the output that differs most:
+    its root mean square difference over its scale, and the same after the reference's value replaced the first culprit.
+
+    `share` is the part of the tensors that have a pair, counted on the side with fewer tensors. `paired` counts pairs
+    by the method that found them. `only_reference` and `only_candidate` have no pair. `exposed` is a note for the case
+    that reading intermediate tensors changed the outputs. `growing` are the layers in which the error grows most."""
 
     title = "Layers"
 
@@ -116,7 +122,7 @@ class Layers(Part):
     notes: tuple[str, ...] = ()
 
     def layer(self, name: str) -> Layer:
-        """The layer of that name. Raises LookupError when it was not looked at."""
+        """Returns the layer of that name. Raises LookupError when the comparison has no such layer."""
         for layer in self.layers:
             if layer.name == name:
                 return layer
@@ -208,6 +214,7 @@ def _grown(layer: Layer) -> str:
     return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
 
 
+# The order of verdicts in the table of a terminal: the worst first.
 _ORDER = (
     "own error", "own error, not followed", "own error, slight", "rounding", "computed otherwise", "inherited", "equal",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a model is, in a page."""
+"""An outline of a model, on one page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from onnxsmith.report.parts._text import amount, metadata, size
 
 _PLAIN_DIM = re.compile(r"[\w.]+")
 _LONGEST_SUM = 80
-"""Characters up to which multiply-adds stand in one line; longer ones are a table."""
+"""Characters up to which the sum of multiply-adds is one line; a longer sum is a table. A choice: a terminal's
+width."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of external data: how many tensors and bytes the model has in it, and the file's own bytes, None when it
-    is not there."""
+    """A file of external data. `tensors` and `bytes` count the model's tensors in it. `file_bytes` is the size of the
+    file, None if it is missing."""
 
     location: str
     tensors: int
@@ -27,7 +28,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Port:
-    """A graph input or output; `type` is its dtype and shape, `default` says that an initializer stands in for it."""
+    """A graph input or output. `type` is its dtype and shape; `default` says whether it has a default value."""
 
     name: str
     type: str
@@ -36,7 +37,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Weights:
-    """The tensors of one dtype that a model carries; `where` is `initializers` or `constants` (`Constant` nodes)."""
+    """The stored tensors of one dtype. `where` is `initializers` or `constants` (`Constant` nodes)."""
 
     where: str
     dtype: str
@@ -47,7 +48,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Function:
-    """A function that the model defines, and how many nodes call it."""
+    """A function of the model; `calls` counts the nodes that call it."""
 
     name: str
     inputs: int
@@ -58,7 +59,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Module:
-    """Nodes that come from one torch module, without `Constant`; `name` is "" for those outside every module."""
+    """The number of nodes, without `Constant`, that come from one torch module; `name` is "" for nodes of no module."""
 
     name: str
     nodes: int
@@ -75,15 +76,15 @@ class MacTerm:
         return " · ".join([f"{self.count:,}", *self.factors()])
 
     def factors(self) -> list[str]:
-        """The dims, an expression in brackets."""
+        """The dims; an expression gets parentheses."""
         return [dim if _PLAIN_DIM.fullmatch(dim) else f"({dim})" for dim in self.dims]
 
 
 @dataclass(frozen=True)
 class Macs:
     """Multiply-accumulates of one run: the sum of `terms`, over the `counted` convolutions and matrix products of the
-    graph. Not in it: those of `unknown_shape`, those `nested` in branches, bodies and functions (how often these run
-    is not known here), and operators of another kind that multiply too (`other`, by operator)."""
+    graph. Left out: nodes of `unknown_shape`, nodes `nested` in branches, bodies and functions (the number of runs is
+    unknown), and `other` operators that multiply, by operator."""
 
     terms: tuple[MacTerm, ...]
     counted: int
@@ -92,11 +93,11 @@ class Macs:
     other: dict[str, int]
 
     def total(self) -> str:
-        """The sum in a line; "" when nothing was counted."""
+        """The sum as one line; "" when nothing was counted."""
         return " + ".join(str(term) for term in self.terms)
 
     def left_out(self) -> str:
-        """What the sum does not hold."""
+        """The nodes that the sum leaves out."""
         texts = [
             amount(self.unknown_shape, "node") + " of unknown shape" if self.unknown_shape else "",
             amount(self.nested, "node") + " in branches, bodies or functions" if self.nested else "",
@@ -109,10 +110,10 @@ class Macs:
 class ModelSummary(Part):
     """The outline of a model.
 
-    `path` is "" and `bytes` None for a model in memory. `nodes` counts without `Constant`, subgraphs and functions
-    included; `nesting` is how many graphs lie inside one another at most, 0 without subgraphs. `operators` counts every
-    node by operator, the most frequent first. `foreign` names operators, by domain, that neither ONNX nor the model
-    defines. `missing` names the tensors whose values are not at hand.
+    `path` is "" and `bytes` None for a model in memory. `nodes` includes subgraphs and functions, but not `Constant`.
+    `nesting` is the depth of subgraphs, 0 without any. `operators` counts every node by operator, the most frequent
+    first. `foreign` lists operators, by domain, that neither ONNX nor the model defines. `missing` lists the tensors
+    whose values cannot be read.
     """
 
     title = "Model"
@@ -143,7 +144,7 @@ class ModelSummary(Part):
 
     @property
     def elements(self) -> int:
-        """Elements of all tensors that the model carries."""
+        """The number of elements in all stored tensors."""
         return sum(group.elements for group in self.weights)
 
     def blocks(self) -> Iterator[Block]:

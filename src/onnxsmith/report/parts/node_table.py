@@ -1,4 +1,4 @@
-"""Every node of a model, one a line."""
+"""All nodes of a model, one per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from onnxsmith.report.base import Block, Part, Table
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that a node reads or makes; `type` is its dtype and shape, "" when unknown. "" as name: left out."""
+    """An input or output of a node. `type` is its dtype and shape, "" if unknown. An omitted operand has the name
+    ""."""
 
     name: str
     type: str
@@ -18,9 +19,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class NodeRow:
-    """A node. `scope` is "" in the model's graph, else the path of its branch, body or function, `depth` graphs inside.
-
-    `module` is the torch module it comes from and `source` its line, as `file:line`; both "" when not known.
+    """A node. `scope` is "" in the main graph, otherwise the path of its branch, body or function; `depth` is the depth
+    of that graph. `module` is its torch module, `source` its source line as `file:line`; both are "" if unknown.
     """
 
     index: int
@@ -36,7 +36,7 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class NodeTable(Part):
-    """The nodes in the file's order; those of a branch or body follow their owner, functions come last."""
+    """The nodes in the order of the file. The nodes of a branch or body follow their owner; functions come last."""
 
     title = "Nodes"
 

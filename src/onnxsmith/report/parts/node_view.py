@@ -1,4 +1,4 @@
-"""One node, with all that is known of it."""
+"""All facts about one node."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.report.parts._text import metadata
 
 @dataclass(frozen=True)
 class Slot:
-    """An input or output of a node. `formal` is its name in the operator's schema, `name` the tensor's ("": left out),
-    `others` where it comes from, or who reads it."""
+    """An input or output of a node. `formal` is its name in the operator's schema. `name` is the tensor's name, "" if
+    omitted. `others` are the producer of an input, or the readers of an output."""
 
     formal: str
     name: str
@@ -22,7 +22,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute; `given` is False for one that the node leaves to the default of the schema."""
+    """An attribute; `given` is False if the node uses the schema's default."""
 
     name: str
     type: str
@@ -34,8 +34,8 @@ class Attribute:
 class NodeView(Part):
     """A node.
 
-    `opset` is the version of its domain that the model imports, None when it imports none; `since` the version in which
-    this form of the operator appeared and `newest` that of its latest form, None when onnx has no schema for it.
+    `opset` is the version of its domain that the model imports, None without an import. `since` is the version in which
+    this form of the operator appeared, `newest` the version of its latest form; both are None if onnx has no schema.
     """
 
     title = "Node"

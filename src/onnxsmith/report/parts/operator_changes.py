@@ -1,4 +1,4 @@
-"""Which operators a simplification took away and put there, and by which rule."""
+"""The operators that a simplification removed and added, rule by rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.report.parts.simplification import Entry
 
 @dataclass(frozen=True)
 class OperatorChanges(Part):
-    """Nodes by operator, before and after, and for each rule what went and what came."""
+    """Node counts by operator, before and after; `by_rule` has the change in each count for each rule."""
 
     title = "Difference"
 
@@ -28,9 +28,7 @@ class OperatorChanges(Part):
         counts = ((op, self.before.get(op, 0), self.after.get(op, 0)) for op in changed)
         rows = tuple((op, str(old), str(new), f"{new - old:+}") for op, old, new in counts)
         yield Table(("operator", "before", "after", "change"), rows, right=(1, 2, 3))
-        yield Table(
-            ("rule", "what went and what came"), tuple((rule, _listed(by)) for rule, by in self.by_rule.items())
-        )
+        yield Table(("rule", "removed and added"), tuple((rule, _listed(by)) for rule, by in self.by_rule.items()))
 
 
 def _listed(changes: dict[str, int]) -> str:
@@ -38,7 +36,7 @@ def _listed(changes: dict[str, int]) -> str:
 
 
 def operator_changes(before: dict[str, int], after: dict[str, int], fired: Iterable[Entry]) -> OperatorChanges:
-    """The part for two counts of nodes by operator and what fired in between."""
+    """Makes the part from the node counts before and after, and the rewrites that fired."""
     by_rule: dict[str, Counter[str]] = {}
     for entry in fired:
         if entry.gone or entry.made:

@@ -1,4 +1,4 @@
-"""What a run gave."""
+"""The outputs of one run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from onnxsmith.report.base import Block, Facts, Part, Table
 
 @dataclass(frozen=True)
 class OutputArray:
-    """One output: dtype, shape, and for numbers the finite minimum, mean and maximum; `written` is its file, if any."""
+    """One output. `low`, `mean` and `high` are statistics of the finite numbers, None for others; `written` is its
+    file."""
 
     name: str
     dtype: str
@@ -24,7 +25,7 @@ class OutputArray:
 
 @dataclass(frozen=True)
 class Outputs(Part):
-    """A run on one input. `nodes` counts nodes by the execution provider that ran them, where the runtime tells."""
+    """A run on one input. `nodes` counts nodes by execution provider, if the runtime reports it."""
 
     title = "Run"
 

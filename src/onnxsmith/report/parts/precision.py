@@ -1,4 +1,4 @@
-"""Which nodes have to stay in float32."""
+"""The nodes that have to stay in float32."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onnxsmith.report.parts._text import amount, size
 
 @dataclass(frozen=True)
 class KeptNode:
-    """One node of the keep-list. `own` is what it errs by itself when it is narrow, relative to the scale of what it
-    makes, None where that is not known; `range` is what it saw; `without` is what comes of the model when this node
-    alone is left out of the list."""
+    """One node of the keep-list. `own` is its own error in the narrow dtype, relative to the scale of its output, None
+    if unknown. `range` is the range of its inputs and outputs. `without` is the model's error when only this node is
+    taken off the list."""
 
     name: str
     op: str
@@ -26,16 +26,21 @@ class KeptNode:
 
 
 _FEW = 64
-"""Bytes of weights whose dtype matters to nobody: a factor, an epsilon."""
+"""Bytes of weights whose dtype does not matter: a factor, an epsilon. A choice: 16 numbers in float32."""
 
 
 @dataclass(frozen=True)
 class Precision(Part):
-    """`nodes` of the model, `candidates` that could be narrow, `kept` that must not, `narrow` that became it, of which
-    `computing` do more than move or convert. `fixed` says why others stay in float32 in any case: reason → operator →
-    how many; `other` nodes had no float32. `weights` were float32, of which `weights_narrow` became narrow, with their
-    bytes as they were in float32. `checked` kept nodes are known to be needed: without any one of them the rest is out
-    of tolerance. `before` is the worst difference with nothing kept, `after` with the list."""
+    """The result of a search for the nodes that must stay in float32.
+
+    Node counts: `nodes` of the model, `candidates` that could be narrow, `narrow` that became narrow, `computing` of
+    them that do more than move or convert, `other` without float32. `kept` is the keep-list. `fixed` counts the nodes
+    that can never be narrow: reason → operator → count. `checked` counts the kept nodes that are known to be needed:
+    without any of them the model is out of tolerance.
+
+    Weights: `weights` in float32, of which `weights_narrow` became narrow. `weights_bytes` and `weights_bytes_narrow`
+    are their sizes in float32. `before` is the worst difference with an empty keep-list, `after` with this list.
+    """
 
     title = "Precision"
 
@@ -65,11 +70,11 @@ class Precision(Part):
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether nothing was gained: no node that computes is narrow, or none of the weights that there are."""
+        """Whether nothing was gained: no computing node became narrow, or none of the model's weights did."""
         return self.computing == 0 or (self.weights_bytes > _FEW and self.weights_narrow == 0)
 
     def summary(self) -> str:
-        """How much became narrow, and how much did not, in one line."""
+        """One line: how many nodes and weights became narrow, and why others did not."""
         kept = sum(one.why != NO_KERNEL for one in self.kept)
         rest = [
             f"{kept} stay in float32 for the tolerance" if kept else "",
@@ -145,4 +150,4 @@ class Precision(Part):
 
 
 NO_KERNEL = "the runtime has no kernel"
-"""Why a node is kept that was not searched for."""
+"""The reason of a node that was put on the keep-list without a search."""

@@ -1,4 +1,4 @@
-"""How a failing model became small."""
+"""The steps that made a failing model small."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.report.base import Block, Part, Table, Text, facts
 
 @dataclass(frozen=True)
 class Step:
-    """One step: the nodes that were left after it, and how many models it tried."""
+    """One step: `nodes` were left after it, and it tried `tries` models."""
 
     name: str
     nodes: int
@@ -19,8 +19,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Reduction(Part):
-    """Node counts leave out Constant nodes and include bodies and functions. `tries` counts models by how they ended;
-    `remembered` are those that had been tried before, which cost nothing. `kept` is what could not be anonymised."""
+    """The result of a reduction. Node counts include bodies and functions, but not Constant nodes. `tries` counts the
+    models by outcome. `remembered` counts the models whose outcome was known from an earlier try. `kept` are the things
+    that could not be anonymised."""
 
     title = "Reduction"
 

@@ -1,4 +1,4 @@
-"""Every rewrite of a simplification, one by one."""
+"""All rewrites of a simplification, one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.report.parts.simplification import Entry
 
 @dataclass(frozen=True)
 class Rewrites(Part):
-    """What fired, in order, and what was refused and why."""
+    """The rewrites that fired, in order, and the refused rewrites with their reasons."""
 
     title = "Rewrites"
 

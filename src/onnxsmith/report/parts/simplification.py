@@ -1,4 +1,4 @@
-"""What simplification did, and what it refused."""
+"""The result of a simplification: the rewrites that fired and those that were refused."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
 
 TIDYING = "pass: "
-"""What the entries begin with that are no choice: what nothing depends on is removed."""
+"""Prefix of the entries made by passes, which always run; rules can be switched off."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One rewrite that fired, or one that was refused: by which rule or pass, where, and why not. `gone` and `made` are
-    the operators of the nodes that it replaced and of those that it put there."""
+    """One rewrite that fired or was refused. `rule` is the rule or pass, `why_not` the reason of a refusal. `gone` are
+    the operators of the removed nodes, `made` the operators of the new nodes."""
 
     id: int
     rule: str
@@ -25,14 +25,14 @@ class Entry:
 
     @property
     def is_rewrite(self) -> bool:
-        """Whether it is a rewrite that can be switched off by its rule and place, and no tidying up."""
+        """Whether a rule made the entry, so that it can be switched off by rule and place; False for passes."""
         return not self.rule.startswith(TIDYING)
 
 
 @dataclass(frozen=True)
 class Simplification(Part):
-    """Node counts leave out Constant nodes and include subgraphs and functions. `switched_off` are rewrites after which
-    the model differed, which are not in it."""
+    """The result of a simplification. Node counts include subgraphs and functions, but not Constant nodes.
+    `switched_off` are rewrites that were undone because the model differed after them."""
 
     title = "Simplification"
 

@@ -1,4 +1,4 @@
-"""Every tensor that a model carries, one a line."""
+"""All stored tensors of a model, one per line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from onnxsmith.report.parts._text import amount, dims, number, size
 
 @dataclass(frozen=True)
 class Statistics:
-    """`min`, `max`, `mean` and `std` (population) over the finite elements, None without any or where the dtype has no
-    order; those of a complex tensor are of the absolute values, those of a boolean one of 0 and 1. `zero` counts both
-    zeros; a complex element is NaN or infinite when one of its two parts is."""
+    """Statistics of a tensor. `min`, `max`, `mean` and `std` (population) are over the finite elements. They are None
+    if there are no finite elements, or if the dtype has no order. For a complex tensor they are of the absolute values,
+    for a boolean tensor of 0 and 1. `zero` counts 0.0 and -0.0. A complex element is NaN or infinite if one of its
+    parts is."""
 
     min: int | float | None
     max: int | float | None
@@ -24,7 +25,7 @@ class Statistics:
     zero: int
 
     def oddities(self) -> str:
-        """The counts of NaN, infinity and zero, as far as there are any."""
+        """The counts of NaN, infinity and zero, without those that are 0."""
         counted = ((self.nan, "NaN"), (self.inf, "Inf"), (self.zero, "zero"))
         return ", ".join(f"{count:,} {what}" for count, what in counted if count)
 
@@ -33,7 +34,7 @@ class Statistics:
 class TensorRow:
     """A tensor. `kind` is `initializer` or `constant`; `where` is `inline`, `external FILE` or `missing`.
 
-    `statistics` is None for strings and where the values could not be read, which `trouble` then explains.
+    `statistics` is None for strings, and for values that could not be read; `trouble` then says why.
     """
 
     name: str
@@ -49,10 +50,8 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class TensorTable(Part):
-    """The initializers of a model, and what its `Constant` nodes hold from `smallest` elements on.
-
-    `skipped` counts the smaller constants.
-    """
+    """The initializers of a model, and the constants of `Constant` nodes with at least `smallest` elements. `skipped`
+    counts the smaller constants."""
 
     title = "Tensors"
 

@@ -1,4 +1,4 @@
-"""One tensor, with all that is known of it."""
+"""All facts about one tensor."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from onnxsmith.report.parts.tensor_table import Statistics
 
 @dataclass(frozen=True)
 class TensorView(Part):
-    """A tensor: what it is (`roles`: graph input, graph output, initializer, constant, made by a node), who makes it
-    and who reads it.
+    """A tensor, the node that makes it and the nodes that read it. `roles` are any of: graph input, graph output,
+    initializer, constant, made by a node.
 
-    `where`, `bytes`, `statistics` and `values` are there for a tensor that the model carries. `values` are the first
-    elements in row-major order, each the decimal that reads back as exactly the element; `elements` counts all of them.
-    """
+    `where`, `bytes`, `statistics` and `values` are for stored tensors only. `values` are the first elements in
+    row-major order, written so that they read back exactly; `elements` counts all elements."""
 
     title = "Tensor"
 

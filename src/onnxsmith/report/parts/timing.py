@@ -1,4 +1,4 @@
-"""Where time went."""
+"""The time of each stage."""
 
 from __future__ import annotations
 

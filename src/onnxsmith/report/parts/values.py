@@ -1,4 +1,4 @@
-"""What a model computes on the way, tensor by tensor."""
+"""The intermediate tensors of a model on one input."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class ValueRow:
-    """One tensor. `roles` are `input` and `output`, none for one in between; `path` are the bodies that it lies in.
+    """One tensor. `roles` are `input` and `output`; an intermediate tensor has no role. `path` are the bodies around
+    it.
 
-    `shapes` has one shape for each array: a sequence, or a tensor in a loop, has several, or none. `histogram` counts
-    the finite elements between `statistics.min` and `max` in bins of one width; it is empty, and `statistics` is None,
-    where nothing was counted: strings, or statistics that were not asked for.
-    """
+    `shapes` has one shape for each array: a sequence, or a tensor in a loop, may have several or none. `histogram`
+    counts the finite elements between `statistics.min` and `max` in bins of equal width. For strings, and if no
+    statistics were requested, `histogram` is empty and `statistics` is None."""
 
     name: str
     roles: tuple[str, ...]
@@ -34,8 +34,8 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class Values(Part):
-    """The values of one input. `refused` are tensors that could not be had, with the reason; `moved` the outputs that
-    are others while tensors are taken out, since the runtime fuses less then."""
+    """The tensors of one run. `refused` are tensors that could not be read, with the reason. `moved` are outputs that
+    change when intermediate tensors are made outputs: the runtime then fuses fewer nodes."""
 
     title = "Values"
 
@@ -52,7 +52,7 @@ class Values(Part):
             [
                 ("model", self.model),
                 ("runtime", f"{self.runtime}, {self.provider}"),
-                ("tensors", f"{len(self.rows):,} from {amount(self.runs, 'run')} with tensors taken out"),
+                ("tensors", f"{len(self.rows):,}, read in {amount(self.runs, 'run')}"),
             ]
         )
         if any(row.statistics for row in self.rows):
@@ -65,9 +65,9 @@ class Values(Part):
             rows = tuple((*_named(row), " ".join(row.roles) or row.operator) for row in self.rows)
             yield Table(("tensor", "dtype and shape", "is"), rows)
         for name, why in self.moved.items():
-            yield Text(f"output {name} is another while tensors are taken out: {why}", Tone.WARN)
+            yield Text(f"output {name} changes when intermediate tensors are read: {why}", Tone.WARN)
         if self.refused:
-            yield Table(("not taken out", "why"), tuple(self.refused.items()))
+            yield Table(("not read", "why"), tuple(self.refused.items()))
 
 
 def _named(row: ValueRow) -> tuple[str, str]:
@@ -94,6 +94,6 @@ def _counted(row: ValueRow) -> tuple[str, ...]:
 
 
 def bars(row: ValueRow) -> str:
-    """The histogram as text, the highest bin as a full block and an empty one as a blank."""
+    """The histogram as text: the highest bin is a full block, an empty bin a blank."""
     most = max(row.histogram, default=0)
     return "".join(_BARS[-(-count * len(_BARS) // most) - 1] if count else " " for count in row.histogram)

@@ -1,4 +1,4 @@
-"""How two computations were held to each other, and how it ended."""
+"""The comparison of a candidate with its reference, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square. One that
-    is `drawn` at random has no values to compare."""
+    """One output over all runs. `worst_rel` and `tolerance` are relative to its scale, the root mean square. A `drawn`
+    output is random, so that its values were not compared."""
 
     name: str
     dtype: str
@@ -27,15 +27,18 @@ class OutputCheck:
     weak: str = ""
     drawn: bool = False
     exact: bool = False
-    """Whether it agreed to the bit on every input."""
+    """Whether the output was bit-exact on every input."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """What the check would have noticed. `kind` is what faults were planted in, `weights` or `inputs`: in `tried` of
-    `of` of them, one at a time. In `seen` a change by the share `small` was seen, in `only_large` one by `large`, in
-    `blind` only one as large as itself, in `inert` none; a `small` change of those that are `slight` moves no output by
-    more than rounding does. Where faults were planted in inputs, `idle` weights have no influence on any output."""
+    """The faults that the check would have noticed.
+
+    Faults were planted in `tried` of `of` weights, or inputs (`kind`), one at a time. The results: `seen` counts those
+    where a change by the share `small` was noticed. `only_large` need a change by `large`, `blind` a change of 100%;
+    `inert` show no change at all. `slight` move the outputs by no more than rounding when changed by `small`. If the
+    faults were planted in inputs, `idle` counts the weights that have no influence on any output.
+    """
 
     kind: str
     of: int
@@ -70,19 +73,19 @@ class Power:
 
     @property
     def moving(self) -> int:
-        """How many of those that were tried move an output by more than rounding."""
+        """How many of the tried weights or inputs move an output by more than rounding."""
         return self.tried - len(self.inert) - len(self.slight)
 
     @property
     def still(self) -> bool:
-        """Whether nothing that was tried moves an output at all: tensors before it then say nothing of the output."""
+        """Whether no planted fault moved any output."""
         return len(self.inert) == self.tried
 
     def shortcoming(self) -> str:
-        """Why the check proves too little; empty where it does not."""
+        """The reason why the check proves too little; "" if it proves enough."""
         moving = self.moving
         if not moving and self.kind == "inputs":
-            return ""  # the outputs follow from shapes, or from the dtype alone
+            return ""  # the outputs depend on the shapes or the dtype only, so there is nothing to plant a fault in
         if not moving:
             return f"no change in any of {self.tried} {self.kind} would have been seen, not even of 100%"
         if len(self.slight) > moving:
@@ -97,7 +100,7 @@ class Power:
 
 
 FEW = 0.05
-"""Share of the weights that a check may be blind to and still be one."""
+"""Share of the weights that a check may miss and still count as a check. A choice: 1 in 20."""
 
 
 def _first(names: tuple[str, ...]) -> str:
@@ -106,12 +109,12 @@ def _first(names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Verification(Part):
-    """What was compared with what, on which inputs.
+    """The comparison of a candidate with its reference.
 
-    `equal` is True only when something was compared, nothing differed, and a fault would have been noticed; where one
-    would not, `unsure` says why. An output of which nothing could be compared says so in `weak`. `verified` is False
-    when no comparison was made, for the reason in `why_not`. `untried` are the gaps that a headline has to name: axes
-    that stayed at one size, sizes that the reference does not take.
+    `equal` is True only if something was compared, nothing differed, and a fault would have been noticed. If a fault
+    would not have been noticed, `unsure` says why. An output without any comparable value has a reason in `weak`.
+    `verified` is False if no comparison was made; `why_not` says why. `untried` are gaps that the headline must name:
+    axes that stayed at one size, sizes that the reference refuses.
     """
 
     title = "Verification"
@@ -137,7 +140,7 @@ class Verification(Part):
 
     @property
     def exact(self) -> bool:
-        """Whether every output agreed to the bit."""
+        """Whether every output was bit-exact."""
         return bool(self.outputs) and all(output.exact for output in self.outputs)
 
     def blocks(self) -> Iterator[Block]:
@@ -182,5 +185,5 @@ def _allowed(output: OutputCheck) -> str:
 
 
 def nothing_verified(reference: str, candidate: str, why: str) -> Verification:
-    """The part that says that no comparison was made."""
+    """Makes the part for the case that no comparison was made."""
     return Verification(reference, candidate, verified=False, equal=False, why_not=why)

@@ -1,4 +1,4 @@
-"""What was written."""
+"""The files that were written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.report.base import Block, Facts, Part, Text
 
 @dataclass(frozen=True)
 class Written(Part):
-    """Files written, the model first, with their sizes in bytes; none, for the reason in `why_not`, when none was."""
+    """The written files with their sizes in bytes, the model first. If nothing was written, `why_not` says why."""
 
     title = "Files"
 
@@ -26,7 +26,7 @@ class Written(Part):
 
 
 def written(files: Iterable[Path]) -> Written:
-    """The part for files that are there now; a path inside the current folder is shown relative to it."""
+    """Makes the part for existing files. Paths inside the current folder are shown relative to it."""
     return Written({_shown(file): file.stat().st_size for file in files})
 
 

@@ -1,4 +1,4 @@
-"""A `Cast` after one that loses nothing."""
+"""A `Cast` after a lossless `Cast`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _T = ir.DataType
-_INTEGERS = {  # the smallest and the largest
+_INTEGERS = {  # the smallest and the largest number
     _T.BOOL: (0, 1),
     **{dtype: (0, 2**bits - 1) for bits, dtype in ((8, _T.UINT8), (16, _T.UINT16), (32, _T.UINT32), (64, _T.UINT64))},
     **{
@@ -22,8 +22,8 @@ _FLOATS = {_T.FLOAT16: (11, 5), _T.BFLOAT16: (8, 8), _T.FLOAT: (24, 8), _T.DOUBL
 
 class CastChain(Rule):
     """Cast(Cast(x, wide), t) is Cast(x, t) where `wide` holds every value of x's dtype: int32 to int64, float16 to
-    float, bool to anything. float to bfloat16 and back is not such a pair. What else reads the value in the middle
-    still can.
+    float, bool to anything. float to bfloat16 and back is not such a pair. Other readers of the intermediate value
+    stay.
 
     Refused:
     1. The first Cast rounds, wraps or overflows some values.

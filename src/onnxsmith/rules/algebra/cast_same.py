@@ -1,4 +1,4 @@
-"""`Cast` to the dtype that is there already."""
+"""`Cast` to the input's own dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`CastLike` a value whose dtype is known."""
+"""`CastLike` with a known dtype."""
 
 from __future__ import annotations
 

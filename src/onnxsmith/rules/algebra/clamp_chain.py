@@ -11,12 +11,12 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ClampChain(Rule):
-    """Two operators in a row that hold a value between bounds are one: Min(Max(x, a), b) is Clip(x, a, b), Clips of a
-    Clip have the bounds that are left, and Relu is the same with 0 and no upper bound. NaN stays NaN; a bound of 0 may
-    make -0.0 of 0.0, or the other way, which is equal in value.
+    """Two operators in a row that limit a value to bounds become one: Min(Max(x, a), b) is Clip(x, a, b), a Clip of a
+    Clip has the tighter bounds, and Relu is a Clip from 0 without an upper bound. NaN stays NaN; a bound of 0 may turn
+    0.0 into -0.0, or the other way, which is equal in value.
 
     Refused:
-    1. What is between the two is read by others too, or is a graph output.
+    1. The intermediate value has other readers, or is a graph output.
     2. The model's opset has no Clip for the dtype: below 12 for double and float16.
 
     Bounds that are not constants, are NaN, would change the shape, or of which the lower one is above the upper one,

@@ -1,4 +1,4 @@
-"""A bound that a value never reaches."""
+"""A bound that a value never exceeds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ClampInside(Rule):
-    """A Relu, a Clip, or a Max or Min with a number, gives what it gets where that is within the bounds already: the
-    result of another with bounds as narrow, or, for a lower bound of 0 or less and no upper one, of Sigmoid, Softmax,
-    Exp, Sqrt, Abs and the like, which are not negative. A Clip from -∞ to ∞ gives what it gets.
+    """A Relu, a Clip, or a Max or Min with a number, is its input if the input is already within the bounds: the result
+    of such an operator with the same or narrower bounds. For a lower bound of 0 or less without an upper bound, the
+    input may also come from Sigmoid, Softmax, Exp, Sqrt, Abs and others that are not negative. A Clip from -∞ to ∞ is
+    its input, too.
 
-    A Clip that leaves a bound out makes the largest number of an infinity in some runtimes, so that it stays where
-    its input may be infinite. Integers are no match.
+    In some runtimes a Clip without one of its bounds turns an infinity into the largest number, so it stays if its
+    input may be infinite. Integers are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -1,4 +1,4 @@
-"""What is done to every part of a `Concat` alike is done to the whole."""
+"""The same operators on every part of a `Concat` become one operator on the whole."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ConcatBranches(Rule):
 
 
 def _rows(node: ir.Node) -> Iterator[tuple[int, Row]]:
-    """Inputs side by side that operators of one type make, with the place of the first."""
+    """Yields neighbouring inputs that operators of the same type make, with the position of the first."""
 
     def made_by(value: ir.Value | None) -> str:
         maker = value.producer() if value is not None else None

@@ -1,4 +1,4 @@
-"""A `Concat` of what was only concatenated."""
+"""A `Concat` of a `Concat`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ConcatChain(Rule):
     """Concat(Concat(a, b), c) along one axis is Concat(a, b, c).
 
     Refused:
-    1. The first is read by others too, or is a graph output: what it reads would be copied twice.
+    1. The first has other readers, or is a graph output: its inputs would be copied twice.
     2. The second reads the first several times and would have more inputs than both have: forty such pairs in a row
        would have as many as there are parts in the result.
 

@@ -14,23 +14,26 @@ from onnxsmith.rules._ranges import largest
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _SLACK = 1024
+"""Bytes by which the joined constant may be larger than both. A choice: a saved node is worth 1 kB."""
 _FAR = 2.0**10
+"""The factor from which an intermediate value counts as far from the result. A choice: beyond it, more than 10 bits may
+be lost."""
 Array = npt.NDArray[np.float64]
 
 
 class ConstantChain(Rule):
     """(x * a) * b is x * (a·b), and (x + a) + b is x + (a+b), where a and b are constants. Division by a constant and
-    Neg are factors, subtraction of one is a summand. The constants are put together in float64.
+    Neg are factors, subtraction of a constant is a summand. The constants are joined in float64.
 
     Refused:
-    1. What is between the two is read by others too, or is a graph output.
+    1. The intermediate value has other readers, or is a graph output.
     2. The constant overflows, or is too small to be a normal number of the dtype.
-    3. Two summands cancel each other to less than 2^-10, or the first factor is below that or above 2^10: what is
-       between the two loses digits, overflows or vanishes, and the result then shows it.
+    3. Two summands cancel each other to less than 2^-10, or the first factor is below 2^-10 or above 2^10: the
+       intermediate value loses digits, overflows or vanishes, and the result may show that.
     4. The first factor is above 1 and the second below: x * 512 overflows where x * 512 / 1024 does not, and infinity
-       would become a number. Not where the operators before say that x is not so large (Sigmoid, Clip, a Cast of
+       would become a number. Allowed if the operators before prove that x is not so large (Sigmoid, Clip, a Cast of
        integers). Summands of both signs that are large enough to overflow are refused likewise.
-    5. Two that are broadcast to each other would take more room than before, and 1 kB.
+    5. The joined constant would be over 1 kB larger than both, because they are broadcast to each other.
 
     Integers, which shapes are computed with, are no match.
 
@@ -73,7 +76,7 @@ def _scales(node: ir.Node) -> bool:
 
 
 def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) -> Match | NoMatch:
-    """Both as one; the result has the shape that it had, since broadcasting is associative."""
+    """Joins both constants; the shape of the result stays, because broadcasting is associative."""
     dtype = outer.source.dtype
     assert dtype is not None
     factors = _scales(node)
@@ -100,7 +103,7 @@ def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) 
 
 
 def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
-    """Whether a number's way through the value in the middle may be seen in the result."""
+    """Whether the result may show that the intermediate value overflowed, vanished or lost digits."""
     if factors:
         inner = np.abs(a[a != 0])
         return bool((inner > _FAR).any() or (inner < 1 / _FAR).any())
@@ -108,7 +111,7 @@ def _shows(a: Array, b: Array, both: Array, factors: bool) -> bool:
 
 
 def _room(a: Array, b: Array, most: float, epsilon: float, factors: bool) -> float:
-    """The largest number that the value in the middle takes without overflowing where the result does not."""
+    """Returns the largest input for which the intermediate value does not overflow unless the result does, too."""
     a, b = np.broadcast_arrays(a, b)
     if factors:
         back = np.abs(a[(np.abs(a) > 1) & (np.abs(b) < 1)])

@@ -1,4 +1,4 @@
-"""`Dropout` outside training gives what it gets."""
+"""`Dropout` outside training is its input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class DropoutInference(Rule):
-    """Dropout drops nothing in inference. Its mask is then all true, and usually nobody reads it.
+    """Dropout drops nothing in inference. Its mask is then all true, and usually has no readers.
 
     Refused:
     1. `training_mode` (an input since opset 12) is true, or not a constant; before opset 7, `is_test` is not set.

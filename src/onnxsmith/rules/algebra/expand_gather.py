@@ -13,16 +13,16 @@ from onnxsmith.rules._patterns import maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 1024
-"""Indices that are written into the model."""
+"""Indices that are written into the model. A choice: 8 kB of int64."""
 
 
 class ExpandGather(Rule):
-    """Unsqueeze, Expand along the new axis and Reshape that merges it with its neighbour repeat each element, or the
-    whole, of that neighbour: Gather takes them so many times over in one go. Attention whose queries share keys and
-    values is written so (J. Ainslie and others, 2023).
+    """Unsqueeze, Expand along the new axis, and a Reshape that merges it with its neighbour, repeat each element of
+    that neighbour, or all of it. One Gather does the same. Attention whose queries share keys and values is written
+    like this (J. Ainslie and others, 2023).
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The neighbour's size, or how often it is repeated, is not a known number.
     3. It would take more than 1024 indices.
 

@@ -1,4 +1,4 @@
-"""One element of an axis, gathered and given its axis back, is a `Slice`."""
+"""A `Gather` of one element with an `Unsqueeze` of its axis is a `Slice`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class GatherUnsqueeze(Rule):
     constant. Several of them may be the parts of a Split, which is for algebra/slices-split.
 
     Refused:
-    1. What is gathered is read by others too, or is a graph output.
+    1. The gathered value has other readers, or is a graph output.
 
-    Before opset 13 axes, and before opset 10 the bounds of a Slice, were attributes; this is no match then. Indices
-    with a shape, which leave an axis, are no match.
+    Before opset 13 axes, and before opset 10 the bounds of a Slice, were attributes; the rule does not match then.
+    Indices with a shape, which leave an axis, are no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -18,7 +18,7 @@ class GemmBetweenReshapes(Rule):
     Weights that a Gemm transposes are transposed when the model is written.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The Gemm transposes its data, or multiplies with an alpha or a beta.
     3. The weights are no constant matrix, or are transposed and read by others too.
     4. The bias varies along the rows.
@@ -92,7 +92,7 @@ def _refused(product: ir.Node, bias: ir.Value | None, transposed: bool) -> NoMat
 
 
 def _turned(weight: ir.Value) -> ir.TensorProtocol:
-    """The transposed matrix, made only when it is read."""
+    """Returns the transposed matrix, computed only when it is read."""
     tensor = ir.convenience.get_const_tensor(weight)
     assert tensor is not None
 

@@ -1,4 +1,4 @@
-"""`Identity` gives what it gets."""
+"""`Identity` is its input."""
 
 from __future__ import annotations
 

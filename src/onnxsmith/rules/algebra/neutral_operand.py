@@ -15,14 +15,14 @@ _ONE_WAY = ("Sub", "Div", "Pow")
 
 class NeutralOperand(Rule):
     """x + 0, x - 0, x * 1, x / 1, x ** 1, x and true, x or false are x. Adding 0 turns -0.0 into 0.0, which is equal in
-    value. The number may be a constant, or what is provably the same everywhere: a mask of ones of some size, a
+    value. The number may be a constant, or a tensor that provably holds it everywhere: a mask of ones of some size, a
     comparison that always holds.
 
     Refused:
     1. The other operand's shape could change the result's: it has a higher rank, or a dimension that is not 1 and not
        provably x's.
 
-    Before opset 7 broadcasting was said by attributes; this is no match then.
+    Before opset 7 broadcasting was said by attributes; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -19,11 +19,11 @@ class PadBetweenViews(Rule):
     convolution along one axis.
 
     Refused:
-    1. The Pad's result is read by others too, or is a graph output.
+    1. The Pad's result has other readers, or is a graph output.
     2. A dimension of 1 is padded, or how much it pads is not known.
 
     Shapes that are not known but for names, and those that a constant target cannot say, are no match. Before opset 11
-    the amounts were an attribute; this is no match then.
+    the amounts were an attribute; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -10,7 +10,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class PadNoop(Rule):
-    """A Pad whose amounts are all 0 gives the data, whatever it would pad with.
+    """A Pad whose amounts are all 0 is its data, for any padding value.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

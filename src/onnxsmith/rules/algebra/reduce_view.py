@@ -1,4 +1,4 @@
-"""A reduction that keeps its axes, or not, as what reads it wants."""
+"""A reduction with a view behind it keeps or drops its axes itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReduceView(Rule):
     which always keeps its axes, is the mean or the largest over them: it becomes ReduceMean or ReduceMax.
 
     Refused:
-    1. The reduction is read by others too, or is a graph output.
+    1. The reduction has other readers, or is a graph output.
 
     Shapes of which it is not known that they come to the same are no match.
 

@@ -1,4 +1,4 @@
-"""A `Reshape` of what was only reshaped."""
+"""A `Reshape` of a reshaped value."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 class ReshapeChain(Rule):
     """Reshape, Flatten, Squeeze and Unsqueeze keep the elements and their order, so that a Reshape after one of them
-    may read the data before it, and is superfluous where it gives back that one's shape. What else reads the value in
-    the middle still can.
+    may read the data before it, and is redundant where it gives back that one's shape. Other readers of the
+    intermediate value stay.
 
     Refused:
     1. An element of the target is 0 and copies a dimension that is not provably the same before the first of the two,

@@ -1,4 +1,4 @@
-"""A region that a `Resize` does not look at."""
+"""A region of interest that a `Resize` does not use."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ResizeRoi(Rule):
-    """Only the mode `tf_crop_and_resize` looks at the region of interest, the second input of a Resize: in the others
-    it goes, and with it what computes it.
+    """Only the mode `tf_crop_and_resize` uses the region of interest, the second input of a Resize. In other modes the
+    input is removed, with the nodes that compute it.
 
     Refused:
-    1. The model's opset is below 13: in opset 11 the input has to be there.
+    1. The model's opset is below 13: in opset 11 the input is required.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -1,4 +1,4 @@
-"""A `Resize` to sizes that are computed as so many times the data's."""
+"""A `Resize` to computed sizes that are constant multiples of the data's sizes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ResizeScales(Rule):
-    """Sizes that are provably whole multiples of the data's, for every size, are constant scales. Both come to the same
-    numbers then: runtimes divide the sizes by the data's to get the scales.
+    """Sizes that are provably whole multiples of the data's sizes, for every size, become constant scales. The result
+    is the same, because runtimes divide the sizes by the data's sizes to get the scales.
 
     Refused:
-    1. A size is not a whole multiple of the data's: half of an odd size, say, is another scale.
+    1. A size is not a whole multiple of the data's: half of an odd size, for example, is another scale.
 
     Sizes that are constants, or of which not all are known, are no match. Nor are `axes`, policies that keep the aspect
     ratio, and the modes `tf_crop_and_resize` and `tf_half_pixel_for_nn`. Before opset 11 there were no sizes.

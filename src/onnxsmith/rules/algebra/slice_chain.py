@@ -17,10 +17,10 @@ class SliceChain(Rule):
 
     Refused:
     1. Both cut the same axis, and one goes in other steps or counts from the end of a dimension of unknown size.
-    2. The first is read by others than Slices: it would stay.
+    2. The first has readers that are not Slices: it would stay.
 
     Slices whose bounds are not known numbers are no match, nor are three and more that cut a Slice into parts: they
-    are a Split. Before opset 10 bounds were attributes; this is no match then.
+    are a Split. Before opset 10 bounds were attributes; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

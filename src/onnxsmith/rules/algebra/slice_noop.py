@@ -9,7 +9,7 @@ from onnxsmith.rules._patterns import passed_on, passes_on
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _TO_THE_END = 2**31 - 1
-"""The specification's own way to say the end of a dimension of unknown size (INT_MAX)."""
+"""INT_MAX, which the specification recommends for the end of a dimension of unknown size."""
 
 
 class SliceNoop(Rule):
@@ -17,7 +17,7 @@ class SliceNoop(Rule):
     end is not before it when it is INT_MAX or more, when it is a number no less than the dimension, or when it was
     computed as that very dimension.
 
-    Before opset 10 starts and ends were attributes; this is no match then.
+    Before opset 10 starts and ends were attributes; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -17,7 +17,7 @@ class SlicesSplit(Rule):
     1. The parts go to the end of a dimension whose size is not known, so that a Split could not say theirs.
 
     Parts that overlap, leave gaps, go in other steps than 1 or cut several axes are no match. Before opset 10 bounds
-    were attributes; this is no match then.
+    were attributes; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

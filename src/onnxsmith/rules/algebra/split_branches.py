@@ -1,4 +1,4 @@
-"""What is done to every part of a `Split` alike is done to the whole before it."""
+"""The same operators on every part of a `Split` become one operator before it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SplitBranches(Rule):
 
 
 def _runs(node: ir.Node) -> Iterator[tuple[int, int]]:
-    """Parts to look at together: all, then neighbours that are read by the same operators, most of them first."""
+    """Yields sets of parts to examine together: all parts, then neighbours with the same readers, the largest first."""
     yield 0, len(node.outputs)
     ways = [tuple(sorted(reader.op_type for reader in value.consumers())) for value in node.outputs]
     starts = [index for index, way in enumerate(ways) if index == 0 or way != ways[index - 1]]

@@ -16,7 +16,7 @@ class SplitChain(Rule):
     """The parts of a part are parts of the whole: two Splits along one axis are one.
 
     Refused:
-    1. The part that is split is read by others too, or is a graph output.
+    1. The part that is split has other readers, or is a graph output.
 
     Parts whose sizes are not known numbers are no match.
 

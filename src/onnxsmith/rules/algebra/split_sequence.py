@@ -1,4 +1,4 @@
-"""A sequence of parts whose elements are taken one by one is a `Split`."""
+"""`SplitToSequence` with constant `SequenceAt` readers is a `Split`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class SplitSequence(Rule):
-    """SplitToSequence whose elements are read by SequenceAt at constant places is Split: torch writes x.split() so.
+    """A SplitToSequence whose elements are read by SequenceAt at constant positions is a Split. torch exports x.split()
+    like this.
 
     Refused:
     1. The sequence is read by another operator than SequenceAt, is a graph output, or an element is taken at a place
@@ -69,7 +70,7 @@ class SplitSequence(Rule):
 
 
 def _sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
-    """The axis as it is written, and the sizes along it."""
+    """Returns the axis, as written, and the sizes of the parts along it."""
     dims, axis = facts.dims(node.inputs[0]), integer(node, "axis", 0)
     if dims is None or axis is None or not -len(dims) <= axis < len(dims):
         return NoMatch("the axis is not known", node.name or "")
@@ -94,7 +95,7 @@ def _sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
 
 
 def _place(reader: ir.Node, count: int) -> int | None:
-    """Which of the elements a SequenceAt takes."""
+    """Returns the position of the element that a SequenceAt takes."""
     if reader.op_type != "SequenceAt" or reader.domain:
         return None
     place = facts.constant(reader.inputs[1])

@@ -20,7 +20,7 @@ class TransposeBetweenReshapes(Rule):
     count as Reshapes.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The shape after the new Reshape takes more than one number that is not known.
 
     Shapes of which it is not known that the last Reshape splits one dimension and keeps the others are no match, nor is

@@ -1,4 +1,4 @@
-"""One slice of a transposed tensor is a slice of the tensor."""
+"""A `Gather` with one index from a transposed tensor."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class TransposeGather(Rule):
-    """A Gather with one index takes an axis away. Where the others are in their old order then, it can take it from the
-    data before the Transpose: the last step of a sequence is the last step, whichever of batch and time comes first.
+    """A Gather with one index removes an axis. If the other axes are then in their old order, the Gather can read the
+    data before the Transpose: the last step of a sequence is the same, whether batch or time comes first.
 
     Refused:
     1. The axes that are left change places: the Transpose would still be there, behind the Gather.

@@ -15,6 +15,7 @@ from onnxsmith.rules._patterns import maker, read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _LONGEST = 6
+"""Nodes in the longest row. A choice that bounds the cost."""
 
 
 class TransposeOnes(Rule):
@@ -24,7 +25,7 @@ class TransposeOnes(Rule):
     dimension may be empty and no Reshape can say the rest, a Squeeze or an Unsqueeze does.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
 
     Shapes that are not known but for names, rows of which neither is left, and a Reshape of which a constant cannot say
     the target, are no match.
@@ -80,21 +81,21 @@ class TransposeOnes(Rule):
 
 @dataclass(frozen=True)
 class _Ones:
-    """A Squeeze or an Unsqueeze of these axes."""
+    """A Squeeze or an Unsqueeze of some axes."""
 
     op_type: str
     axes: tuple[int, ...]
 
     def write(self, tape: ir.tape.Tape, source: ir.Value, node: ir.Node) -> ir.Value:
-        """Writes it, as the opset at the node has it."""
+        """Writes the node in the form of the node's opset."""
         if facts.opset(node) < 13:
             return tape.op(self.op_type, [source], {"axes": list(self.axes)})
         return tape.op(self.op_type, [source, _views.integers(tape, self.axes, node.outputs[0])])
 
 
 def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] | _Ones | None:
-    """What the row does in all, from the first node to the last: the permutation of a Transpose (empty where nothing
-    is to be done), the target of a Reshape, or axes that come or go."""
+    """Returns the effect of the whole row, from the first node to the last: the permutation of a Transpose (empty where
+    nothing is to be done), the target of a Reshape, or axes that come or go."""
     first, last = known_dims(source), known_dims(row[-1].outputs[0])
     if first is None or last is None:
         return None
@@ -115,7 +116,7 @@ def _whole(source: ir.Value | None, row: Sequence[ir.Node]) -> Perm | list[int] 
 
 
 def _ones(before: Order, after: Order) -> _Ones | None:
-    """The Squeeze or Unsqueeze that does the same; None where it takes both."""
+    """Returns the Squeeze or Unsqueeze that does the same; None if both are needed."""
     gone, new = _missing(before, after), _missing(after, before)
     return _Ones("Squeeze", gone) if gone is not None else None if new is None else _Ones("Unsqueeze", new)
 
@@ -134,7 +135,7 @@ def _missing(long: Order, short: Order) -> tuple[int, ...] | None:
 
 
 def _goes_on(node: ir.Node, source: ir.Value, row: Sequence[ir.Node]) -> bool:
-    """Whether the only reader of the node will match with the whole row."""
+    """Whether the only reader of the node continues the row, so that it will match the whole row."""
     readers = node.outputs[0].consumers()
     if len(readers) != 1 or node.outputs[0].is_graph_output() or len(row) >= _LONGEST:
         return False

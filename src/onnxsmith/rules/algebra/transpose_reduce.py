@@ -12,9 +12,9 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class TransposeReduce(Rule):
-    """A reduction takes axes away, or leaves a 1 of each. Where the others are in their old order then, it can go over
-    the data before the Transpose, as in the mean over height and width of a network that was converted from channels
-    last.
+    """A reduction removes axes, or reduces them to size 1. If the other axes are then in their old order, the reduction
+    can run before the Transpose, which goes. An example is the mean over height and width in a network that was
+    converted from channels last.
 
     Refused:
     1. The axes that are left change places: a Transpose would still be there, behind the reduction.

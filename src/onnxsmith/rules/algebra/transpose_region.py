@@ -1,4 +1,4 @@
-"""Transposes around operators that keep their axes apart."""
+"""Transposes around a region of operators that can work in another order of axes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from onnxsmith.rules._patterns import maker
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 48
-"""Operators that are taken into one region."""
+"""Operators in one region. A choice that bounds the cost."""
 _SMALL = 1024
-"""Bytes of a constant that may be there twice."""
+"""Bytes up to which a constant may be stored twice. A choice."""
 
 
 class TransposeRegion(Rule):
-    """What lies between transposes is computed in the other order of axes where that takes fewer transposes. From a
-    Transpose back, element-wise operators with their constants, reductions, Concat, Split, Pad, Slice, Gather, Softmax,
-    Squeeze, Unsqueeze, MatMul by a constant matrix and LayerNormalization (for the axes that they leave alone) are
-    taken in, as long as only what is taken in reads them. Where the region ends there is a Transpose that goes, or
-    merges with the one that would be needed, or one that has the value in the other order already.
+    """A region of operators between transposes is computed in the other order of axes, if that needs fewer transposes.
+    The region grows back from a Transpose through element-wise operators with their constants, reductions, Concat,
+    Split, Pad, Slice, Gather, Softmax, Squeeze, Unsqueeze, MatMul by a constant matrix and LayerNormalization (for the
+    axes that they leave alone), as long as only the region reads their results. At the border of the region, a
+    Transpose goes, or merges with the one that would be needed, or an existing Transpose already gives the value in the
+    other order.
 
-    What is left has at least one Transpose less and no other node more, so this comes to an end.
+    The result has at least one Transpose less and no other additional node, so the rule comes to an end.
 
     Refused:
     1. As many transposes would be needed as there are.
@@ -84,12 +85,13 @@ class TransposeRegion(Rule):
 
 
 def _is_taken(node: ir.Node | None, reader: ir.Node, perm: Perm) -> bool:
-    """Whether the operator can be in the region of a reader that needs its result permuted."""
+    """Whether the operator can be part of the region, if its reader needs its result permuted."""
     return node is not None and node.graph is reader.graph and moved(node, perm) is not None
 
 
 class _Region:
-    """Operators before a Transpose, and the permutation of each of their values that it takes to have it go."""
+    """Operators before a Transpose, with the permutation that each of their values needs so that the Transpose can
+    go."""
 
     def __init__(self, anchor: ir.Node) -> None:
         self._anchor = anchor
@@ -102,7 +104,7 @@ class _Region:
         self._perms: dict[ir.Value, Perm] = {}
 
     def grow(self, value: ir.Value, perm: Perm) -> bool:
-        """Takes in what can be; False where nothing can."""
+        """Adds all operators that can be in the region; returns False if there is none."""
         while True:
             self._clear()
             self._value, self._perm = value, perm
@@ -144,7 +146,7 @@ class _Region:
         return all(inner is None or self._take(inner, order) for inner, order in taken)
 
     def _twin(self, value: ir.Value, perm: Perm) -> ir.Node | None:
-        """A Transpose that permutes the value alike."""
+        """Returns an existing Transpose that permutes the value in the same way."""
         for reader in value.consumers():
             beside = reader.graph is self._anchor.graph and reader is not self._anchor
             if beside and reader.op_type == "Transpose" and not reader.domain and perm_of(reader) == perm:
@@ -152,7 +154,7 @@ class _Region:
         return None
 
     def _leaves(self) -> Iterator[tuple[ir.Value, Perm]]:
-        """Values at the border that are no constants and are to be permuted, and how."""
+        """Yields the values at the border that are not constants and need a permutation, with that permutation."""
         made = {output for node in self.nodes for output in node.outputs}
         for value, perm in self._perms.items():
             if value not in made and value not in self.twins and not facts.is_constant(value):
@@ -167,12 +169,12 @@ class _Region:
         return node.inputs[0], tuple(inner[axis] for axis in perm)
 
     def added(self) -> int:
-        """New transposes."""
+        """Counts the new transposes."""
         needed = {self._through(value, perm) for value, perm in self._leaves()}
         return sum(perm != tuple(range(len(perm))) for _, perm in needed)
 
     def gone(self) -> Iterator[ir.Node]:
-        """Transposes that nothing reads any more."""
+        """Counts the transposes that lose their last reader."""
         yield self._anchor
         for value, perm in self._leaves():
             node = value.producer()
@@ -184,7 +186,7 @@ class _Region:
         return all(node.op_type in ELEMENTWISE and len(node.inputs) == 1 for node in self.nodes) and not self.twins
 
     def build(self, tape: ir.tape.Tape) -> ir.Value:
-        """Writes the region in the other order, and gives what stands for the anchor's result."""
+        """Writes the region in the other order, and returns the replacement of the anchor's result."""
         new: dict[ir.Value, ir.Value] = {}
         transposed: dict[tuple[ir.Value, Perm], ir.Value] = {}
 
@@ -213,7 +215,7 @@ class _Region:
 
 
 def _copy(tape: ir.tape.Tape, node: ir.Node, found: Moved, built: Callable[[ir.Value], ir.Value]) -> Sequence[ir.Value]:
-    """The results of the node in the other order."""
+    """Writes the node in the other order, and returns its results."""
     inputs = list(node.inputs) + [None] * (max(found.constants, default=-1) + 1 - len(node.inputs))
     for index, value in enumerate(inputs):
         if index in found.constants:
@@ -227,7 +229,7 @@ def _copy(tape: ir.tape.Tape, node: ir.Node, found: Moved, built: Callable[[ir.V
 
 
 def _permuted(tape: ir.tape.Tape, value: ir.Value, perm: Perm) -> ir.Value:
-    """The constant with as many axes as are permuted, permuted."""
+    """Returns the constant, extended to all permuted axes and permuted."""
     array = facts.constant(value)
     assert array is not None
     full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)

@@ -15,7 +15,7 @@ class TransposeThroughUnary(Rule):
     f(Transpose(x, p∘q)), and f(x) where that keeps every axis in place. f may be several operators in a row.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output: both transposes would stay.
+    1. An intermediate result has other readers, or is a graph output: both transposes would stay.
 
     Transposes with a `perm` that a function's caller gives, or with none where the rank is unknown, are no match.
 

@@ -1,4 +1,4 @@
-"""Parts that are stacked along an axis of their own, and taken from it one by one, are a `Split`."""
+"""Parts that are stacked along an extra axis and taken from it one by one are a `Split`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class UnstackSplit(Rule):
-    """Where a Reshape makes an axis of, say, query, key and value, a Transpose brings it to the front, and each is
-    taken from there by Gather, or by Split and Squeeze, the axis need not be: it stays merged with the one behind it,
-    and a Split along that gives the parts.
+    """A Reshape makes an extra axis for several parts, such as query, key and value; a Transpose moves it to the front;
+    and each part is taken by Gather, or by Split and Squeeze. This rule keeps the axis merged with the axis behind it,
+    and takes the parts by one Split along that axis.
 
     Refused:
     1. The stack is read in other ways too, or one of its values is a graph output.
@@ -91,7 +91,7 @@ class UnstackSplit(Rule):
 
 
 def _axis(node: ir.Node) -> int | None:
-    """The axis of a Gather or a Split, counted from the front."""
+    """Returns the axis of a Gather or a Split, counted from the front."""
     dims, axis = facts.dims(node.inputs[0]), integer(node, "axis", 0)
     return None if dims is None or axis is None or not -len(dims) <= axis < len(dims) else axis % len(dims)
 
@@ -127,7 +127,7 @@ def _taken(stack: ir.Value, axis: int) -> dict[ir.Value, tuple[int, list[ir.Node
 
 
 def _squeezed(split: ir.Node, axis: int, found: dict[ir.Value, tuple[int, list[ir.Node]]]) -> bool:
-    """Notes what Squeezes make of the parts of a Split; says whether nothing else reads them."""
+    """Notes the Squeezes of the parts of a Split; returns whether the parts have no other readers."""
     for place, part in enumerate(split.outputs):
         for reader in part.consumers():
             dims = facts.dims(part)
@@ -142,6 +142,6 @@ def _squeezed(split: ir.Node, axis: int, found: dict[ir.Value, tuple[int, list[i
 
 
 def _branches(*nodes: ir.Node | None) -> bool:
-    """Whether a node but the last is read by more than the next."""
+    """Whether any node except the last has other readers than the next node."""
     every = [node for node in nodes if node is not None]
     return any(len(node.outputs[0].uses()) > 1 for node in every[:-1])

@@ -1,4 +1,4 @@
-"""`Unsqueeze`, `Squeeze` and `Flatten` of what was only reshaped."""
+"""`Unsqueeze`, `Squeeze` and `Flatten` of a reshaped value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition that has to hold, because what follows could not run otherwise."""
+"""A condition that must hold, because later operators could not run otherwise."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from onnxsmith.rules._ranks import Supposed, fails
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST = 64
-"""Operators after the If that are looked at."""
+"""Operators after the If that are examined. A choice that bounds the cost."""
 
 
 class ImpossibleBranch(Rule):
-    """An If whose branches give different ranks decides whether what follows can run: an LSTM takes three axes, a
-    Conv as many as its weights have, a Gemm two. Where one branch leads to a rank that such an operator does not take,
-    the condition has the other value whenever the model has a result, so it becomes that constant; fold/branch takes
-    it from there. TorchScript writes such Ifs for `squeeze(-1)`, which leaves a dimension that is not 1, and for layers
-    that take batches or single examples; conditions that ask for the rank follow from the first.
+    """An If whose branches have results of different rank decides whether the operators after it can run: an LSTM needs
+    three axes, a Conv as many as its weights have, a Gemm two. If one branch leads to a rank that such an operator
+    refuses, the condition must have the other value whenever the model has a result, so it becomes that constant, and
+    fold/branch removes the If. TorchScript writes such Ifs for `squeeze(-1)`, which keeps a dimension that is not 1,
+    and for layers that accept batches or single examples; later conditions on the rank then become constant, too.
 
     Refused:
     1. Both branches lead to a failure: the model never has a result.
-    2. The condition is an output of the graph, or comes from another one than the If.
+    2. The condition is a graph output, or belongs to another graph than the If.
 
-    What follows is looked at as far as it is in the same graph and sure to run. An If whose branches are not known to
-    have different ranks is no match.
+    Only operators in the same graph that are sure to run are examined. An If whose branches are not known to have
+    different ranks is no match.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -85,7 +85,7 @@ def _differ(value: ir.Value, cases: dict[bool, Supposed]) -> bool:
 
 
 def _after(node: ir.Node) -> list[ir.Node]:
-    """Operators of the same graph that depend on the node and run whenever it does, the nearest first."""
+    """Yields operators of the same graph that depend on the node and run whenever it runs, the nearest first."""
     found: dict[ir.Node, None] = {node: None}
     queue = [node]
     while queue and len(found) < _MOST:

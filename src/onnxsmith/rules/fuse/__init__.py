@@ -1,1 +1,1 @@
-"""Several nodes into one."""
+"""Rewrites that fuse several nodes into one."""

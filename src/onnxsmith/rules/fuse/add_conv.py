@@ -7,7 +7,7 @@ from onnxsmith.rules._linear import BeforeLinear
 
 class AddConv(BeforeLinear):
     """Conv(x + c) is Conv(x) with a bias of b and, for each output channel, the sum of W·c; c is one number or one
-    for each channel of x. Conv(x - c) is Conv(x + -c). So it is for Gemm, and for a MatMul of two matrices, which
+    for each channel of x. Conv(x - c) is Conv(x + -c). The same goes for Gemm, and for a MatMul of two matrices, which
     becomes one, with c along the last axis.
 
     A summand that can go into a linear operator before it does, and one that ends a normalisation that is written out
@@ -16,7 +16,7 @@ class AddConv(BeforeLinear):
     The bias is computed in float64 and stored in the weights' dtype.
 
     Refused:
-    1. The sum with c is read by others too, or is a graph output.
+    1. The sum with c has other readers, or is a graph output.
     2. The convolution pads: the zeros are padded after c is added, so that the border would change.
     3. c varies along other axes than the channels, raises the rank, or is not provably broadcast to x (not x to it).
     4. There is a bias that is not a constant, or the new one overflows.

@@ -37,7 +37,7 @@ class Attention(Rule):
 
     Refused:
     1. The model's opset is below 23, which brought Attention.
-    2. A result in the middle is read by others too, or is a graph output.
+    2. An intermediate result has other readers, or is a graph output.
     3. It is not provably four axes, with the same batch and heads for Q, K and V.
     4. The mask does not provably have a column for each key, or has not a row for each query, which runtimes ask for
        though the operator broadcasts, and is not one row of known size, which is expanded.
@@ -88,7 +88,7 @@ class Attention(Rule):
 
 
 def _scores(node: ir.Node) -> _Scores | None:
-    """What the left operand of the second product was made of."""
+    """Returns the parts of the left operand of the second product."""
     nodes: list[ir.Node] = []
     value = node.inputs[0]
     guard = _guard(value, node)
@@ -119,7 +119,7 @@ def _scores(node: ir.Node) -> _Scores | None:
 
 
 def _guard(value: ir.Value | None, node: ir.Node) -> list[ir.Node] | None:
-    """The Where and the IsNaN of `0 where p is NaN, else p`."""
+    """Returns the Where and the IsNaN of `0 where p is NaN, else p`."""
     where = maker(value, node, "Where")
     if where is None or uniform(where.inputs[1]) != 0:
         return None
@@ -128,7 +128,7 @@ def _guard(value: ir.Value | None, node: ir.Node) -> list[ir.Node] | None:
 
 
 def _product(value: ir.Value | None, node: ir.Node) -> tuple[ir.Node, float, list[ir.Node]] | None:
-    """The MatMul, and by what single number its result is multiplied."""
+    """Returns the MatMul, and the number that its result is multiplied by."""
     matmul = maker(value, node, "MatMul")
     if matmul is not None:
         return matmul, 1.0, []
@@ -174,7 +174,7 @@ def _hides_as_the_operator_does(found: _Scores) -> bool:
 
 
 def _mask(tape: ir.tape.Tape, found: _Scores, mask: ir.Value) -> ir.Value:
-    """The mask with a row for each query."""
+    """Returns the mask, expanded to one row for each query."""
     dims, query = facts.dims(mask), facts.dims(found.query)
     assert dims is not None
     assert query is not None
@@ -185,7 +185,7 @@ def _mask(tape: ir.tape.Tape, found: _Scores, mask: ir.Value) -> ir.Value:
 
 
 def _keys(tape: ir.tape.Tape, keys: ir.Value, node: ir.Node) -> ir.Value:
-    """The keys as they were before their last two axes changed places."""
+    """Returns the keys before the Transpose of their last two axes."""
     transpose = maker(keys, node, "Transpose")
     order = perm(transpose) if transpose is not None else None
     if transpose is None or order is None or transpose.inputs[0] is None:

@@ -7,19 +7,19 @@ from onnxsmith.rules._linear import BeforeLinear
 
 class BatchnormConv(BeforeLinear):
     """Conv(BatchNormalization(x)) in inference is one Conv: with s = scale / sqrt(var + epsilon), its weights are W·s
-    along the input channels and its bias is b and the sum of W·(B - mean·s). So it is for Gemm, and for a MatMul of
-    two matrices, which becomes one.
+    along the input channels and its bias is b and the sum of W·(B - mean·s). The same goes for Gemm, and for a MatMul
+    of two matrices, which becomes one.
 
     A normalisation that can go into a linear operator before it does; this rule leaves it alone.
 
-    The weights are computed in float64 and stored in the dtype they had.
+    The weights are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The normalisation's result is read by others too, or is a graph output.
+    1. The normalisation's result has other readers, or is a graph output.
     2. Bias or statistics are not constants (a graph input with a default is none).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
-    5. Others read the weights too: they would be stored twice.
+    5. The weights have other readers: the model would store them twice.
     6. The convolution pads: the zeros are padded after the normalisation, so that the border would change.
     7. A product or the bias overflows.
     8. A Gemm transposes its data, or the MatMul is of higher rank: its columns are then not the channels.

@@ -10,17 +10,17 @@ class ConvBatchNorm(AfterLinear):
     for each output channel and its bias is (b - mean)·s + B (S. Ioffe and C. Szegedy, 2015, section 3.1). The same
     goes for ConvTranspose.
 
-    The weights are computed in float64 and stored in the dtype they had.
+    The weights are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The convolution's result is read by others too, or is a graph output.
+    1. The convolution's result has other readers, or is a graph output.
     2. Weights, bias or statistics are not constants (a graph input with a default is none).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
-    5. Others read the weights too: they would be stored twice.
+    5. The weights have other readers: the model would store them twice.
     6. A product overflows.
 
-    Before opset 7 an attribute said whether it trains; this is no match then.
+    Before opset 7 an attribute said whether it trains; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

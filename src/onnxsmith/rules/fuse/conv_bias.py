@@ -9,10 +9,10 @@ class ConvBias(AfterLinear):
     """Conv(x) + c is one Conv whose bias is b + c, where c is one number or one for each output channel; Conv(x) - c
     has b - c. The same goes for ConvTranspose.
 
-    The bias is computed in float64 and stored in the dtype it had.
+    The bias is computed in float64 and stored in its old dtype.
 
     Refused:
-    1. The convolution's result is read by others too, or is a graph output.
+    1. The convolution's result has other readers, or is a graph output.
     2. The convolution has a bias that is not a constant.
     3. The constant varies along other axes than the channels, or raises the rank.
     4. The number of channels is not known.

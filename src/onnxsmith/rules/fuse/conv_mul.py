@@ -9,12 +9,12 @@ class ConvMul(AfterLinear):
     """Conv(x) * c is one Conv with weights W·c and bias b·c, where c is one number or one for each output channel.
     Conv(x) / c has W/c and b/c, -Conv(x) has -W and -b. The same goes for ConvTranspose.
 
-    The weights are computed in float64 and stored in the dtype they had.
+    The weights are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The convolution's result is read by others too, or is a graph output.
+    1. The convolution's result has other readers, or is a graph output.
     2. Weights or bias are not constants (a graph input with a default is none).
-    3. The weights are read by others too, which are not all scaled alike: the model would hold both.
+    3. The weights have other readers, which are not all scaled alike: the model would store both.
     4. The constant varies along other axes than the channels, or raises the rank.
     5. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
     6. The number of channels is not known.

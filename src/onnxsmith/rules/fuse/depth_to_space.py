@@ -25,7 +25,7 @@ class DepthToSpace(Rule):
     says so) or the last Reshape has `allowzero`: without, its 0 copies another dimension.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The dtype is not known to be float16, float or double.
     3. The model's opset is below 11, which brought the modes of DepthToSpace.
 
@@ -83,7 +83,7 @@ class DepthToSpace(Rule):
 
 
 def _block(op_type: str, mode: str, source: Dims, middle: Dims, last: Dims) -> int | None:
-    """The size of the blocks, where the shapes before, between and after are what the operator gives."""
+    """Returns the size of the blocks, if the shapes before, between and after fit the operator."""
     block = middle[2] if mode == "CRD" else middle[1] if mode == "DCR" else middle[3]
     if not isinstance(block, int) or block < 1:
         return None

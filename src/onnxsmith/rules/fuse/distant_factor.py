@@ -1,4 +1,4 @@
-"""A constant factor goes back through what only moves data, into weights."""
+"""A constant factor goes back through operators that only move data, into weights."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class DistantFactor(Rule):
-    """Operators that move data or are linear let a factor through: Transpose(MatMul(x, W)) * c is
+    """A factor can move through operators that are linear or only move data: Transpose(MatMul(x, W)) * c is
     Transpose(MatMul(x, W·c)). So the scale of an attention, on its scores or on query and key, goes into the weights of
-    the query: back through Transpose, Reshape, Split, Slice and Concat, sums all of whose terms have it, and products
-    one of whose factors takes it (the rotation by positions, MatMul), up to a linear operator, a LayerNormalization, or
-    a factor that is there already. Where nothing is in between, fuse/conv-mul and fuse/matmul-mul do it.
+    the query. The factor moves back through Transpose, Reshape, Split, Slice and Concat, through sums in which every
+    term takes it, and through products in which one factor takes it (the rotation by positions, MatMul). It ends in a
+    linear operator, a LayerNormalization, or an existing factor. If no operator is in between, fuse/conv-mul and
+    fuse/matmul-mul do it.
 
     A factor on one side of a MatMul may go to the other side.
 
-    Constants are computed in float64 and stored in the dtype they had.
+    Constants are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The weights are read by others too, or are not constants: as for fuse/matmul-mul.
+    1. The weights have other readers, or are not constants: as for fuse/matmul-mul.
     2. A product overflows, or a small one loses bits: it is not a normal number of the weights' dtype.
-    3. A constant with the factor in it would take more room than before, and 1 kB.
+    3. A constant that takes the factor would grow by more than 1 kB.
 
     A factor that raises the rank or is broadcast over its value, or a value on the way that is read by others too, is
     no match.
@@ -93,3 +94,4 @@ def _match(node: ir.Node, source: ir.Value, factor: _factors.Array) -> Match | N
 
 
 _NEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Add")
+"""Operators that fuse/conv-mul and fuse/matmul-mul handle, if the factor follows them directly."""

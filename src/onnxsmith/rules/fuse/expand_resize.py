@@ -20,7 +20,7 @@ class ExpandResize(Rule):
     scales. This is how an upsampling is written without one.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The model's opset is below 11: Resize did not say which element is the nearest.
     3. The dtype is not known to be float, int32, uint8 or int8, which Resize runs for.
 
@@ -77,7 +77,7 @@ class ExpandResize(Rule):
 
 
 def _factors(view: ir.Node, expand: ir.Node, dims: Dims) -> list[int] | None:
-    """How often the elements of each axis are repeated, where only axes of 1 right behind it are expanded."""
+    """Returns the repeats of the elements of each axis, if only axes of size 1 right behind it are expanded."""
     order, before, after = viewed(view, first_order(dims)), known_dims(view.outputs[0]), known_dims(expand.outputs[0])
     if order is None or before is None or after is None or len(before) != len(after):
         return None

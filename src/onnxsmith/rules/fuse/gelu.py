@@ -29,7 +29,7 @@ class Gelu(Rule):
 
     Refused:
     1. The model's opset is below 20, which brought Gelu.
-    2. A result in the middle is read by others too, or is a graph output.
+    2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 
     Other constants, or constants that raise the rank, are no match.

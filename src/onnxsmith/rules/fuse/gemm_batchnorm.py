@@ -9,14 +9,14 @@ class GemmBatchnorm(AfterLinear):
     """BatchNormalization(Gemm(x)) in inference is one Gemm, as fuse/conv-batchnorm says it of Conv. A MatMul of two
     matrices becomes a Gemm with it.
 
-    The weights are computed in float64 and stored in the dtype they had.
+    The weights are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The product is read by others too, or is a graph output.
+    1. The product has other readers, or is a graph output.
     2. Weights, bias or statistics are not constants (a graph input with a default is none).
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
-    5. Others read the weights too: they would be stored twice.
+    5. The weights have other readers: the model would store them twice.
     6. The MatMul is of higher rank: its columns are then not the channels, which are axis 1.
     7. A product overflows.
 

@@ -9,10 +9,10 @@ class GemmBias(AfterLinear):
     """Gemm(x, W, b) + c is one Gemm with the bias beta·b + c, where c is one number or one for each column of W;
     Gemm(x, W, b) - c has beta·b - c. fuse/matmul-add-gemm makes a Gemm of a MatMul.
 
-    The bias is computed in float64 and stored in the dtype it had.
+    The bias is computed in float64 and stored in its old dtype.
 
     Refused:
-    1. The product is read by others too, or is a graph output.
+    1. The product has other readers, or is a graph output.
     2. The Gemm has a bias that is not a constant, or one that varies along the rows.
     3. The constant varies along other axes than the last, or raises the rank.
     4. The shape of the weights is not known.

@@ -21,7 +21,7 @@ class HardSigmoid(Rule):
     Promised to rounding for all numbers, infinities and NaN: what overflows before the Clip is cut by it.
 
     Refused:
-    1. A result in the middle is read by others too, or is a graph output.
+    1. An intermediate result has other readers, or is a graph output.
     2. The dtype is not known to be float16 or float: runtimes lack the operator for double.
 
     Other bounds, a Clip of x + b (which is two nodes, too) and anything before opset 6 are no match.
@@ -65,5 +65,5 @@ class HardSigmoid(Rule):
 
 
 def _stored(number: float) -> float:
-    """The number as an attribute holds it, in 32 bits."""
+    """Returns the number rounded to float32, as attributes store it."""
     return float(np.float32(number))

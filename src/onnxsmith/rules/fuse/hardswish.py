@@ -10,6 +10,7 @@ from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere, too_old, tw
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _SINCE = 14
+"""The opset that brought HardSwish."""
 _CLIPPED = {
     (0.0, 6.0): _formula.Formula(("Clip",), {(1, 0): 1.0, (0, 0): 3.0}, {(1, 1): 1 / 6}),
     (0.0, 1.0): _formula.Formula(("Clip",), {(1, 0): 1 / 6, (0, 0): 0.5}, {(1, 1): 1.0}),
@@ -27,7 +28,7 @@ class Hardswish(Rule):
     Refused:
     1. The model's opset is below 14, which brought HardSwish, and the HardSigmoid is there already.
     2. The HardSigmoid has another slope or offset (its defaults are 0.2 and 0.5), or takes them from its function.
-    3. A result in the middle is read by others too, or is a graph output.
+    3. An intermediate result has other readers, or is a graph output.
     4. The dtype is not known to be float16, float or double; for a Clip, to be float16 or float, because runtimes lack
        HardSigmoid for double.
 

@@ -18,7 +18,7 @@ class LayerNorm(_norm.WrittenOut):
 
     Refused:
     1. The model's opset is below 17, which brought LayerNormalization.
-    2. A result in the middle is read by others too, or is a graph output.
+    2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float, or 16 bits that are widened to float: the operator computes in float, which
        is less than double and more than float16.
     4. The sizes of the normalised axes are not known numbers.

@@ -14,7 +14,7 @@ class MatmulAddGemm(Rule):
     take a Reshape before and after, which is more nodes, so this is for matrices only.
 
     Refused:
-    1. The product is read by others too, or is a graph output.
+    1. The product has other readers, or is a graph output.
     2. x is not provably a matrix, or W is none.
     3. The dtype is not known to be float16, float or double.
     4. The constant does not broadcast to one row: it has more than one, raises the rank, or is wider than W.

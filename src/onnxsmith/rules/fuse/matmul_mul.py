@@ -9,12 +9,12 @@ class MatmulMul(AfterLinear):
     """MatMul(x, W) * c is one MatMul with W·c, where c is one number or one for each column of W. Div by c and Neg are
     factors too. Gemm's bias becomes b·c; MatMul(x, W) + b becomes MatMul(x, W·c) + b·c.
 
-    The weights are computed in float64 and stored in the dtype they had.
+    The weights are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The product, or its sum with the bias, is read by others too, or is a graph output.
+    1. The product, or its sum with the bias, has other readers, or is a graph output.
     2. A Gemm's weights or bias are not constants (a graph input with a default is none).
-    3. The weights are read by others too, which are not all scaled alike: the model would hold both.
+    3. The weights have other readers, which are not all scaled alike: the model would store both.
     4. The factor varies along other axes than the last, or raises the rank; or the bias does.
     5. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
     6. The shape of a Gemm's weights is not known, or a MatMul's are no matrix.

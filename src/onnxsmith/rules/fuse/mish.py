@@ -18,7 +18,7 @@ class Mish(Rule):
 
     Refused:
     1. The model's opset is below 18, which brought Mish.
-    2. A result in the middle is read by others too, or is a graph output.
+    2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 
     A Softplus that is itself written out, as Log(1 + Exp(x)), is no match: it overflows and underflows earlier.

@@ -7,17 +7,17 @@ from onnxsmith.rules._linear import BeforeLinear
 
 class MulConv(BeforeLinear):
     """Conv(x * c) is Conv(x) with W·c along its input channels, where c is one number or one for each channel of x;
-    padding pads zeros, which stay zeros. So it is for ConvTranspose, and for Gemm and MatMul with c along the last
+    padding pads zeros, which stay zeros. The same goes for ConvTranspose, and for Gemm and MatMul with c along the last
     axis. Div by c and Neg are factors too.
 
     A factor that can go into a linear operator before it does, and one that ends a normalisation that is written out
     stays there; this rule leaves them alone.
 
-    The weights are computed in float64 and stored in the dtype they had.
+    The weights are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The product with c is read by others too, or is a graph output.
-    2. The weights are read by others too: the model would hold both.
+    1. The product with c has other readers, or is a graph output.
+    2. The weights have other readers: the model would store both.
     3. c varies along other axes than the channels, raises the rank, or is not provably broadcast to x (not x to it).
     4. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
     5. A Gemm transposes its data.

@@ -13,7 +13,7 @@ from onnxsmith.rules.base import Exactness, NoMatch
 class PadConv(PadInto):
     """Conv(Pad(x)) is one Conv that pads more, where the Pad adds zeros along the axes that the window moves over. The
     amounts may be computed, as torch's exporters do it. `auto_pad` is written out: the data's size is no longer what
-    it was. What else reads the padded value still can.
+    it was. Other readers of the padded value stay.
 
     Refused:
     1. The Pad does not pad with zero, or not with a constant.

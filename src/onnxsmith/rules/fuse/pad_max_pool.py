@@ -1,4 +1,4 @@
-"""What is padded before a max pool and can never be the largest is padded by it."""
+"""A `Pad` before a max pool goes into the pool, if the padding can never be the largest value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of one value with several constant matrices are one product, and its parts."""
+"""Products of one value with several constant matrices become one product and a `Split`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from onnxsmith.rules._patterns import FLOATS
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_WIDTHS = 8
+"""Width of the joined product over the width of x. A choice: the joined product is in memory at once."""
 
 
 class ParallelMatmul(Rule):
@@ -26,7 +27,7 @@ class ParallelMatmul(Rule):
     The matrices are put together when the model is written, so that no two copies are in memory.
 
     Refused:
-    1. A matrix is read by others too: the model would hold it twice.
+    1. A matrix has other readers: the model would hold it twice.
     2. Together the products would be over 8 times as wide as x: all of it would have to be held at once.
 
     Weights that are not constants, or no matrices of one height and dtype, are no match, nor are products of which one
@@ -85,7 +86,7 @@ class ParallelMatmul(Rule):
 
 
 def _matrix(node: ir.Node) -> tuple[int, int] | None:
-    """The shape of the constant matrix that the node multiplies with."""
+    """Returns the shape of the node's constant matrix."""
     weight = node.inputs[1]
     if weight is None or not facts.is_constant(weight):
         return None
@@ -110,14 +111,14 @@ def _is_own(weight: ir.Value | None) -> bool:
 
 
 def _groups(products: list[ir.Node], node: ir.Node) -> Iterator[list[ir.Node]]:
-    """Products that may be one with `node`: those that go its way, and all."""
+    """Yields groups of products to join with `node`: those with the same readers, then all."""
     way = _way(node)
     same = [other for other in products if _way(other) == way]
     yield from (group for group in (same, products) if len(group) > 1)
 
 
 def _way(product: ir.Node) -> tuple[str, ...]:
-    """By which operators the product is read, behind constants that are added or multiplied."""
+    """Returns the operators that read the product, after constant summands and factors."""
     value = product.outputs[0]
     readers = list(value.consumers())
     while len(readers) == 1 and readers[0].op_type in ("Add", "Mul", "Sub", "Div"):
@@ -130,7 +131,7 @@ def _way(product: ir.Node) -> tuple[str, ...]:
 
 
 def _side_by_side(weights: Sequence[ir.Value | None]) -> ir.TensorProtocol:
-    """One matrix of all, put together only when it is read."""
+    """Returns the joined matrix, computed only when it is read."""
     tensors = [ir.convenience.get_const_tensor(weight) for weight in weights if weight is not None]
     known = [tensor for tensor in tensors if tensor is not None]
 

@@ -1,4 +1,4 @@
-"""A product with one over a root is a quotient."""
+"""A product with the reciprocal of a root is a quotient."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ReciprocalDiv(Rule):
     number is never so small or so large.
 
     Refused:
-    1. The inverse is read by others too, or is a graph output.
+    1. The inverse has other readers, or is a graph output.
 
-    Before opset 7 broadcasting was said by attributes; this is no match then.
+    Before opset 7 broadcasting was said by attributes; the rule does not match then.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>

@@ -38,11 +38,11 @@ class _Cache:
 
     @property
     def cost(self) -> int:
-        """The nodes that a half of it, of shape [batch, sequence, half], takes."""
+        """The number of nodes that compute one half, of shape [batch, sequence, half]."""
         return len(self.above) + (not self.is_constant and self.rank != 3)
 
     def half(self, tape: ir.tape.Tape) -> ir.Value:
-        """A half of it, of shape [batch, sequence, half]."""
+        """Writes one half, of shape [batch, sequence, half]."""
         value = self.source
         array = facts.constant(value)
         if array is not None:
@@ -84,13 +84,13 @@ class _Rotation:
 
     @property
     def cost(self) -> int:
-        """The nodes that take its place."""
+        """The number of nodes in the replacement."""
         spread = 0 if not self.is_spread else 2 if isinstance(self.batch, int) else 4
         return 1 + spread + sum(cache.cost for cache in self.caches)
 
     @property
     def gain(self) -> int:
-        """The nodes that nobody needs after it."""
+        """The number of nodes that the rewrite makes redundant."""
         return freed(self.nodes[0], kept=(self.source, *(cache.source for cache in self.caches)))
 
 
@@ -101,7 +101,7 @@ class Rotary(Rule):
 
     Refused:
     1. The model's opset is below 23, which brought RotaryEmbedding.
-    2. A result in the middle is read by others too, or is a graph output.
+    2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16 or float.
     4. The two halves of the cosines or of the sines are not provably equal: they are neither a Concat of a value with
        itself, with Cos, Sin, Cast, Neg, a factor or Unsqueeze after it, nor a constant.
@@ -169,7 +169,7 @@ def _row_shape(tape: ir.tape.Tape, found: _Rotation) -> ir.Value:
 
 
 def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
-    """The rotation that ends at an Add, or why it is none that may be rewritten."""
+    """Returns the rotation that ends at an Add, a refusal if it must not be rewritten, or None."""
     written = next(_written(node), None)
     if written is None:
         return None
@@ -186,7 +186,7 @@ def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
 
 
 def _written(node: ir.Node) -> Iterator[_Written]:
-    """What an Add adds, where that is x * cos and Concat(-x[half:], x[:half]) * sin."""
+    """Returns the operands of an Add, if they are x * cos and Concat(-x[half:], x[:half]) * sin."""
     for plain_value, other in two_ways(node):
         plain, product = maker(plain_value, node, "Mul"), maker(other, node, "Mul")
         if plain is None or product is None:
@@ -217,7 +217,7 @@ def _turned(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, 
 
 
 def _refusal(written: _Written) -> NoMatch | None:
-    """Why a rotation may not be rewritten, whatever cosines and sines are made of."""
+    """Returns the refusals that do not depend on how cosines and sines are made."""
     node, source = written.nodes[0], written.source
     if source.dtype not in _DTYPES:
         return NoMatch("the dtype is not known to be float16 or float", source.name or "")
@@ -272,7 +272,7 @@ def _halved(value: ir.Value, reader: ir.Node) -> tuple[ir.Value, tuple[ir.Node, 
 
 
 def _scaled(node: ir.Node) -> ir.Value | None:
-    """What a Mul multiplies by one constant number."""
+    """Returns the operand that a Mul multiplies by one constant number."""
     for value, other in two_ways(node):
         number = facts.constant(other)
         if number is not None and number.size == 1 and number.ndim <= 1:
@@ -281,7 +281,7 @@ def _scaled(node: ir.Node) -> ir.Value | None:
 
 
 def _goes(cos: ir.Value, sin: ir.Value) -> bool:
-    """Whether all that reads cosines and sines are rotations by them, so that they go when all of those do."""
+    """Whether the only readers of cosines and sines are such rotations, so that both go with the last of them."""
     if cos.is_graph_output() or sin.is_graph_output():
         return False
     inside: set[ir.Node] = set()

@@ -1,4 +1,4 @@
-"""A factor on one of two ways between linear operators."""
+"""A factor on one of two paths between linear operators."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class SharedFactor(Rule):
-    """Where the result v of a linear operator goes into g(v * c) and into a product v * g, which goes into another
-    linear operator, the factor c goes into the first one's weights, and 1 / c into the second one's: with u = v * c it
-    is g(u) and (u * g) / c. A Gelu that is written out (x · (1 + erf(x / √2))) between two layers needs no division so.
+    """The result v of a linear operator is read by g(v * c) and by a product v * g, which another linear operator
+    reads. Then the factor c goes into the weights of the first operator, and 1 / c into those of the second: with u = v
+    * c the graph computes g(u) and (u * g) / c. So a written-out Gelu (x · (1 + erf(x / √2))) between two layers needs
+    no division.
 
-    Weights and bias are computed in float64 and stored in the dtype they had.
+    Weights and bias are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. Weights or bias of one of the two are not constants, or read by others too: the model would hold both.
+    1. Weights or bias of one of the two are not constants, or read by others too: the model would store both.
     2. A product overflows, or all that are summed are too small to be normal numbers of the weights' dtype.
 
     Factors that are not one number, values that go other ways too, and products that others than one linear operator
@@ -89,7 +90,7 @@ class SharedFactor(Rule):
 
 
 def _product(value: ir.Value, step: ir.Node) -> ir.Node | None:
-    """The product that is the value's only other reader, where the other factor is no constant."""
+    """Returns the product that is the value's only other reader, if its other factor is not constant."""
     readers = [reader for reader in value.consumers() if reader is not step]
     if len(readers) != 1 or value.is_graph_output() or len(value.uses()) != 2:
         return None
@@ -101,7 +102,7 @@ def _product(value: ir.Value, step: ir.Node) -> ir.Node | None:
 
 
 def _after(product: ir.Node) -> Linear | None:
-    """The linear operator with constant weights that alone reads the product, as its data."""
+    """Returns the linear operator with constant weights that is the product's only reader."""
     result = product.outputs[0]
     readers = result.consumers()
     if len(readers) != 1 or len(result.uses()) != 1 or result.is_graph_output():

@@ -19,7 +19,7 @@ class Swish(Rule):
 
     Refused:
     1. The model's opset is below 24, which brought Swish.
-    2. A result in the middle is read by others too, or is a graph output.
+    2. An intermediate result has other readers, or is a graph output.
     3. The dtype is not known to be float16, float or double.
 
     Before:

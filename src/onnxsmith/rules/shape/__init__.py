@@ -1,1 +1,1 @@
-"""Shape arithmetic that follows from what is known of the dimensions."""
+"""Rewrites of shape arithmetic whose results are known."""

@@ -1,4 +1,4 @@
-"""An `Expand` whose target is known becomes constant, or goes."""
+"""An `Expand` with a known target gets a constant target, or is removed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ConstantExpand(Rule):
-    """Expand broadcasts both ways, so a 1 in its target keeps the data's dimension. Where the target says the data's
-    own dimension, 1 says the same; a target of ones alone expands nothing.
+    """Expand broadcasts both ways, so a 1 in its target keeps the data's dimension. A 1 can therefore replace the
+    data's own dimension in the target; a target of ones expands nothing, and the Expand is removed.
 
     Refused:
     1. An element is symbolic and not the data's dimension at the same place, counted from the right.
@@ -58,7 +58,7 @@ class ConstantExpand(Rule):
 
 
 def _written(target: tuple[facts.Element, ...], data: tuple[facts.Element | None, ...]) -> list[int] | None:
-    """The target with 1 wherever it says the data's own dimension."""
+    """Returns the target with 1 instead of the data's own dimensions."""
     padded = (None,) * (len(target) - len(data)) + data[max(0, len(data) - len(target)) :]
     written: list[int] = []
     for element, dim in zip(target, padded, strict=True):

@@ -1,4 +1,4 @@
-"""A computed `Reshape` target that is known becomes a constant."""
+"""A computed but known target of `Reshape` becomes a constant."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 
 class ConstantReshape(Rule):
-    """A target that is computed from shapes often says nothing that the data does not: its symbolic elements are
-    dimensions of the data at the same place (0 copies them), and one more can be left to be worked out (-1), be it
-    known or not, where no dimension beside it can be empty: there a Reshape fails. The dynamic dimensions stay dynamic.
-    The result needs no `allowzero`: no element of it means an empty dimension.
+    """A target that is computed from shapes is often redundant: its symbolic elements are dimensions of the data at the
+    same place, which 0 copies. One more element, known or not, can be -1, so that the Reshape computes it; beside a
+    dimension that may be empty that fails. The dynamic dimensions stay dynamic. The result needs no `allowzero`,
+    because no element of the new target means an empty dimension.
 
     Refused:
     1. More than one element is neither an integer nor the data's dimension at the same place.
-    2. A dimension of the result is 0. In the new target it would copy one.
-    3. An element would have to be worked out beside a dimension that may be empty.
+    2. A dimension of the result is 0: in the new target a 0 would copy a dimension.
+    3. An element would have to be -1 beside a dimension that may be empty.
 
     A target of which not even the number of elements is known is no match.
 

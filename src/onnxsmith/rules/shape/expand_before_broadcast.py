@@ -1,4 +1,4 @@
-"""An `Expand` before an operator that broadcasts is superfluous where the other operands are as wide."""
+"""An `Expand` before a broadcasting operator is redundant if another operand has the same dimensions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule, is_sole_use
 
 _NEUTRAL = {"And": True, "Or": False, "Mul": 1, "Div": 1}
 _MOST_BETWEEN = 6
+"""Operators between the Expand and the broadcast. A choice that bounds the cost."""
 
 
 class ExpandBeforeBroadcast(Rule):
@@ -100,7 +101,7 @@ def _widened(operand: ir.Value, reader: ir.Node) -> _Widened | None:
 
 
 def _widening(node: ir.Node) -> _Widened | None:
-    """What a node only widens, and by what."""
+    """Returns the value that a node only widens, and the added dimensions."""
     match node.op_type:
         case "Expand":
             return _made(node, node.inputs[0], facts.integers(node.inputs[1]))
@@ -121,7 +122,7 @@ def _made(node: ir.Node, source: ir.Value | None, added: Dims | None) -> _Widene
 
 
 def _through(node: ir.Node) -> ir.Value | None:
-    """The one operand of an element-wise operator that is no constant number."""
+    """Returns the only operand of an elementwise operator that is not a constant number."""
     if node.op_type not in (*UNARY, *BROADCASTING):
         return None
     left = [value for value in node.inputs if value is not None and not _is_number(value, node)]

@@ -1,4 +1,4 @@
-"""Gathering the same element everywhere is taking it once."""
+"""A `Gather` of the same element everywhere takes that element once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from onnxsmith.rules._patterns import integer
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_NODES = 8
+"""Views that are followed back. A choice that bounds the cost."""
 
 
 class GatherOne(Rule):
-    """Where all indices are provably the same number, as token types are when a model gets none, a Gather is an Expand
-    of the one that they name; of a constant it is folded. An operator that broadcasts needs no Expand
+    """If all indices are provably the same number, a Gather is an Expand of that element; token types without an input
+    are an example. With constant data the element is folded. An operator that broadcasts needs no Expand
     (shape/expand-before-broadcast).
 
     Refused:

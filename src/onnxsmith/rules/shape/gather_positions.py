@@ -1,4 +1,4 @@
-"""Gathering at positions that count up from 0 is taking what is there."""
+"""A `Gather` at the positions 0, 1, 2, … takes the data as it is."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a gather takes from `data`: its axes from `first` on become, one by one, the axes `along` of the indices,
-    which have `rank` axes; the others have size 1. Behind them stand `kept` more axes of size 1."""
+    """The part of `data` that a gather takes. The data's axes from `first` on become, one by one, the axes `along` of
+    the indices. The indices have `rank` axes; their other axes have size 1, and `kept` more axes of size 1 follow."""
 
     data: ir.Value
     indices: tuple[ir.Value, ...]
-    """Those that count along each of the axes."""
+    """For each axis: the indices that count along it."""
     first: int
     along: tuple[int, ...]
     rank: int
@@ -36,7 +36,7 @@ class GatherPositions(Rule):
     axes of size 1. torch writes `mask[batch[:, None, None, None], positions]` as such a GatherND, or as a Gather from
     the flattened mask; position embeddings are looked up like that too.
 
-    Where there are more indices than elements the gather fails, and what stands here instead need not.
+    With more indices than elements the Gather fails; its replacement may not fail.
 
     Refused:
     1. It would take more nodes than it frees.
@@ -148,8 +148,7 @@ def _ones(taken: _Taken) -> list[int] | None:
 
 
 def _ends(taken: _Taken) -> dict[int, ir.Value] | None:
-    """How many elements are taken, for each place among the axes where that is not provably all; None where that is not
-    known."""
+    """Returns the number of taken elements for each axis that is not provably taken as a whole; None if unknown."""
     dims, ends = facts.dims(taken.data), {}
     for place, (indices, axis) in enumerate(zip(taken.indices, taken.along, strict=True)):
         there = None if dims is None else dims[taken.first + place]

@@ -1,4 +1,4 @@
-"""A vector of sizes is put together from what it is made of, and nothing else."""
+"""A computed vector of known sizes becomes a `Concat` of the vectors that hold them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from onnxsmith.rules import _views
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
 _MOST_NODES = 32
+"""Nodes that one search visits. A choice that bounds the cost."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Neighbouring elements: all that `value` holds, or numbers."""
+    """Neighbouring elements of the vector: all elements of `value`, or numbers."""
 
     value: ir.Value | None
     numbers: tuple[int, ...] = ()
 
 
 class KnownVector(Rule):
-    """Where every element of a computed vector is known, as a number or as a size that some vector on the way to it
+    """If every element of a computed vector is known, as a number or as a size that some vector on the way to it
     holds, a Concat of those gives it. torch replaces -1 in the target of an Expand by Equal and Where, takes shapes
     apart into scalars and puts them together again; none of that is needed.
 
@@ -86,7 +87,7 @@ def _computed(node: ir.Node) -> list[ir.Value]:
 
 
 def _held(node: ir.Node) -> Iterator[tuple[ir.Value, tuple[facts.Element, ...]]]:
-    """Vectors on the way to a node, the nearest first, and what they hold."""
+    """Yields the vectors from which a node is computed, the nearest first, with their elements."""
     seen: set[ir.Node] = {node}
     queue = [node]
     for one in queue:
@@ -104,7 +105,7 @@ def _held(node: ir.Node) -> Iterator[tuple[ir.Value, tuple[facts.Element, ...]]]
 def _parts(
     elements: Sequence[facts.Element], held: Sequence[tuple[ir.Value, tuple[facts.Element, ...]]]
 ) -> list[_Part] | None:
-    """The elements, from numbers and from vectors that hold several of them, as many as possible each time."""
+    """Splits the elements into numbers and vectors; each vector covers as many elements as possible."""
     parts: list[_Part] = []
     at = 0
     while at < len(elements):

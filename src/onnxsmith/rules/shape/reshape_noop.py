@@ -1,4 +1,4 @@
-"""A `Reshape` to the shape that is there already."""
+"""A `Reshape` to the data's own shape."""
 
 from __future__ import annotations
 

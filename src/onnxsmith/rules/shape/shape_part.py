@@ -1,4 +1,4 @@
-"""Part of a shape is asked for directly."""
+"""A part of a shape is read by `Shape` with a start and an end."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class ShapePart(Rule):
 
 
 def _bounds(part: range, rank: int) -> dict[str, int]:
-    """The attributes of a Shape, without what they are when they are left out."""
+    """Returns the attributes of a Shape, without default values."""
     return {**({"start": part.start} if part.start else {}), **({"end": part.stop} if part.stop < rank else {})}
 
 
 def _part(node: ir.Node, axes: range) -> range | None:
-    """The neighbouring axes whose dimensions a Gather or Slice takes from those of `axes`."""
+    """Returns the neighbouring axes, out of `axes`, whose dimensions a Gather or Slice takes."""
     if node.op_type == "Gather":
         indices = facts.integers(node.inputs[1])
         if indices is None or integer(node, "axis", 0) not in (0, -1):
