@@ -88,5 +88,5 @@ def test_why_no_runtime_takes_a_model(refused: Refused) -> None:
     ],
 )
 def test_openvino_does_not_judge_long_integers(text: str) -> None:
-    """It computes them in 32 bits, and says nothing where these do not suffice."""
+    """It computes them in 32 bits, without a warning if these overflow."""
     assert "on reference " in verify_models(from_text(head() + text), from_text(head() + text)).reference

@@ -188,7 +188,7 @@ def _closer(read: Compared, part: Verification) -> Verification:
     if found is None or not found.equal:
         return part
     extra = len(found.outputs) - len(part.outputs)
-    note = f"the outputs alone show too little ({part.unsure[0]}): {extra} tensors in the middle agree as well"
+    note = f"the outputs alone show too little ({part.unsure[0]}): {extra} intermediate tensors agree as well"
     return replace(part, equal=True, unsure=(), power=found.power, notes=(*part.notes, note))
 
 

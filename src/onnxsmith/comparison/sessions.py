@@ -1,4 +1,4 @@
-"""Holds one ONNX model to another, on one runtime: prepares both sides and verifies."""
+"""Compares one ONNX model with another on one runtime: prepares both sides and verifies."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def verify_models(
     generate: bool = True,
     names: tuple[str, str] = ("the model as it was", "the new model"),
 ) -> Verification:
-    """Runs both on one runtime and compares every output, on `given` inputs and on generated ones. See `verify` for the
-    errors.
+    """Runs both models on one runtime and compares every output, on `given` and on generated inputs. See `verify` for
+    the errors.
 
-    Where the runtime optimises what it runs, both are compared with that off first, where kernels differ least, and
-    then as the runtime would run them, on some of the same inputs. Where the model holds nodes that draw random
-    numbers, or that the runtime does not know, the parts around them are compared, and a note says so.
+    If the runtime optimises models, both are first compared without optimisation, where kernels differ least, and then
+    with it, on some of the same inputs. If the model has nodes that draw random numbers, or nodes that the runtime does
+    not know, the parts around them are compared, and a note says so.
     """
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
@@ -82,7 +82,7 @@ def _verified(
     given: tuple[Feed, ...],
     generate: bool,
 ) -> Verification:
-    """The comparison on the runtime of that name."""
+    """Compares the pair on the runtime called `name`."""
     model = load(pair[0])
     with stage("shapes"):
         known_shapes, _ = inferred(model)
@@ -96,10 +96,10 @@ def _verified(
 
 
 def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> draws.Fixed:
-    """The two with fixed numbers in the place of random ones.
+    """Both models with fixed numbers in place of random ones.
 
     Raises:
-        OnnxsmithError: `verify/nondeterministic` where that cannot be written.
+        OnnxsmithError: `verify/nondeterministic` if the models' opset cannot express fixed numbers.
     """
     fixed = draws.fixed(load(reference), load(candidate))
     if fixed is None:
@@ -118,7 +118,7 @@ class _Pair:
     tolerances: Mapping[str, Rounding]
 
     def verified(self, plan: Plan) -> Verification:
-        """With the runtime's optimisations off, where it has some, and then as it optimises both."""
+        """Compares without the runtime's optimisation, if it has any, and then with it."""
         chosen, options = runtimes.parse(self.runtime)
         has_levels = options == Options() and "disable" in chosen.levels
         if has_levels:
@@ -147,8 +147,8 @@ class _Pair:
         return both_levels(strict, usual, note)
 
     def _closer(self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options) -> Verification:
-        """The comparison again with tensors from the middle as outputs, where a check of the outputs alone sees too
-        little; `strict` where that shows no more."""
+        """Compares again with intermediate tensors as outputs, because the outputs alone show too little. Returns
+        `strict` if this shows no more."""
         pair = inner.opened(load(self.sources[0]), load(self.sources[1]))
         if pair is None:
             return strict
@@ -162,7 +162,7 @@ class _Pair:
         if not found.equal:
             return strict
         extra = len(found.outputs) - len(strict.outputs)
-        note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} tensors in the middle agree as well"
+        note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} intermediate tensors agree as well"
         return replace(strict, equal=True, unsure=(), power=found.power, notes=(*strict.notes, note))
 
     def _held(
@@ -174,7 +174,7 @@ class _Pair:
         on_run: Callable[[Run], None] | None = None,
         plant: bool = True,
     ) -> Verification:
-        """One comparison; probes run with `options`, and faults are planted where it is asked for."""
+        """One comparison; probes run with `options`, and faults are planted if `plant` is set."""
 
         def prepare(model: ir.Model) -> Session:
             return self.preparer.prepare(model, options)
@@ -190,21 +190,21 @@ class _Pair:
 
 
 _KEPT = 8
-"""Sessions that one process keeps for a comparison: both models, a probe of each, and the same with more outputs."""
+"""Sessions that one process keeps: both models, a probe of each, and the same four with more outputs."""
 _MOST_OPTIMISED = 4
-"""Inputs on which the two are compared as the runtime optimises them, beside the given ones."""
+"""Inputs on which the two are compared with optimisation. A choice: the base, other values, and two other sizes."""
 
 
 def spread(runs: Sequence[Run]) -> list[Run]:
-    """The first and the last, and some in between: the base, other values, every size at another."""
+    """A few of the runs: the first, the last, and some between, so that values and sizes vary."""
     if len(runs) <= _MOST_OPTIMISED:
         return list(runs)
     return [runs[index * (len(runs) - 1) // (_MOST_OPTIMISED - 1)] for index in range(_MOST_OPTIMISED)]
 
 
 def both_levels(main: Verification, other: Verification, note: str) -> Verification:
-    """What comparisons at two optimisation levels come to together: for each output the worse. `other` was made on some
-    of the inputs of `main`."""
+    """Combines comparisons at two optimisation levels: each output gets the worse result. `other` was made on some of
+    the inputs of `main`."""
     outputs = tuple(
         theirs if (not theirs.equal, theirs.worst_rel) > (not ours.equal, ours.worst_rel) else ours
         for ours, theirs in zip(main.outputs, other.outputs, strict=True)
@@ -219,7 +219,7 @@ def both_levels(main: Verification, other: Verification, note: str) -> Verificat
 
 
 def agreement(part: Verification) -> str:
-    """How closely the outputs of a comparison agree."""
+    """How closely the outputs of a comparison agree, in words."""
     if part.exact:
         return "to the bit"
     return "within rounding" if not part.differs else "not"

@@ -13,30 +13,25 @@ import onnx_ir as ir
 
 from onnxsmith.feeds import edges, maps, ranges, ranks, roles
 from onnxsmith.feeds.examples import alike, following
+from onnxsmith.feeds.manner import EDGES, SCALES, Manner
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
 from onnxsmith.feeds.readers import Owners, owners
 from onnxsmith.feeds.rows import SPLITS, Table
+from onnxsmith.feeds.shapes import shape_of
 from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.texts import Texts, texts
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
 from onnxsmith.model.graph import carried
-from onnxsmith.model.graph.signature import Dim, Port, Signature, signature
+from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.model.shapes import dims
 from onnxsmith.model.shapes.inferred import infer
 from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.problem import problem
 
 Array = npt.NDArray[Any]
 Values = dict[str, Any]
 
-SPREADS = ("normal", "unit", "positive")
-"""Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
-SCALES = {"large": 8.0, "small": 1e-3}
-"""Normal values times so much: large ones reach where activations saturate, small ones where an epsilon counts."""
-EDGES = "edges"
-"""The spread of `feeds/edges.py`: where a model rounds, compares, or hardly anything comes in."""
 _BOUNDLESS = 2**24
 """No table has so many rows: a range as wide says nothing of what is meant."""
 _MARKED = 0.2
@@ -57,24 +52,6 @@ class Feed:
     values: Values = field(repr=False)
     at_edges: bool = False
     meant: bool = False
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all `fill`; and what tree
-    ensembles read as the rows of `feeds/rows.py` of a kind, those of number `part`."""
-
-    spread: str = "normal"
-    most: int | None = None
-    fill: int | None = None
-    rows: str = ""
-    part: int = 0
-
-    def __str__(self) -> str:
-        said = [] if self.most is None else [f"integers up to {self.most}"]
-        said += [] if self.fill is None else [f"integers {self.fill}"]
-        said += [f"{self.rows} of trees" + (f" {self.part + 1}" if self.part else "")] if self.rows else []
-        return ", ".join([self.spread, *said])
 
 
 @dataclass
@@ -354,44 +331,3 @@ def _not_all_zero(array: Array, high: int = 1) -> Array:
 def _pick(rng: np.random.Generator, pool: Array, shape: tuple[int, ...]) -> Array:
     """Elements of `pool`; an array even for the shape (), for which numpy's own choice gives an element."""
     return pool[rng.integers(0, len(pool), shape)] if shape else pool[rng.integers(0, len(pool), 1)].reshape(())
-
-
-def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
-    """The port's shape with sizes put in for its symbols.
-
-    Raises:
-        OnnxsmithError: `feeds/unknown-rank` when the file does not say how many dimensions the input has;
-            `feeds/unknown-size` when an axis has no size with these.
-    """
-    if port.shape is None:
-        raise problem(
-            "feeds/unknown-rank",
-            f"the file does not say how many dimensions input {port.name!r} has",
-            fix=f"give an example: --input {port.name}=float32[1,3,224,224]",
-        )
-    found = [dims.evaluate(dim, sizes) for dim in port.shape]
-    if None in found:
-        shape = ",".join(str(2 if size is None else size) for size in found)
-        raise problem(
-            "feeds/unknown-size",
-            f"axis {found.index(None)} of input {port.name!r} has no size",
-            where=f"{port.name}: {port}",
-            fix=f"give an example, with the sizes that it has: --input '{port.name}={_spec_dtype(port)}[{shape}]'",
-        )
-    return tuple(size for size in found if size is not None)
-
-
-def _spec_dtype(port: Port) -> str:
-    return {"float": "float32", "double": "float64"}.get(port.dtype, port.dtype)
-
-
-def size_of(dim: Dim, sizes: Sizes) -> int:
-    """The size of a dimension: itself, its symbol's, or its expression's value."""
-    value = dims.evaluate(dim, sizes)
-    if value is None:
-        raise problem(
-            "feeds/unknown-size",
-            f"dimension {dim!r} has no size",
-            fix="give an example input, from which it follows: --input inputs.npz",
-        )
-    return value

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxsmith.comparison.rounding import Rounding, quantises, roundings
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.terms import MOVING
-from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.shapes import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
 from onnxsmith.layers.loop_divergence import Inner
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of

@@ -8,7 +8,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.feeds.generate import SPREADS, Feed, Generator
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.manner import SPREADS
 from onnxsmith.feeds.sizes import bases
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import inferred
