@@ -7,15 +7,15 @@ from dataclasses import dataclass
 SPREADS = ("normal", "unit", "positive")
 """Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
 SCALES = {"large": 8.0, "small": 1e-3}
-"""Normal values times so much: large ones reach where activations saturate, small ones where an epsilon counts."""
+"""Factors of normal values. A choice: large values saturate activations, at small ones an epsilon has an effect."""
 EDGES = "edges"
-"""The spread of `feeds/edges.py`: where a model rounds, compares, or hardly anything comes in."""
+"""The spread of `feeds/edges.py`: values where a model rounds or compares, and values near zero."""
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all `fill`; and what tree
-    ensembles read as the rows of `feeds/rows.py` of a kind, those of number `part`."""
+    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all equal to `fill`. With
+    `rows`, tree ensembles read rows of this kind (`feeds/rows.py`), from the `part`-th batch of them."""
 
     spread: str = "normal"
     most: int | None = None

@@ -9,11 +9,11 @@ from onnxsmith.problem import problem
 
 
 def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
-    """The port's shape with sizes put in for its symbols.
+    """The input's shape with sizes in place of its symbols.
 
     Raises:
-        OnnxsmithError: `feeds/unknown-rank` when the file does not say how many dimensions the input has;
-            `feeds/unknown-size` when an axis has no size with these.
+        OnnxsmithError: `feeds/unknown-rank` if the file does not say how many dimensions the input has;
+            `feeds/unknown-size` if an axis has no size.
     """
     if port.shape is None:
         raise problem(
@@ -28,7 +28,7 @@ def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
             "feeds/unknown-size",
             f"axis {found.index(None)} of input {port.name!r} has no size",
             where=f"{port.name}: {port}",
-            fix=f"give an example, with the sizes that it has: --input '{port.name}={_spec_dtype(port)}[{shape}]'",
+            fix=f"give an example with its sizes: --input '{port.name}={_spec_dtype(port)}[{shape}]'",
         )
     return tuple(size for size in found if size is not None)
 
@@ -38,12 +38,12 @@ def _spec_dtype(port: Port) -> str:
 
 
 def size_of(dim: Dim, sizes: Sizes) -> int:
-    """The size of a dimension: itself, its symbol's, or its expression's value."""
+    """The size of a dimension: the number itself, the size of its symbol, or the value of its expression."""
     value = dims.evaluate(dim, sizes)
     if value is None:
         raise problem(
             "feeds/unknown-size",
             f"dimension {dim!r} has no size",
-            fix="give an example input, from which it follows: --input inputs.npz",
+            fix="give an example input with this dimension: --input inputs.npz",
         )
     return value
