@@ -106,14 +106,14 @@ def test_an_answer_that_is_too_large_is_not_read(refused: Refused) -> None:
         refused("runtime/memory") as refusal,
     ):
         session.run({**FLOATS, "n": np.array([80_000_000])})
-    assert "it answered 0.30 GB" in refusal.problem.why
+    assert "the answer has 0.30 GB" in refusal.problem.why
 
 
 def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
     monkeypatch.setenv(_bounds.TIME, "1")
     with runtimes.get("onnxruntime").prepare(ENDLESS) as session, refused("runtime/timeout") as refusal:
         session.run({"x": np.ones(2, np.float32)})
-    assert refusal.problem.fix.startswith(f"give it more time, {_bounds.TIME}=10 ")
+    assert refusal.problem.fix.startswith(f"allow more time: {_bounds.TIME}=10 ")
 
 
 def test_the_limits_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
