@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith import compare
-from onnxsmith.comparison import doubled
+from onnxsmith.comparison import float64_session
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Run
@@ -76,7 +76,7 @@ def test_a_widened_model_computes_the_same_in_float64(body: str) -> None:
         f"<float[2,2] w = {{1, 2, 3, 4}}, float[2] w0 = {{0.1, 3}}> {{ {body} }}"
     )
     model = from_text(text)
-    session = doubled.in_double(model)
+    session = float64_session.in_double(model)
     assert session is not None
     x = RNG.standard_normal((3, 2)).astype(np.float32)
     with session:

@@ -12,11 +12,11 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparing.by_layer import LayerOptions, by_layer
 from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
 from onnxsmith.comparing.sides import SideSource, under
-from onnxsmith.comparison import inner
+from onnxsmith.comparison import intermediate_outputs
 from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.run import summary
-from onnxsmith.comparison.rungs import LACKS, offered
+from onnxsmith.comparison.runtime_choice import LACKS, offered
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.files import write_npz
@@ -169,7 +169,7 @@ def _closer(read: Compared, part: Verification) -> Verification:
         return part
     if part.power is None or part.power.still:
         return part
-    pair = inner.opened(read.a.model, read.b.model)
+    pair = intermediate_outputs.opened(read.a.model, read.b.model)
     if pair is None:
         return part
     plain = Options(optimization="disable")

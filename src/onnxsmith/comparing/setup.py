@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparing.by_layer import only_grown
 from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
-from onnxsmith.comparison import doubled, draws, rungs
+from onnxsmith.comparison import draws, float64_session, runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
@@ -56,11 +56,11 @@ def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
         OnnxsmithError: `refusal`, if no runtime accepts them.
     """
     sources = [one.source for one in (read.a, read.b) if not isinstance(one.source, Program)]
-    rung = rungs.able(sources, {runtimes.default(): refusal})
-    a, b = (on_runtime(one, rung.runtime) for one in (read.a, read.b))
+    choice = runtime_choice.able(sources, {runtimes.default(): refusal})
+    a, b = (on_runtime(one, choice.runtime) for one in (read.a, read.b))
     for one in (a, b):
         stack.callback(one.close)
-    return replace(read, a=a, b=b, clauses=(*read.clauses, rung.clause))
+    return replace(read, a=a, b=b, clauses=(*read.clauses, choice.clause))
 
 
 def evidence(read: Compared, stack: ExitStack) -> Evidence:
@@ -114,12 +114,12 @@ def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
         return None
 
     def candidate() -> Session | None:
-        session = doubled.in_double(other)
+        session = float64_session.in_double(other)
         return session and under(session, b.interface, a.interface)
 
     if a.source == b.source and not _alike(a, b):
-        return Arbiter(lambda: doubled.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
-    return Arbiter(lambda: doubled.in_double(graph), candidate)
+        return Arbiter(lambda: float64_session.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
+    return Arbiter(lambda: float64_session.in_double(graph), candidate)
 
 
 def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:

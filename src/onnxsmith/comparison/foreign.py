@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.rungs import LACKS, Rung, rungs
+from onnxsmith.comparison.runtime_choice import LACKS, RuntimeChoice, in_order
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes import facts
@@ -40,9 +40,9 @@ class Cut:
     runtime: str
     note: str
 
-    def rung(self, refusal: Problem) -> Rung:
+    def choice(self, refusal: Problem) -> RuntimeChoice:
         """The headline's clause: `refusal` is why the whole model could not be run."""
-        return Rung(f"{self.runtime}, in parts", (refusal,))
+        return RuntimeChoice(f"{self.runtime}, in parts", (refusal,))
 
 
 def foreign_nodes(model: ir.Model) -> list[ir.Node]:
@@ -62,11 +62,11 @@ def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None)
     None if these nodes cannot be identified or paired."""
     ours, theirs = _inlined(reference), _inlined(candidate)
     kinds: set[Key] = set()
-    for name in (runtime,) if runtime is not None else rungs():
+    for name in (runtime,) if runtime is not None else in_order():
         made = _around(ours, theirs, kinds)
         if made is not None and _lack(made[0], name) is None:
             return Cut(made[:2], name, made[2])
-    name = runtime or rungs()[0]
+    name = runtime or in_order()[0]
     for _ in range(_MOST_KINDS):
         made = _around(ours, theirs, kinds)
         lack = _lack(made[0] if made is not None else ours, name)

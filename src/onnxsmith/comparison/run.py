@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison import rungs
+from onnxsmith.comparison import runtime_choice
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan, Run, Tries
@@ -83,8 +83,8 @@ def run(
                 return summary(model_name, name, session, fed, outputs, written), outputs, notes
 
         named = runtime or (None if provider == "cpu" else runtimes.default())
-        (part, outputs, notes), rung = rungs.judged(named, [prepared], on)
-    notes += (rung.clause,) if rung.clause else ()
+        (part, outputs, notes), choice = runtime_choice.judged(named, [prepared], on)
+    notes += (choice.clause,) if choice.clause else ()
     report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))), notes=notes)
     return Result(report, outputs=outputs)
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from onnxsmith.comparison.rungs import LACKS, LacksError
+from onnxsmith.comparison.runtime_choice import LACKS, LacksError
 from onnxsmith.comparison.trying import Run, Tries, says_something
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import draws, foreign, inner, rungs
+from onnxsmith.comparison import draws, foreign, intermediate_outputs, runtime_choice
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
@@ -59,18 +59,18 @@ def verify_models(
         return _verified(pair, name, names, settings, given, generate)
 
     try:
-        found, rung = rungs.judged(settings.runtime, pair, on, deciding=1)
-    except rungs.OfferedError:
+        found, choice = runtime_choice.judged(settings.runtime, pair, on, deciding=1)
+    except runtime_choice.OfferedError:
         raise
     except OnnxsmithError as error:
-        lacks = error.problem.id in rungs.LACKS or foreign.holds_foreign(load(pair[0]))
+        lacks = error.problem.id in runtime_choice.LACKS or foreign.holds_foreign(load(pair[0]))
         cut = foreign.around(load(pair[0]), load(pair[1]), settings.runtime) if lacks else None
         if cut is None:
             raise
         pair = cut.pair
         notes.append(cut.note)
-        found, rung = on(cut.runtime), cut.rung(error.problem)
-    clauses += [rung.clause] if rung.clause else []
+        found, choice = on(cut.runtime), cut.choice(error.problem)
+    clauses += [choice.clause] if choice.clause else []
     return replace(found, notes=(*notes, *found.notes), untried=(*found.untried, *clauses))
 
 
@@ -149,7 +149,7 @@ class _Pair:
     def _closer(self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options) -> Verification:
         """Compares again with intermediate tensors as outputs, because the outputs alone show too little. Returns
         `strict` if this shows no more."""
-        pair = inner.opened(load(self.sources[0]), load(self.sources[1]))
+        pair = intermediate_outputs.opened(load(self.sources[0]), load(self.sources[1]))
         if pair is None:
             return strict
         opened = replace(self, sources=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))

@@ -14,7 +14,6 @@ import numpy as np
 
 from onnxsmith.clock import advance
 from onnxsmith.comparison.allowance import Allowance
-from onnxsmith.comparison.altered import altered
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
@@ -23,7 +22,8 @@ from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.unreached import unreached
+from onnxsmith.comparison.unseen_nodes import altered
+from onnxsmith.comparison.unseen_weights import unreached
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem

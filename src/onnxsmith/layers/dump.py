@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison import rungs
+from onnxsmith.comparison import runtime_choice
 from onnxsmith.comparison.run import instead, planned, said_of
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan
@@ -102,9 +102,9 @@ def dump(
                 return *job.run(name, found.feed.values), (said_of(found),)
 
         with stage("run"):
-            (run, rows, notes), rung = rungs.judged(runtime, [on_disk or model], on)
-    report = _report(label, rung.runtime, run, rows, target, clock)
-    clauses = (rung.clause,) if rung.clause else ()
+            (run, rows, notes), choice = runtime_choice.judged(runtime, [on_disk or model], on)
+    report = _report(label, choice.runtime, run, rows, target, clock)
+    clauses = (choice.clause,) if choice.clause else ()
     return Result(replace(report, notes=(*report.notes, *notes, *clauses)), path=target)
 
 

@@ -2,9 +2,9 @@
 
 An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo that in the next, and both
 keep their names. Two tests tell faults apart. First: do the outputs improve if the error is taken out
-(`layers/swapping.py`)? This is tested for the largest errors, and its answer decides. Second: do later tensors agree
-again if they are computed anew? This is tested for the other errors: only an error that reaches an output counts. If
-the reference can be computed in float64, that decides which side lost the digits.
+(`layers/error_effects.py`)? This is tested for the largest errors, and its answer decides. Second: do later tensors
+agree again if they are computed anew? This is tested for the other errors: only an error that reaches an output counts.
+If the reference can be computed in float64, that decides which side lost the digits.
 
 An error slightly above the tolerance is called slight: the tolerance is counted, and the count may be off by a factor.
 It is blamed only if the outputs differ and improve without it.
@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from onnxsmith.layers.error_effects import Effect, effect_of, left_without
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.noise import FINE, stands_out
 from onnxsmith.layers.pair_difference import Found, Look, held
-from onnxsmith.layers.swapping import Effect, effect_of, left_without
 
 _STEPS_ON = 6
 """Pairs over which an error is followed, with everything else as in the reference. A choice: each is a run."""

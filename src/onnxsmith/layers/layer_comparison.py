@@ -13,10 +13,10 @@ from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import diverge
-from onnxsmith.layers.learned import same_weights
+from onnxsmith.layers.equal_values import equal_values, fits
 from onnxsmith.layers.outline import Step
 from onnxsmith.layers.pair_difference import Found, Look
-from onnxsmith.layers.resemblance import equal_values, fits
+from onnxsmith.layers.same_weights import same_weights
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem

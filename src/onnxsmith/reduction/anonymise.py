@@ -12,7 +12,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
-from onnxsmith.reduction.plainer import strip
+from onnxsmith.reduction.simplifying import strip
 from onnxsmith.reduction.tensors import tensor
 from onnxsmith.runtimes.base import Array, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnxsmith.reduction import chunks, halving, inlining, plainer, ports, sizes
+from onnxsmith.reduction import chunks, halving, inlining, ports, simplifying, sizes
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
@@ -33,10 +33,10 @@ OPENINGS: tuple[tuple[str, Step], ...] = (
 """Steps that open ways for more cuts: after a change, the cuts begin again."""
 
 SHRINKS: tuple[tuple[str, Shrink], ...] = (
-    ("inputs made readable", plainer.readable),
+    ("inputs made readable", simplifying.readable),
     ("smaller dimensions", sizes.smaller),
-    ("attributes left out", plainer.attributes),
-    ("small inputs made constants", plainer.constants),
-    ("descriptions left out", plainer.descriptions),
+    ("attributes left out", simplifying.attributes),
+    ("small inputs made constants", simplifying.constants),
+    ("descriptions left out", simplifying.descriptions),
 )
 """Steps for the remaining model, once no node can be removed."""

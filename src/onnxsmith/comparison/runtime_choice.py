@@ -46,7 +46,7 @@ class LacksError(OnnxsmithError):
 
 
 @dataclass(frozen=True)
-class Rung:
+class RuntimeChoice:
     """The runtime that is used, and the refusals of those tried before it."""
 
     runtime: str
@@ -58,26 +58,26 @@ class Rung:
         return f"run on {self.runtime}: {self.refusals[0].what}" if self.refusals else ""
 
 
-def rungs() -> tuple[str, ...]:
+def in_order() -> tuple[str, ...]:
     """The installed runtimes, the usual one first."""
     here = {name for name, one in rooms.members("onnxsmith.runtimes", Runtime).items() if one.missing() is None}
     usual = runtimes.default()
     return (usual, *(name for name in _LADDER if name in here and name != usual))
 
 
-def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> Rung:
+def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> RuntimeChoice:
     """The first runtime that prepares all of `sources`, except for the runtimes in `refusals`.
 
     Raises:
         OnnxsmithError: the first refusal, if no runtime prepares them.
     """
     known = dict(refusals)
-    for name in rungs():
+    for name in in_order():
         if name in known:
             continue
         found = _refusal(name, sources)
         if found is None:
-            return Rung(name, tuple(known.values()))
+            return RuntimeChoice(name, tuple(known.values()))
         known[name] = found
     first, *others = known.values()
     said = "; ".join(f"{one.what} {one.why}".strip()[:200] for one in others)
@@ -87,10 +87,10 @@ def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) ->
 def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) -> Problem:
     """The refusal of the runtime that the user named. If another runtime accepts the models, its fix names it."""
     try:
-        rung = able(sources, {named.partition(":")[0]: refusal})
+        choice = able(sources, {named.partition(":")[0]: refusal})
     except OnnxsmithError as error:
         return error.problem
-    return replace(refusal, fix=f"--runtime {rung.runtime}, which takes it")
+    return replace(refusal, fix=f"--runtime {choice.runtime}, which takes it")
 
 
 def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
@@ -130,7 +130,7 @@ def _is_long(tensor: ir.TensorProtocol | None) -> bool:
 
 def judged(
     runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
-) -> tuple[T, Rung]:
+) -> tuple[T, RuntimeChoice]:
     """The result of `run` on the usual runtime, or on the next one that accepts the models; and which runtime it was.
     With `deciding`, only the first that many of `sources` count: a capability that only the others need is no reason
     to try the next runtime.
@@ -139,20 +139,20 @@ def judged(
         OnnxsmithError: what `run` raises. If the user named a runtime that lacks a capability, the fix names another
             (`OfferedError`), if there is one.
     """
-    rung = Rung(runtime or runtimes.default())
+    choice = RuntimeChoice(runtime or runtimes.default())
     refusals: dict[str, Problem] = {}
     asked = sources[:deciding]
     while True:
         try:
-            return run(rung.runtime), rung
+            return run(choice.runtime), choice
         except OnnxsmithError as error:
             if error.problem.id not in LACKS:
                 raise
-            if deciding is not None and not isinstance(error, LacksError) and not _refusal(rung.runtime, asked):
+            if deciding is not None and not isinstance(error, LacksError) and not _refusal(choice.runtime, asked):
                 raise
-            refusals[rung.runtime.partition(":")[0]] = error.problem
+            refusals[choice.runtime.partition(":")[0]] = error.problem
         if runtime is not None:
             first = next(iter(refusals.values()))
             found = offered(first, asked, runtime)
             raise (OfferedError if found.fix != first.fix else OnnxsmithError)(found)
-        rung = able(asked, refusals)
+        choice = able(asked, refusals)

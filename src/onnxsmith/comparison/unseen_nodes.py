@@ -23,7 +23,7 @@ from onnxsmith.comparison.power import Check
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.tensors import difference, unit
-from onnxsmith.comparison.unreached import places
+from onnxsmith.comparison.unseen_weights import places
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.numbers import numbers
 from onnxsmith.model.surgery import twins
