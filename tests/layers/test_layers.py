@@ -479,7 +479,7 @@ def test_a_module_that_cannot_be_traced_is_looked_at_as_it_runs(plain: Path) -> 
     model = ir.load(plain)
     approximated(model)
     part = layers_of(onnxsmith.compare((module, build()[1]), model, per_layer=LayerOptions(least_share=0.1)))
-    assert any("come from outside of PyTorch" in note for note in part.notes)
+    assert any("come from outside PyTorch" in note for note in part.notes)
     assert any("cannot be traced" in note for note in part.notes)
     assert part.share > 0.8
     assert part.layer(part.culprits[0]).module.startswith("blocks.1")
