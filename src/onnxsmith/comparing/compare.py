@@ -112,7 +112,7 @@ def _report(
         with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
             part = verify(*sides, read.plan, read.tolerances, evidence(read, probes), on_worst=worst.append)
-        for decide in (_plainly, _closer):
+        for decide in (_without_optimisation, _with_intermediate_tensors):
             part = decide(read, part) if part.unsure else part
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
@@ -121,7 +121,7 @@ def _report(
             sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
             error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime
         told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # no second wait
-        kept = _kept(read) if told else ()
+        kept = _side_that_runs(read) if told else ()
         if not kept:
             raise error from error.__cause__
         said = f"{a.label} and {b.label}: not compared"
@@ -145,7 +145,7 @@ def _report(
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
 
 
-def _plainly(read: Compared, part: Verification) -> Verification:
+def _without_optimisation(read: Compared, part: Verification) -> Verification:
     """Compares again without the runtimes' optimisation, if both have levels and the user chose none: kernels differ
     least there, and a fault that rounding hides may show. Returns `part` if this decides nothing."""
     plain = Options(optimization="disable")
@@ -162,14 +162,14 @@ def _plainly(read: Compared, part: Verification) -> Verification:
     return replace(found, notes=(*found.notes, note))
 
 
-def _closer(read: Compared, part: Verification) -> Verification:
+def _with_intermediate_tensors(read: Compared, part: Verification) -> Verification:
     """Compares again with common intermediate tensors as outputs, because the outputs alone show too little. Returns
     `part` if this decides nothing."""
     if read.a.model is None or read.b.model is None or read.tolerance is not None:
         return part
     if part.power is None or part.power.still:
         return part
-    pair = intermediate_outputs.opened(read.a.model, read.b.model)
+    pair = intermediate_outputs.with_common_tensors(read.a.model, read.b.model)
     if pair is None:
         return part
     plain = Options(optimization="disable")
@@ -205,7 +205,7 @@ def _again(read: Compared) -> Verification | None:
         read.b.close()
 
 
-def _kept(read: Compared) -> tuple[Part, ...]:
+def _side_that_runs(read: Compared) -> tuple[Part, ...]:
     """The outputs of the side that runs, if the other fails."""
     for one in (read.a, read.b):
         try:

@@ -162,7 +162,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         written = tuple(dict.fromkeys(slots[id(tensor)] for tensor in over))
         taken, named = pytree.tree_map_only(torch.Tensor, lambda tensor: Slot(slots[id(tensor)]), (args, kwargs))
         if over:
-            self._spare(over)
+            self._save_leaves(over)
         result = func(*args, **kwargs)
         given = _tensors(result)
         given += [tensor for tensor in over if not any(tensor is one for one in given)]
@@ -191,7 +191,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.tape.outside.append(slot)
         return slot
 
-    def _spare(self, tensors: Sequence[torch.Tensor]) -> None:
+    def _save_leaves(self, tensors: Sequence[torch.Tensor]) -> None:
         """Copies the leaves' values before they are overwritten."""
         memory = {_memory(tensor) for tensor in tensors}
         for slot, leaf in self.tape.leaves.items():

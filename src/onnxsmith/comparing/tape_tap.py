@@ -116,37 +116,37 @@ def _wide(tape: Tape) -> Tape:
 def _recorded(program: TorchProgram, feeds: Feeds) -> Tape:
     """Runs the module as `TorchEager` does, and records its operations."""
     listener = Listener(program.module)
-    heard = _Heard(program, listener)
+    recorded = _Recorded(program, listener)
     given: dict[str, torch.Tensor] = {}
 
     def rebuild(leaves: Any) -> Any:
         given.update({name: leaf for name, leaf in zip(program.names, leaves, strict=True) if name is not None})
         return program.rebuild(leaves)
 
-    heard.given = given
-    with TorchEager().prepare(replace(program, module=heard, rebuild=rebuild)) as session:
+    recorded.given = given
+    with TorchEager().prepare(replace(program, module=recorded, rebuild=rebuild)) as session:
         session.run(feeds)
     return listener.tape
 
 
-class _Heard(torch.nn.Module):
+class _Recorded(torch.nn.Module):
     """The module of a program, with a listener around its forward."""
 
     def __init__(self, program: TorchProgram, listener: Listener) -> None:
         super().__init__()
         self.inner = program.module
-        self._ears = program, listener
+        self._recorder = program, listener
         self.given: Mapping[str, torch.Tensor] = {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        program, listener = self._ears
-        with listener.scopes(self.inner), self._listening(listener):
+        program, listener = self._recorder
+        with listener.scopes(self.inner), self._recording(listener):
             result = self.inner(*args, **kwargs)
         listener.end([leaf for leaf in program.leaves_of(result) if leaf is not None])
         return result
 
     @contextmanager
-    def _listening(self, listener: Listener) -> Iterator[None]:
+    def _recording(self, listener: Listener) -> Iterator[None]:
         listener.begin(self.given)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)

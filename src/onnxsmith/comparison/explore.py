@@ -14,7 +14,7 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tabular import at_limits, at_trees
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
+from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, has_finite_output, tried
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.manner import EDGES
 from onnxsmith.feeds.sizes import of_feed
@@ -151,7 +151,7 @@ class Explorer:
                 found.append(session.run(run.feed.values))
         return found
 
-    def lets_go(self, run: Run, candidate: Session) -> bool:
+    def drops(self, run: Run, candidate: Session) -> bool:
         """Whether a run is left out, which a clause then says: a generated input is empty along an axis, the two sides
         run on different runtimes, and the candidate answers differently, refuses the input or dies.
 
@@ -204,12 +204,12 @@ class Explorer:
         large = [replace(manner, spread="large")] if manner.spread == "normal" else []
         for other in (*large, manner):
             run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, other)
-            if run is not None and (other is manner or says_something(run.outputs)):
+            if run is not None and (other is manner or has_finite_output(run.outputs)):
                 yield run
                 break
         at_edges = replace(manner, spread=EDGES)
         run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, at_edges)
-        if run is not None and says_something(run.outputs):
+        if run is not None and has_finite_output(run.outputs):
             yield run
 
     def _other_choices(self, base: Run) -> Iterator[Run]:

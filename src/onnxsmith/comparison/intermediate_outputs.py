@@ -15,7 +15,7 @@ _MOST = 64
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
-def opened(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
+def with_common_tensors(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
     """Copies of both models that output tensors of the same name and dtype, weights shared. None if there are none
     beside the outputs."""
     ours, theirs = inferred(reference)[0], inferred(candidate)[0]

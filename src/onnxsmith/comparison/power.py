@@ -45,7 +45,7 @@ class Check(Protocol):
 
 def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) -> Power | None:
     """Counts the faults that the check sees. None if the model does not run with other weights or holds no floats."""
-    usable = [run for run in _telling(runs) if probe.plain(run.feed) is not None]
+    usable = [run for run in _largest_first(runs) if probe.plain(run.feed) is not None]
     if not usable:
         return None
     weights = {weight.name: weight for weight in probe.weights}
@@ -150,7 +150,7 @@ class _Planting:
         return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
 
 
-def _telling(runs: Sequence[Run]) -> list[Run]:
+def _largest_first(runs: Sequence[Run]) -> list[Run]:
     """The runs, with the first and the one with the largest inputs in front: attention over one position, or a pool
     over one element, hides the weights behind it."""
     first, rest = list(runs[:1]), list(runs[1:])

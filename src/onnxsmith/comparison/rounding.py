@@ -137,6 +137,7 @@ def counted(terms: int, depth: int, unit: float) -> Rounding:
 
 
 _ACCUMULATOR = 2.0**-24
+"""Unit roundoff of the accumulator: float32, in which kernels sum narrower dtypes."""
 _INPUT = counted(0, 0, 2.0**-53)
 
 

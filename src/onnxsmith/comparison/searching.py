@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from onnxsmith.comparison.runtime_choice import LACKS, LacksError
-from onnxsmith.comparison.trying import Run, Tries, says_something
+from onnxsmith.comparison.trying import Run, Tries, has_finite_output
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals
 from onnxsmith.feeds.manner import SPREADS, Manner
@@ -29,6 +29,7 @@ _PER_REFUSAL = 12
 _LAST = 24
 """Usual sizes that are tried again with integers of all zeros and ones."""
 _FILLS = (0, 1)
+"""Valid indices and lengths almost everywhere."""
 _SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
 _SWEPT_SECONDS = 15.0
 """The sweep that comes last: sizes up to 400 of three symbols, with the other symbols at 64, for 15 seconds."""
@@ -150,7 +151,7 @@ class Search:
             others += [replace(manner, fill=fill) for fill in _FILLS] if self._has_integers else []
             for other in (manner, *others):
                 run = run if other is manner else self._try(sizes, other)
-                if run is not None and says_something(run.outputs):
+                if run is not None and has_finite_output(run.outputs):
                     self.manner = other
                     return run
         return None

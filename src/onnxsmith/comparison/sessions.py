@@ -125,16 +125,16 @@ class _Pair:
             options = Options(optimization="disable")
         a, b = (self.preparer.prepare(source, options) for source in self.sources)
         runs: list[Run] = []
-        strict = self._held((a, b), plan, options, on_run=runs.append)
+        strict = self._compared((a, b), plan, options, on_run=runs.append)
         if strict.differs:
             return strict
         if strict.power is not None and not strict.power.still and strict.unsure:
-            strict = self._closer(plan, runs, strict, options)
+            strict = self._with_intermediate_tensors(plan, runs, strict, options)
         if not has_levels:
             return strict
         some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
         try:
-            usual = self._held((a.at("all"), b.at("all")), some, options, plant=False)
+            usual = self._compared((a.at("all"), b.at("all")), some, options, plant=False)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
@@ -146,17 +146,19 @@ class _Pair:
         )
         return both_levels(strict, usual, note)
 
-    def _closer(self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options) -> Verification:
+    def _with_intermediate_tensors(
+        self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options
+    ) -> Verification:
         """Compares again with intermediate tensors as outputs, because the outputs alone show too little. Returns
         `strict` if this shows no more."""
-        pair = intermediate_outputs.opened(load(self.sources[0]), load(self.sources[1]))
+        pair = intermediate_outputs.with_common_tensors(load(self.sources[0]), load(self.sources[1]))
         if pair is None:
             return strict
         opened = replace(self, sources=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))
         few = replace(plan, given=tuple(run.feed for run in runs[:2]), generate=False)
         try:
             a, b = (self.preparer.prepare(source, options) for source in pair)
-            found = opened._held((a, b), few, options)
+            found = opened._compared((a, b), few, options)
         except OnnxsmithError:
             return strict
         if not found.equal:
@@ -165,7 +167,7 @@ class _Pair:
         note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} intermediate tensors agree as well"
         return replace(strict, equal=True, unsure=(), power=found.power, notes=(*strict.notes, note))
 
-    def _held(
+    def _compared(
         self,
         sessions: tuple[Session, Session],
         plan: Plan,

@@ -159,7 +159,7 @@ class Tries:
         return True
 
 
-def says_something(outputs: Outputs) -> bool:
+def has_finite_output(outputs: Outputs) -> bool:
     """Whether at least one output has a finite element."""
     return any(_has_finite(value) for value in outputs.values())
 

@@ -41,7 +41,7 @@ _UNITS = 64
 Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
 
 
-def altered(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
+def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
     """Sentences about nodes that compute differently without the `check` showing it on any input."""
     models = {probe: probe.model for probe in (candidate, reference)}
     in_candidate, in_reference = twins.pairs(models[candidate], models[reference], _same)
@@ -49,29 +49,29 @@ def altered(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Chec
         said
         for probe, found in ((candidate, in_candidate), (reference, in_reference))
         if found
-        for said in _hidden(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
+        for said in _unseen(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
     ]
     return (f"{hidden[0]}{f', and {len(hidden) - 1} more' if len(hidden) > 1 else ''}",) if hidden else ()
 
 
-def _hidden(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
+def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
     """The same for one model, into which nodes of the other are put."""
     usual = [(run, probe.plain(run.feed)) for run in runs]
-    apart, quiet = _beside(probe, model, found, runs)
+    apart, quiet = _side_by_side(probe, model, found, runs)
     hidden = [
-        f"{_said(pair)} gives different results, and no output shows it"
+        f"{_description(pair)} gives different results, and no output shows it"
         for pair in apart[:_SESSIONS]
-        if not _shown(probe, twins.swapped(model, pair), usual, check)
+        if not _is_seen(probe, twins.swapped(model, pair), usual, check)
     ]
     hidden += [
-        f"{_said(pair)} gives different results on values that no input brings to it"
+        f"{_description(pair)} gives different results on values that no input brings to it"
         for pair, read, sizes in quiet[:_SESSIONS]
         if _differ_alone(probe, pair, read, sizes)
     ]
     return hidden
 
 
-def _said(pair: Pair) -> str:
+def _description(pair: Pair) -> str:
     ours, theirs = pair.ours.op_type, pair.twin.op_type
     if ours != theirs:
         return f"{pair.name!r} is {ours} in one and {theirs} in the other, and"
@@ -97,7 +97,7 @@ class _Answer:
     tensors: Mapping[str, tuple[ir.DataType, tuple[int, ...]]]
 
 
-def _beside(
+def _side_by_side(
     probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
 ) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
     """Returns the pairs whose results differ on these inputs, and the pairs whose results are equal and that read the
@@ -105,7 +105,7 @@ def _beside(
     tried in a model of its own."""
     answers = _answers(probe, twins.doubled(model, found), runs)
     if not answers and len(found) > 1:
-        each = [_beside(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
+        each = [_side_by_side(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
         return [pair for apart, _ in each for pair in apart], [one for _, quiet in each for one in quiet]
     apart = [pair for pair in found if any(pair.name in one.apart for one in answers)]
     quiet = [
@@ -165,7 +165,7 @@ def _dtype(array: np.ndarray[Any, Any]) -> ir.DataType:
     return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)
 
 
-def _shown(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
+def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
     """Whether the check sees the other model's node in place of the own. True too if that model cannot run."""
     if swap is None:
         return True

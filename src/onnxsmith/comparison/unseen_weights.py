@@ -33,7 +33,7 @@ _ROWS = 8
 """Rows of a weight that are replaced one by one, if at most half of its rows differ. A choice."""
 
 
-def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
+def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
     """Names the differences of the two files that no input shows to the `check`; empty if there are none."""
     if not (reference.start() and candidate.start()):
         return ""
@@ -44,13 +44,13 @@ def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Ch
         if (other := ours.get(weight.name)) is not None and _differs(weight, other)
     ]
     step = max(1, -(-len(differing) // _MOST))
-    hidden = [said for pair in differing[::step] if (said := _hidden(*pair, candidate, runs, check))]
-    hidden += _numbers_hidden(reference, candidate, runs, check)
+    hidden = [said for pair in differing[::step] if (said := _unseen(*pair, candidate, runs, check))]
+    hidden += _unseen_numbers(reference, candidate, runs, check)
     more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
     return f"{hidden[0]}{more}" if hidden else ""
 
 
-def _numbers_hidden(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
+def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
     """The same for single numbers that are no weights: factors, and zero points of quantisers. They are replaced one by
     one, because two of them may cancel each other."""
     ours = single_numbers(reference.model)
@@ -59,11 +59,11 @@ def _numbers_hidden(reference: Probe, candidate: Probe, runs: Sequence[Run], che
         for name, own in single_numbers(candidate.model).items()
         if name in ours and own.dtype == ours[name].dtype and places(own.numpy(), ours[name].numpy()).any()
     }
-    hidden = [name for name in list(values)[:_NUMBERS] if not _shown(candidate, {name: values[name]}, runs, check)]
+    hidden = [name for name in list(values)[:_NUMBERS] if not _is_seen(candidate, {name: values[name]}, runs, check)]
     return [f"{', '.join(map(repr, hidden[:3]))} differ, and no input shows it"] if hidden else []
 
 
-def _shown(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
+def _is_seen(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
     """Whether the check sees other values of these numbers. True too if the candidate does not run with them."""
     with candidate.with_numbers(values) as changed:
         for run in runs:
@@ -90,14 +90,14 @@ def places(own: Array, wanted: Array) -> Array:
         return np.asarray(~(alike | (np.abs(a - b) <= least)))
 
 
-def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
+def _unseen(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
     """A sentence if the reference's values of a weight change nothing that the check sees; else empty."""
     own, wanted = np.asarray(weight.tensor.numpy()), np.asarray(other.tensor.numpy())
     apart = places(own, wanted)
     changes = list(_changes(own, wanted, apart))
-    still = sum(not _told(probe, runs, weight, changed, check.sees) for changed in changes)
+    still = sum(not _is_seen_with(probe, runs, weight, changed, check.sees) for changed in changes)
     # A weight that may be replaced by any values without effect is unused: it needs no warning.
-    if not still or not _told(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):
+    if not still or not _is_seen_with(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
     return f"weight {weight.name!r} differs in {int(apart.sum())} elements, and no input shows it{part}"
@@ -115,7 +115,7 @@ def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
         yield changed
 
 
-def _told(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
+def _is_seen_with(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
     """Whether, on any input, another value of the weight gives an answer that `tells` from the usual one."""
     for run in runs:
         usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, value)

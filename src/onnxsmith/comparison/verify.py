@@ -22,8 +22,8 @@ from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.unseen_nodes import altered
-from onnxsmith.comparison.unseen_weights import unreached
+from onnxsmith.comparison.unseen_nodes import unseen_nodes
+from onnxsmith.comparison.unseen_weights import unseen_weights
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -100,7 +100,7 @@ def verify(
     unsure = (
         *(() if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)),
         *checks.undecided,
-        *(_hidden(evidence, runs, checks, asked=is_asked) if agrees else ()),
+        *(_unseen(evidence, runs, checks, asked=is_asked) if agrees else ()),
         *(() if evidence.identical or is_asked else weak),
     )
     return Verification(
@@ -113,7 +113,7 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
-        untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
+        untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _only_shapes_compared(results))),
         power=power,
         unsure=unsure if agrees else (),
     )
@@ -172,7 +172,7 @@ def _answered(
     """Runs the candidate, adds its answers to `checks`, and yields the runs that count."""
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
-        if explorer.lets_go(run, session):
+        if explorer.drops(run, session):
             continue
         if on_run is not None:
             on_run(run)
@@ -210,20 +210,20 @@ def _power(
     return found, (), (weak,) if weak else ()
 
 
-def _hidden(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
+def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
     """Sentences about differences in weights or nodes that no input shows. Nodes are not compared if the user `asked`
     for a tolerance, which allows them to differ."""
     if evidence.original is None or evidence.faults is None:
         return ()
-    plainly = _apart_plainly(evidence.original, evidence.faults, runs, checks)
+    plainly = _differs_unoptimised(evidence.original, evidence.faults, runs, checks)
     if plainly:
         return (plainly,)
-    found = unreached(evidence.original, evidence.faults, runs, checks)
-    nodes = () if asked else altered(evidence.original, evidence.faults, runs, checks)
+    found = unseen_weights(evidence.original, evidence.faults, runs, checks)
+    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks)
     return (*((found,) if found else ()), *nodes)
 
 
-def _apart_plainly(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
+def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
     """A sentence if the two differ as the probes run them, without the runtime's optimisation: a fused kernel may
     ignore attributes that the file sets."""
     for run in runs:
@@ -234,7 +234,7 @@ def _apart_plainly(original: Probe, candidate: Probe, runs: Sequence[Run], check
     return ""
 
 
-def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:
+def _only_shapes_compared(results: Sequence[OutputCheck]) -> tuple[str, ...]:
     """The headline's clause if no output had a value to compare."""
     if any(output.compared or output.reason for output in results) or not results:
         return ()

@@ -62,12 +62,12 @@ def compared(value: ir.Value, inside: Owners | None = None) -> tuple[float, ...]
     return tuple(found)
 
 
-def may_lack(value: ir.Value, inside: Owners | None = None) -> bool:
+def may_be_missing(value: ir.Value, inside: Owners | None = None) -> bool:
     """Whether the graph replaces missing values of a float input."""
     return any(reader.node.op_type == "Imputer" for reader in readers(value, inside))
 
 
-def around(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
+def near_limits(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
     """Moves every other number to one of the limits: as many lie above as below it, half of them so close that a limit
     which is a few per cent off shows."""
     chosen = rng.choice(np.asarray(limits, np.float64), drawn.shape)

@@ -24,7 +24,7 @@ _BY_CHANCE = math.log(100)
 """An order counts as structure if fewer than one in a hundred random examples would show it. A choice."""
 
 
-def alike(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+def like_example(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
     """Values in `shape` with the structure of the example; None if it has none."""
     if not example.size or example.ndim != len(shape) or example.dtype.kind not in "biuf":
         return None
@@ -34,7 +34,7 @@ def alike(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
         return next((found for one in _STRUCTURES if (found := one(example, shape, draw)) is not None), None)
 
 
-def following(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
+def spread_like(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
     """Numbers with the mean, spread and range of an example; None if all of its numbers are equal."""
     wide = example.astype(np.float64)
     wide = wide[np.isfinite(wide)]

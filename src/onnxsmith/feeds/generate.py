@@ -12,7 +12,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.feeds import edges, maps, ranges, ranks, roles
-from onnxsmith.feeds.examples import alike, following
+from onnxsmith.feeds.examples import like_example, spread_like
 from onnxsmith.feeds.manner import EDGES, SCALES, Manner
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
@@ -110,7 +110,7 @@ class Generator:
         made = cls(
             Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
             thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
-            compared=compared, lacking=frozenset(v.name or "" for v in floating if edges.may_lack(v, inside)),
+            compared=compared, lacking=frozenset(v.name or "" for v in floating if edges.may_be_missing(v, inside)),
         )  # fmt: skip
         return made.under(signature(own))
 
@@ -241,7 +241,7 @@ class Generator:
         example = self.examples.get(port.name)
         if example is None or (limits is not None and limits.choices):
             return None
-        found = alike(example, shape, draw)
+        found = like_example(example, shape, draw)
         if found is None or limits is None or not limits.certain or not found.size:
             return found
         low, high = limits.within(known)
@@ -291,13 +291,13 @@ class Generator:
             sign = -1 if held.min() < 0 else 1  # an example of one sign is a size, share or distance: keep its range
             return np.asarray(np.clip(sign * np.abs(drawn), held.min(), held.max()))
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
-            found = following(example, shape, rng)
+            found = spread_like(example, shape, rng)
             if found is not None:
                 return found * _rescaled(example, spread)
         if spread == "normal" or spread in SCALES:
             drawn = np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
             limits = self.compared.get(port.name)
-            return edges.around(drawn, limits, rng) if limits else drawn
+            return edges.near_limits(drawn, limits, rng) if limits else drawn
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
 
 

@@ -24,6 +24,7 @@ Sizes = dict[str, int]
 # A choice, the likeliest first: multiples of 32 and powers of two, the sizes of images and of layers.
 _LADDER = (64, 32, 96, 128, 16, 224, 256, 512, 48, 640, 320, 1024, 8, 576, 4, 2, 1)
 _BATCHES = (2, 1)
+"""Batch sizes of a first proposal, in the order of trial. A choice."""
 _OTHER_BATCHES = (1, 3, 7, 2, 4, 8)
 _MOST_BASES = 160
 """Proposals in all. A choice: each is a run of the reference."""

@@ -16,7 +16,7 @@ from onnxsmith.clock import advance
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.judging import judge
-from onnxsmith.layers.pair_difference import Found, Look, held, plainly
+from onnxsmith.layers.pair_difference import Found, Look, plain_look, value_difference
 from onnxsmith.layers.tap import Tap
 from onnxsmith.runtimes.base import Feeds
 
@@ -60,7 +60,7 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
     trial.measure(names)
     own, inherited = trial.roundings(names, trial.cuts), trial.roundings(names, frozenset())
     looks = [
-        plainly(pair, ours[name], plain[name], own[name], inherited[name])
+        plain_look(pair, ours[name], plain[name], own[name], inherited[name])
         for pair, name in zip(chunk, names, strict=True)
     ]
     known.update({look.pair.candidate: look for look in looks})
@@ -68,10 +68,10 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
         look.suspicious = look.suspicious and not _is_handed_on(trial, look, known)
     suspicious = [look for look in looks if look.suspicious]
     if suspicious and trial.sides[1].can_force and not any(look.mismatch for look in looks):
-        ours, forced = trial.behind([look.pair.candidate for look in suspicious], trial.cuts)
+        ours, forced = trial.computed_from([look.pair.candidate for look in suspicious], trial.cuts)
         for look in suspicious:
             name = look.pair.candidate
-            look.own = held(ours[name], forced[name], look.rounding)
+            look.own = value_difference(ours[name], forced[name], look.rounding)
     return looks
 
 

@@ -58,16 +58,16 @@ def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | 
     """The effect of a pair's own error; None if it reaches no output. `otherwise` are pairs that turned out to be none:
     the candidate computes them itself."""
     made = trial.made_with(look.pair.candidate)
-    behind = trial.behind_all(made)
+    behind = trial.dependents(made)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
     if not outputs:
         return None
     elsewhere = trial.cuts - behind - made - frozenset(otherwise)
-    reference, present = trial.behind(outputs, elsewhere)
+    reference, present = trial.computed_from(outputs, elsewhere)
     computed = [name for name in outputs if name not in made]
     absent = {name: reference[name] for name in outputs}
     if computed:
-        absent |= trial.behind(computed, elsewhere | made)[1]
+        absent |= trial.computed_from(computed, elsewhere | made)[1]
     found = [_effect(reference[name], present[name], absent[name]) for name in outputs]
     return max(found, key=lambda one: one.size)
 

@@ -11,7 +11,7 @@ from onnxsmith.comparison.rounding import FACTOR, Rounding, asked, counted
 from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.loop_divergence import first_inside
-from onnxsmith.layers.noise import shaken
+from onnxsmith.layers.noise import with_noise
 from onnxsmith.layers.pair_difference import Look
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import widen
@@ -105,17 +105,17 @@ class Trial:
         cuts = frozenset(cuts)
         return list(dict.fromkeys(read for name in names for read in outline.segment(name, cuts)[1] if read in cuts))
 
-    def behind(
-        self, names: Sequence[str], cuts: Collection[str], shaken_at: Collection[str] = ()
+    def computed_from(
+        self, names: Sequence[str], cuts: Collection[str], noisy_at: Collection[str] = ()
     ) -> tuple[Values, Values]:
         """Values of `names` on both sides. The candidate computes them from the reference's values at `cuts`; values at
-        `shaken_at` get random noise of the size that rounding explains."""
+        `noisy_at` get random noise of the size that rounding explains."""
         given = self.boundary(names, cuts)
         ours = self.reference(dict.fromkeys((*names, *given)))
         handed = {name: ours[name] for name in given}
-        shaking = [name for name in given if name in shaken_at]
+        shaking = [name for name in given if name in noisy_at]
         roundings = self.roundings(shaking, self.cuts)
-        handed |= {name: shaken(handed[name], roundings[name], name) for name in shaking}
+        handed |= {name: with_noise(handed[name], roundings[name], name) for name in shaking}
         return ours, self.candidate(handed, names)
 
     def is_same_operation(self, pair: Pair) -> bool:
@@ -131,7 +131,7 @@ class Trial:
         step = self.sides[1].outline.step_of(name)
         return frozenset(made for made in (step.outputs if step is not None else ()) if made in self.cuts) | {name}
 
-    def behind_all(self, names: Collection[str]) -> frozenset[str]:
+    def dependents(self, names: Collection[str]) -> frozenset[str]:
         """All pairs that depend on these tensors."""
         outline = self.sides[1].outline
         queue, seen = list(names), set(names)
@@ -192,7 +192,7 @@ class Trial:
         side, name = self.sides[0], look.pair.candidate
         if look.pair.reference in self.feeds[0]:
             return False
-        ours, theirs = self.behind([name], self.cuts)
+        ours, theirs = self.computed_from([name], self.cuts)
         truth = side.exact(self.feeds[0], self._before(look), look.pair.reference)
         if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fc":
             return False

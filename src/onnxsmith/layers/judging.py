@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from onnxsmith.layers.error_effects import Effect, effect_of, left_without
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.noise import FINE, stands_out
-from onnxsmith.layers.pair_difference import Found, Look, held
+from onnxsmith.layers.pair_difference import Found, Look, value_difference
 
 _STEPS_ON = 6
 """Pairs over which an error is followed, with everything else as in the reference. A choice: each is a run."""
@@ -32,7 +32,6 @@ _MOST_EFFECTS = 24
 """Suspects whose effect on the outputs is computed. A choice: each needs two runs."""
 _MATTERS = 0.1
 """A culprit with a smaller share of the largest effect on the outputs is not named first. A choice."""
-"""What has less than this part of the largest effect on the outputs is not named first."""
 
 Effects = dict[str, Effect]
 """Effects by the candidate's name of the tensor."""
@@ -101,11 +100,11 @@ def _measure_again(trial: Trial, gone: Look, found: Found) -> None:
     names = [look.pair.candidate for look in behind]
     if not names or not trial.sides[1].can_force:
         return
-    ours, theirs = trial.behind(names, cuts)
+    ours, theirs = trial.computed_from(names, cuts)
     roundings = trial.roundings(names, cuts)
     for look, name in zip(behind, names, strict=True):
         look.rounding = roundings[name]
-        look.own = held(ours[name], theirs[name], look.rounding)
+        look.own = value_difference(ours[name], theirs[name], look.rounding)
 
 
 def _decide(trial: Trial, look: Look, found: Found) -> None:
@@ -166,12 +165,12 @@ def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
         after = [name for name in _after(trial, loose) if name in cuts]
         if not after:
             break
-        ours, theirs = trial.behind(after, cuts)
+        ours, theirs = trial.computed_from(after, cuts)
         roundings = trial.roundings(after, cuts)
-        new = {name for name in after if held(ours[name], theirs[name], roundings[name]).reason}
+        new = {name for name in after if value_difference(ours[name], theirs[name], roundings[name]).reason}
         coarse = [name for name in after if name not in new and roundings[name].unit > FINE]
         if coarse and trial.tolerance is None:
-            _, noisy = trial.behind(coarse, cuts | wrong, shaken_at=wrong)
+            _, noisy = trial.computed_from(coarse, cuts | wrong, noisy_at=wrong)
             new |= {n for n in coarse if stands_out(ours[n], theirs[n], noisy[n], roundings[n])}
         right = set(after) - new
         if not new:

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxsmith.comparison.rounding import Rounding, counted
 from onnxsmith.comparison.tensors import is_float
-from onnxsmith.layers.pair_difference import held
+from onnxsmith.layers.pair_difference import value_difference
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Value
 
@@ -66,7 +66,9 @@ def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
 def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
     if number >= len(a.values):
         return f"computed {len(b.values)} times, and {len(a.values)} times in the reference"
-    return held(a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1))).reason
+    return value_difference(
+        a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1))
+    ).reason
 
 
 def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:

@@ -24,7 +24,7 @@ FINE = 2.0**-24
 """Unit roundoff of float32: coarser dtypes only need the comparison with noise."""
 
 
-def shaken(value: Value, rounding: Rounding, name: str) -> Value:
+def with_noise(value: Value, rounding: Rounding, name: str) -> Value:
     """The value with a random error of the size that rounding explains, relative to its scale."""
     if not isinstance(value, np.ndarray) or not is_float(value) or value.dtype.kind == "c" or value.size == 0:
         return value

@@ -78,17 +78,17 @@ class Found:
         return next((look for look in self.looks if look.nonfinite[1] > look.nonfinite[0]), None)
 
 
-def plainly(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
+def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
     """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` of the whole path to it."""
     look = Look(pair, Difference(), None, own, mismatch="" if pair.how == "port" else mismatch(ours, plain))
     if isinstance(ours, np.ndarray):
         look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
     if look.mismatch:
         return look
-    look.inherited = held(ours, plain, own)
+    look.inherited = value_difference(ours, plain, own)
     look.suspicious = bool(look.inherited.reason)
     if look.suspicious:
-        look.inherited = _widened(look.inherited, ours, inherited) or held(ours, plain, inherited)
+        look.inherited = _widened(look.inherited, ours, inherited) or value_difference(ours, plain, inherited)
     look.nonfinite = _nonfinite(ours), _nonfinite(plain)
     says_something = look.inherited.reason or pair.how == "port"  # metrics take time: only where they inform
     if says_something and isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and ours.shape == plain.shape:
@@ -102,7 +102,7 @@ def _widened(found: Difference, ours: Value, rounding: Rounding) -> Difference |
     return replace(found, reason="") if measured and found.worst_rel <= rounding.tolerance else None
 
 
-def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
+def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
     """Compares two values of one tensor; floats of different widths are compared as numbers."""
     arrays = isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray)
     if arrays and not mismatch(reference, candidate):

@@ -104,7 +104,7 @@ def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
     )
 
 
-def hold(limit: int) -> int:
+def limit_process(limit: int) -> int:
     """Limits this process to `limit` bytes, 0 for no limit, and to the memory that the machine can spare. Returns the
     limit.
 

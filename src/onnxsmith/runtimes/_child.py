@@ -215,7 +215,7 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
             request, values = _wire.receive(requests)
         except EOFError:
             return
-        limit = _bounds.hold(request["memory"]) if "memory" in request else 0
+        limit = _bounds.limit_process(request["memory"]) if "memory" in request else 0
         try:
             message = _wire.encode(*server(request, values))
         except Exception as error:  # noqa: BLE001 — any error of a library has to reach the caller

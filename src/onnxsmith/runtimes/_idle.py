@@ -51,7 +51,7 @@ def started(module: str, what: str) -> Child:
     return made
 
 
-def let_go(child: Child, module: str, sessions: list[int]) -> None:
+def retire(child: Child, module: str, sessions: list[int]) -> None:
     """Lets the child drop its sessions and wait, in place of a child that waits already. Ends it if it has grown too
     large."""
     try:

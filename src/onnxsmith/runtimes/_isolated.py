@@ -177,7 +177,7 @@ class Isolated(Preparer):
             self._kept[0].end()
         for child in (self._child, self._spare):
             if child is not None:
-                _idle.let_go(child, self._module, [*self._resident, *self._released])
+                _idle.retire(child, self._module, [*self._resident, *self._released])
         self._child = self._spare = None
 
 
