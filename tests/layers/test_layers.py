@@ -412,7 +412,7 @@ def test_a_graph_without_nodes_has_nothing_to_compare_by_layer() -> None:
     empty = from_text('<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] x) { }')
     report = onnxsmith.compare(empty, empty, per_layer=True).report
     assert report.verdict is Verdict.FAILED
-    assert report.problems[0].what == "the two have no tensor that could be paired"
+    assert report.problems[0].what == "no tensors of the two could be paired"
 
 
 def test_the_worst_input_runs_again_to_the_bit(plain: Path, tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ class Arbiter:
         if found.reason:
             return ""
         return (
-            f"further from the reference than rounding explains, and closer to the same computed in float64: "
-            f"{found.worst_rel:.1e} of its scale, the reference itself {own.worst_rel:.1e}"
+            f"further from the reference than rounding explains, but closer to float64: "
+            f"{found.worst_rel:.1e} of its scale, the reference {own.worst_rel:.1e}"
         )
 
     def lost(self, run: Run, name: str) -> str:
@@ -85,7 +85,7 @@ class Arbiter:
         if truth.shape == given.shape and bool((np.isnan(truth) & np.isfinite(given)).any()):
             return ""
         own = difference(truth, given, _WORST)
-        return f"the reference itself is not what it gives in float64: {own.reason}" if own.reason else ""
+        return f"the reference itself differs from its float64 result: {own.reason}" if own.reason else ""
 
     def same(self, run: Run, name: str, value: Any) -> str:
         """Why this input cannot decide about the output: the two agree in float64 and the candidate's own dtype keeps

@@ -110,7 +110,7 @@ class Checks:
         if name in self._known:
             return layout_difference(run.outputs[name], value)
         if found.reason and not self._worst[name].reason and name in self._unsteady(run):
-            return self._left_out(run, name, "it is answered differently each time")
+            return self._left_out(run, name, "it changes from run to run on this input")
         if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
             self._judged[name] += bool(found.compared)
             return found
@@ -201,21 +201,21 @@ class Checks:
     def notes(self) -> tuple[str, ...]:
         """Inputs that were left out for an output, as sentences."""
         return tuple(
-            f"output {name!r} was left out on {len(found)} inputs on which it shows nothing, the first {found[0]}"
+            f"output {name!r} was not compared on {len(found)} inputs that say nothing about it, first {found[0]}"
             for name, found in self._ill.items()
         )
 
     @property
     def untried(self) -> tuple[str, ...]:
         """Clauses for a headline: given inputs that decide nothing."""
-        return tuple(f"{label} decides nothing of output {name!r}" for label, name in self._given.items())
+        return tuple(f"{label} says nothing about output {name!r}" for label, name in self._given.items())
 
     @property
     def undecided(self) -> tuple[str, ...]:
         """Outputs about which no input could decide, with the reason."""
         beyond = (self._beyond,) if self._beyond else ()
         return beyond + tuple(
-            f"no input decides output {name!r}: on {found[0]}"
+            f"no input could decide about output {name!r}: on {found[0]}"
             for name, found in self._ill.items()
             if not self._judged[name] and not self._worst[name].reason
         )
@@ -264,7 +264,7 @@ class Checks:
         if worst.reason:
             return ""
         if name in self._known:
-            return "it is drawn at random: only its dtype and shape were compared, and that it changes from run to run"
+            return "it is drawn at random: only its dtype, its shape and its change from run to run were checked"
         if name in self._settled:
             return self._settled[name]
         if self._compared[name] == 0:

@@ -54,7 +54,7 @@ class Explorer:
         count, first = len(self._untaken), next((run.feed.label for run in self._untaken), "")
         return (
             *self._untried,
-            *([f"{count} inputs are not taken where the candidate runs, the first {first}"] if count else []),
+            *([f"{count} inputs are refused by the candidate's runtime, first {first}"] if count else []),
         )
 
     @property
@@ -63,7 +63,11 @@ class Explorer:
         crashed = self._tries.crashed
         crashes = f"{len(crashed)} inputs that crash the reference were left out, the first: "
         late = self._tries.late
-        endless = [f"{len(late)} inputs were left out on which the reference does not end: {late[0]}"] if late else []
+        endless = (
+            [f"{len(late)} inputs on which the reference exceeds its time limit were left out: {late[0]}"]
+            if late
+            else []
+        )
         small = self._tries.hopeless
         smaller = [f"{small} inputs no larger than one that crashes the reference were not tried"] if small else []
         large = self._tries.too_large
@@ -91,13 +95,13 @@ class Explorer:
         elif self._plan.generate and not given:
             raise self._search.nothing_taken()
         elif self._plan.generate:
-            self._notes.append("only the given inputs were compared: no generated ones were taken by the reference")
+            self._notes.append("only the given inputs were compared: the reference refused all generated inputs")
         tied = resizer.tied if resizer is not None else ()
         named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
         limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied, named)
         self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
         if self._plan.generate and base is None:
-            self._untried = (*self._untried, "no generated input was taken")
+            self._untried = (*self._untried, "no generated input was accepted")
 
     def _like(self, base: Run, resizer: Resizer) -> Iterator[Run]:
         yield base
@@ -222,7 +226,7 @@ class Explorer:
                 found = next((run for run in tries if run is not None), None)
                 if found is None:
                     self._notes.append(
-                        f"{name} = {value}, which the graph asks for, was taken at no size that was tried"
+                        f"{name} = {value}, which the graph compares with, was refused at every size that was tried"
                     )
                 else:
                     yield found
@@ -244,6 +248,6 @@ def _not_repeatable(name: str) -> OnnxsmithError:
     return problem(
         "verify/nondeterministic",
         f"output {name!r} differs between two runs on the same input",
-        why="the model draws random numbers, or reads memory that nobody wrote",
+        why="the model draws random numbers, or reads uninitialised memory",
         fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
     )

@@ -145,11 +145,13 @@ class Resizer:
             if runs:
                 self.tied.append(symbols)
                 self._equal.append(symbols)
-                self.notes.append(f"dimensions {', '.join(symbols)} go together: the reference takes equal sizes only")
+                self.notes.append(
+                    f"dimensions {', '.join(symbols)} are equal in all runs: the reference refuses different sizes"
+                )
             else:
                 self.notes.append(
                     f"dimension {', '.join(symbols)} was checked at size {size} only: "
-                    "the reference took no other that was tried"
+                    "the reference refused all others that were tried"
                 )
 
     def _resized(self, symbols: list[str], beyond: Mapping[str, int]) -> Iterator[Run]:

@@ -150,7 +150,7 @@ def asked(tolerance: float) -> Rounding:
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise problem(
             "verify/tolerance",
-            f"a tolerance of {tolerance:g} allows nothing, or everything",
+            f"a tolerance of {tolerance:g} is not usable",
             fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
         )
     return replace(counted(1, 1, 2.0**-24), given=tolerance)

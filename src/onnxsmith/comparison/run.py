@@ -155,7 +155,7 @@ def _check_output(path: Path) -> None:
             "output/unknown-kind",
             f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
             where=str(path),
-            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for a picture",
+            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for an image",
         )
 
 

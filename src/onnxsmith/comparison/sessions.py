@@ -37,7 +37,7 @@ def verify_models(
     *,
     given: tuple[Feed, ...] = (),
     generate: bool = True,
-    names: tuple[str, str] = ("the model as it was", "the new model"),
+    names: tuple[str, str] = ("the original model", "the new model"),
 ) -> Verification:
     """Runs both models on one runtime and compares every output, on `given` and on generated inputs. See `verify` for
     the errors.
@@ -233,5 +233,5 @@ def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:
         f"the model draws random numbers: {several(len(nodes), 'node')}",
         where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
         why="two runs on the same input differ, and this opset has no operators to put fixed numbers in their place",
-        fix="bring the model to opset 9 or newer, or make their results inputs; or go on with --no-verify",
+        fix="convert the model to opset 9 or newer, make the random numbers inputs, or go on with --no-verify",
     )

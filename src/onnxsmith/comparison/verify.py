@@ -98,7 +98,7 @@ def verify(
     power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
     is_asked = any(one.given is not None for one in roundings.values())
     unsure = (
-        *(() if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)),
+        *(() if any(not run.left_out for run in taken) else (f"{candidate.name} refuses all inputs that were tried",)),
         *checks.undecided,
         *(_unseen(evidence, runs, checks, asked=is_asked) if agrees else ()),
         *(() if evidence.identical or is_asked else weak),
@@ -203,7 +203,7 @@ def _power(
         return None, (), ()
     found = measured(faults, runs, checks, seed=seed)
     if found is None:
-        said = "what the check would have noticed is not known: its runtime takes no weights as inputs"
+        said = "the power of the check is unknown: its runtime takes no weights as inputs"
         return None, () if checks.exact else (said,), ()
     # Bit-exact outputs need no planted faults: faults in inputs are then an extra measurement.
     weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()

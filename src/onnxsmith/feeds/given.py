@@ -61,7 +61,7 @@ def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ..
         return ()
     interface = model if isinstance(model, Signature) else signature(load(model))
     found = several(texts, interface)
-    labels = [f"input {number} of {len(found)} given" for number in range(1, len(found) + 1)]
+    labels = [f"given input {number} of {len(found)}" for number in range(1, len(found) + 1)]
     return tuple(
         Feed(label if len(found) > 1 else "the given input", of_feed(interface, held), held)
         for label, held in zip(labels, found, strict=True)

@@ -275,7 +275,7 @@ def _restored(array: Array, dtype: str) -> Array:
 def _unreadable(where: str, why: str) -> OnnxsmithError:
     return problem(
         "bundle/unreadable",
-        "this is no bundle of values, or it is damaged",
+        "the file is not a bundle of values, or is damaged",
         where=where,
         why=why,
         fix="write one: `onnxsmith dump model.onnx -o values.safetensors`",

@@ -93,10 +93,12 @@ def _behind(reference: Tap, candidate: Tap, found: Alignment, request: Request) 
 
 
 def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Exception:
-    some = f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; {request.least_share:.0%} is the least"
+    some = (
+        f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; at least {request.least_share:.0%} is needed"
+    )
     return problem(
         "compare/unpaired",
-        some if found.pairs else "the two have no tensor that could be paired",
+        some if found.pairs else "no tensors of the two could be paired",
         where=f"{reference.label} has {len(reference.outline.tensors())}, {candidate.label} "
         f"{len(candidate.outline.tensors())}; without a counterpart: {', '.join(found.left_candidate[:5])}",
         why="names, origins, structure and values of the two have too little in common to find where they differ",

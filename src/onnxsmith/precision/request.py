@@ -39,7 +39,7 @@ def refuse(request: Request) -> None:
     if request.tolerance is not None and not (math.isfinite(request.tolerance) and request.tolerance >= 0):
         raise problem(
             "bisect/tolerance",
-            f"a tolerance of {request.tolerance:g} allows nothing, or everything",
+            f"a tolerance of {request.tolerance:g} is not usable",
             fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
         )
     if request.tries is not None and request.tries < 1:
