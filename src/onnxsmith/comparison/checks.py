@@ -201,7 +201,7 @@ class Checks:
     def notes(self) -> tuple[str, ...]:
         """Inputs that were left out for an output, as sentences."""
         return tuple(
-            f"output {name!r} was not compared on {len(found)} inputs that say nothing about it, first {found[0]}"
+            f"output {name!r} was left out on {len(found)} inputs that say nothing about it, first {found[0]}"
             for name, found in self._ill.items()
         )
 
