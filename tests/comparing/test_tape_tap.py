@@ -76,7 +76,7 @@ def test_what_scripted_modules_compute_is_there_with_the_module_of_its_weights()
 
 def test_what_comes_from_numpy_is_said_and_still_depends_on_the_inputs() -> None:
     tap, _, _ = recorded()
-    assert "come from outside of PyTorch" in tap.notes[0]
+    assert "come from outside PyTorch" in tap.notes[0]
     assert "output" in tap.outline.moving
 
 

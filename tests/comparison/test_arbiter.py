@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith import compare
-from onnxsmith.comparison import doubled
+from onnxsmith.comparison import float64_session
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Run
@@ -32,7 +32,7 @@ FAR = RNG.standard_normal((3, 256)).astype(np.float32) + np.float32(30)
 def test_two_ways_to_a_variance_are_not_different_where_one_of_them_loses_digits() -> None:
     result = compare(from_text(TWO_PASSES), from_text(ONE_PASS), inputs={"x": FAR})
     assert result.report.verdict is Verdict.DONE, result.report.headline
-    assert "; the given input decides nothing of output 'y'" in result.report.headline
+    assert "; the given input says nothing about output 'y'" in result.report.headline
 
 
 def test_they_cannot_be_told_apart_where_nothing_else_was_compared() -> None:
@@ -76,7 +76,7 @@ def test_a_widened_model_computes_the_same_in_float64(body: str) -> None:
         f"<float[2,2] w = {{1, 2, 3, 4}}, float[2] w0 = {{0.1, 3}}> {{ {body} }}"
     )
     model = from_text(text)
-    session = doubled.in_double(model)
+    session = float64_session.in_double(model)
     assert session is not None
     x = RNG.standard_normal((3, 2)).astype(np.float32)
     with session:

@@ -120,7 +120,7 @@ def test_it_is_tried_by_itself_and_the_first_failure_is_told() -> None:
     result = onnxsmith.export(Branch(), (torch.randn(3, 4),))
     assert result.ok
     assert "recomposed" in result.report.part(Capture).how
-    assert "an `if` asks for the value of a tensor" in result.report.part(Capture).tried[0]
+    assert "an `if` tests the value of a tensor" in result.report.part(Capture).tried[0]
 
 
 class Printed(nn.Module):

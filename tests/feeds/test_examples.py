@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxsmith.feeds.examples import alike
+from onnxsmith.feeds.examples import like_example
 from onnxsmith.feeds.values import Array, Draw
 
 RNG = np.random.default_rng(5)
@@ -15,7 +15,7 @@ RNG = np.random.default_rng(5)
 
 def made(example: Any, shape: tuple[int, ...] | None = None, seed: int = 0) -> Array:
     array = np.asarray(example)
-    found = alike(array, shape or array.shape, Draw(np.random.default_rng(seed)))
+    found = like_example(array, shape or array.shape, Draw(np.random.default_rng(seed)))
     assert found is not None
     assert found.shape == (shape or array.shape)
     return found
@@ -127,4 +127,4 @@ def test_offsets_stay_in_order_from_zero() -> None:
     ids=lambda example: f"{example.dtype}{list(example.shape)}",
 )
 def test_what_shows_no_structure_is_left(example: Array) -> None:
-    assert alike(example, example.shape, Draw(np.random.default_rng(0))) is None
+    assert like_example(example, example.shape, Draw(np.random.default_rng(0))) is None

@@ -8,8 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.feeds.generate import SPREADS, Feed, Generator, Manner, shape_of, size_of
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.manner import SPREADS, Manner
 from onnxsmith.feeds.ranges import Allowed
+from onnxsmith.feeds.shapes import shape_of, size_of
 from onnxsmith.feeds.texts import Texts
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.signature import Dim, Port, Signature

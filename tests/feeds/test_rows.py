@@ -7,7 +7,8 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.feeds.edges import thresholds
-from onnxsmith.feeds.generate import Feed, Generator, Manner
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.manner import Manner
 from onnxsmith.feeds.rows import LEAVES, SPLITS
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.model.files.text import from_text

@@ -227,7 +227,7 @@ def test_what_cannot_be_narrow_says_why() -> None:
     units = find(source, HALF)
     assert [unit.op for unit in units.units] == ["Exp", "Log"]
     assert units.fixed == {
-        "sequences and optional values stay as they are": {"SequenceConstruct": 1, "ConcatFromSequence": 1}
+        "sequences and optional values are not converted": {"SequenceConstruct": 1, "ConcatFromSequence": 1}
     }
 
 

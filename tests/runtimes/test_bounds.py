@@ -106,14 +106,14 @@ def test_an_answer_that_is_too_large_is_not_read(refused: Refused) -> None:
         refused("runtime/memory") as refusal,
     ):
         session.run({**FLOATS, "n": np.array([80_000_000])})
-    assert "it answered 0.30 GB" in refusal.problem.why
+    assert "the answer has 0.30 GB" in refusal.problem.why
 
 
 def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
     monkeypatch.setenv(_bounds.TIME, "1")
     with runtimes.get("onnxruntime").prepare(ENDLESS) as session, refused("runtime/timeout") as refusal:
         session.run({"x": np.ones(2, np.float32)})
-    assert refusal.problem.fix.startswith(f"give it more time, {_bounds.TIME}=10 ")
+    assert refusal.problem.fix.startswith(f"allow more time: {_bounds.TIME}=10 ")
 
 
 def test_the_limits_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +150,9 @@ def test_the_limit_is_within_what_the_machine_has(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(_bounds, "_spare", lambda: 2**30)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
-        assert _bounds.hold(2**45) < 2**45
+        assert _bounds.limit_process(2**45) < 2**45
         assert resource.getrlimit(resource.RLIMIT_DATA)[0] < 2**45
-        assert _bounds.hold(0) == 0
+        assert _bounds.limit_process(0) == 0
         assert resource.getrlimit(resource.RLIMIT_DATA)[0] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)

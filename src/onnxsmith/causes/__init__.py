@@ -1,1 +1,1 @@
-"""What the messages of torch, onnx and the runtimes mean, one cause a file. `base.recognise` asks them all."""
+"""Explains messages of torch, onnx and the runtimes, one cause in each file. `base.recognise` asks all causes."""

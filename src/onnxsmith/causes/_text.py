@@ -1,4 +1,4 @@
-"""What can be read from any message."""
+"""Reads source lines and sentences from any message."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _NOT_THE_USERS = ("site-packages", "dist-packages", "<", str(Path(__file__).pare
 
 
 def plain(text: str) -> str:
-    """The text without a terminal's colours."""
+    """The text without a terminal's colour codes."""
     return _COLOUR.sub("", text)
 
 
 def line_in(text: str) -> str:
-    """`file:line` of the innermost frame in the text that is the user's, or nothing."""
+    """`file:line` of the innermost frame in the text that is the user's code; empty if there is none."""
     own = [f"{file}:{line}" for file, line in _FRAME.findall(text) if not any(part in file for part in _NOT_THE_USERS)]
     return own[-1] if own else ""
 
 
 def code_in(text: str) -> str:
-    """The source line that the text shows under its innermost frame, or nothing."""
+    """The source line that the text shows under its innermost frame; empty if there is none."""
     shown = _CODE.findall(text)
     return str(shown[-1]).strip() if shown else ""
 
 
 def sentence(text: str, limit: int = 500) -> str:
-    """The first lines, as one."""
+    """The first three lines, joined."""
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
     return " ".join(lines[:3])[:limit]

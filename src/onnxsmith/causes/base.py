@@ -1,4 +1,4 @@
-"""What a cause is: a message that misleads, and what is really the matter."""
+"""Defines a cause: it recognises a misleading message and says what is really wrong."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from onnxsmith.problem import Problem
 
 
 class Cause(ABC):
-    """One thing that a message can mean; stateless."""
+    """One possible meaning of messages; stateless."""
 
     rank: ClassVar[int] = 50
-    """Causes are asked in the order of this number, then by name; the first that knows the text answers."""
+    """Causes are asked in ascending order of this number, then by name; the first that recognises the text answers."""
 
     @abstractmethod
     def read(self, text: str) -> Problem | None:
-        """The problem that the text tells of, or None when it is another one's. The text has no colours."""
+        """The problem that the text reports, or None if this cause does not recognise it. The text has no colours."""
 
 
 @cache
@@ -29,10 +29,10 @@ def _causes() -> tuple[Cause, ...]:
 
 
 def recognise(text: str, where: str = "") -> Problem | None:
-    """What the message means, or None when no cause knows it.
+    """The meaning of the message, or None if no cause recognises it.
 
-    `where` is the user's line where the caller knows it; otherwise it is read from the text. `why` is the message's
-    first sentence where the cause has no better one.
+    `where` is the user's line, if the caller knows it; otherwise it is read from the text. `why` is the start of the
+    message if the cause has no better explanation.
     """
     clean = plain(text)
     for cause in _causes():

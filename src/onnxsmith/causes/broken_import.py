@@ -12,7 +12,7 @@ _VISION = re.compile(r"operator torchvision::\w+ does not exist|torchvision\.ext
 
 
 class BrokenImport(Cause):
-    """transformers imports torchvision when it is there, and says of its failure only which class it was for."""
+    """transformers imports torchvision if it is installed, and reports a failure only as a class that is missing."""
 
     def read(self, text: str) -> Problem | None:
         lazy = _LAZY.search(text)
@@ -22,8 +22,8 @@ class BrokenImport(Cause):
         return Problem(
             "export/broken-import",
             f"{named} could not be imported" if lazy else "torchvision does not fit the installed torch",
-            why="most often torchvision is of another release than torch: transformers imports it where it is there, "
-            "and hides its error",
-            fix="python -c 'import torchvision' says whether it is so; pip install --upgrade torch torchvision helps, "
-            "pip uninstall torchvision does where it is not used",
+            why="most often torchvision and torch are of different releases: transformers imports torchvision if it is "
+            "installed, and hides its error",
+            fix="python -c 'import torchvision' shows whether that is the cause; pip install --upgrade torch "
+            "torchvision fixes it, or pip uninstall torchvision if it is not used",
         )

@@ -11,14 +11,14 @@ _TOLD = re.compile(r"not compiled with CUDA enabled|No CUDA GPUs|Found no NVIDIA
 
 
 class CudaDevice(Cause):
-    """forward moves a tensor to a device that is written in it."""
+    """forward moves a tensor to a fixed device."""
 
     def read(self, text: str) -> Problem | None:
         if not _TOLD.search(text):
             return None
         return Problem(
             "forward/device",
-            "forward names a device",
-            why="a graph has no devices, and the export is made and checked on the CPU",
-            fix="take the device of an input instead: .to(x.device), device=x.device",
+            "forward names a fixed device",
+            why="a graph has no devices, and the export runs on the CPU",
+            fix="use the device of an input: .to(x.device), device=x.device",
         )

@@ -17,8 +17,8 @@ _VALUE = re.compile(r"\.item\(\)|\.tolist\(\)|\b(int|float)\(")
 
 
 class DataBranch(Cause):
-    """torch calls a number that it cannot know u0, u1, …: a value that Python took from a tensor. `Eq(u0, 1)` is the
-    truth of a tensor that an `if` asks for. Nothing in the message says so."""
+    """torch gives the names u0, u1, … to numbers that Python took from a tensor, which are unknown while it traces.
+    `Eq(u0, 1)` is the truth of a tensor that an `if` tests. The message says none of this."""
 
     rank = 40
 
@@ -29,22 +29,22 @@ class DataBranch(Cause):
         if _LOOP.match(code):
             return Problem(
                 "forward/loop-on-data",
-                "a loop turns as often as the value of a tensor says",
-                why="what torch calls u0 in its message is a number that Python took from a tensor; "
-                "how often the loop turns is not known before the model runs",
-                fix="use torch.while_loop, or a Python number of turns that is the same in every call",
+                "the number of iterations of a loop depends on the value of a tensor",
+                why="u0 in torch's message is a number that Python took from a tensor; the number of iterations is "
+                "unknown before the model runs",
+                fix="use torch.while_loop, or a number of iterations that is the same in every call",
             )
         if _VALUE.search(code) and not code.startswith(("if", "elif", "assert")):
             return Problem(
                 "forward/python-value",
                 "Python takes a number from a tensor",
-                why="what torch calls u0 in its message is that number: it is not known before the model runs",
-                fix="leave out .item(), int() and float(): tensors of rank 0 can be computed with as they are",
+                why="u0 in torch's message is that number: it is unknown before the model runs",
+                fix="leave out .item(), int() and float(): a tensor of rank 0 can be used in computations directly",
             )
         return Problem(
             "forward/branch-on-data",
-            "an `if` asks for the value of a tensor",
-            why="what torch calls u0 in its message is that value; Eq(u0, 1) is the question whether it is true, "
-            "which is not known before the model runs",
+            "an `if` tests the value of a tensor",
+            why="u0 in torch's message is that value, and Eq(u0, 1) asks whether it is true; it is unknown before the "
+            "model runs",
             fix="write the choice with torch.where(condition, a, b), or with torch.cond for two branches",
         )

@@ -14,7 +14,7 @@ _TOLD = re.compile(
 
 
 class DownConverter(Cause):
-    """The exporter writes opset 18 or newer and then converts; onnx's converter lacks many steps down."""
+    """torch's exporter writes opset 18 or newer, then converts; onnx's converter lacks many steps to older opsets."""
 
     def read(self, text: str) -> Problem | None:
         found = _TOLD.search(text)
@@ -23,8 +23,8 @@ class DownConverter(Cause):
         operator = found[1] or found[2] or ""
         return Problem(
             "export/opset",
-            f"{operator or 'an operator of the model'} cannot be brought down to the opset that was asked for",
-            why="torch's exporter writes opset 18 or newer, and the converter that follows has no step down for "
-            f"{operator or 'it'}; torch alone logs this and gives opset 18",
-            fix="leave --opset out, or ask for 18 or newer",
+            f"{operator or 'an operator of the model'} cannot be converted to the requested opset",
+            why="torch's exporter writes opset 18 or newer, and the converter after it has no step to an older opset "
+            f"for {operator or 'it'}; torch alone logs this and writes opset 18",
+            fix="leave out --opset, or ask for 18 or newer",
         )

@@ -11,7 +11,7 @@ _TOLD = re.compile(r"fake tensor in the exported program constant")
 
 
 class FakeConstant(Cause):
-    """A tensor that left what torch follows came back; torch takes it for an operator that cannot be traced."""
+    """A tensor left torch's tracing and came back; torch reports it as an operator that cannot be traced."""
 
     rank = 45
 
@@ -20,8 +20,8 @@ class FakeConstant(Cause):
             return None
         return Problem(
             "forward/data-attribute",
-            "a tensor leaves what torch follows, by .data for example, and comes back as a constant",
-            why="torch calls it lifted_tensor_… and asks for an issue on GitHub; it is the tensor that forward takes "
-            ".data of, or keeps outside of the module",
+            "a tensor leaves torch's tracing, by .data for example, and comes back as a constant",
+            why="torch calls it lifted_tensor_… and asks for an issue on GitHub; it is the tensor whose .data forward "
+            "uses, or that forward keeps outside the module",
             fix="use the tensor itself, or .detach()",
         )

@@ -1,4 +1,4 @@
-"""`… was inferred to be a constant`, and torch's other words for it."""
+"""`… was inferred to be a constant`, and torch's other messages about fixed axes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TOLD = re.compile(r"inferred to be a constant|specialized|marked as dynamic but
 
 
 class FrozenAxis(Cause):
-    """torch proposes to take the axis out; the line that fixed it is what a user needs."""
+    """torch suggests to make the axis static; the user needs the line of code that fixed it."""
 
     def read(self, text: str) -> Problem | None:
         if not _TOLD.search(text) or "data-dependent" in text:
             return None
         return Problem(
             "export/frozen-axis",
-            "an axis that was asked to be dynamic is fixed by the model",
-            fix="take that axis out of --dynamic, or write the model without a Python number taken from a size",
+            "an axis that was requested as dynamic is fixed by the model",
+            fix="remove that axis from --dynamic, or change the code that takes a Python number from a size",
         )

@@ -1,4 +1,4 @@
-"""`lifted_tensor_4`, and `type … is not a registered pytree node`: an input that is no tensor."""
+"""`lifted_tensor_4`, and `type … is not a registered pytree node`: an input that is not a tensor."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _TOLD = re.compile(r"lifted_tensor_\d+|Unsupported input type|not.{0,20}register
 
 
 class LiftedTensor(Cause):
-    """A cache is an object; torch sees constants in it, or does not know how to take it apart."""
+    """A cache is an object: torch sees its tensors as constants, or cannot split it into tensors."""
 
     def read(self, text: str) -> Problem | None:
         if not _TOLD.search(text):
             return None
         return Problem(
             "export/object-input",
-            "an argument of forward is an object that cannot be taken apart",
-            why="only tensors, numbers, None, and lists, tuples and dictionaries of them can go into a graph; tensors "
-            "inside another object become constants of the graph, called lifted_tensor_…, or cannot be traced",
+            "an argument of forward is an object that torch cannot split into tensors",
+            why="a graph takes only tensors, numbers, None, and lists, tuples and dictionaries of them; tensors inside "
+            "another object become constants of the graph, called lifted_tensor_…, or cannot be traced",
             fix="wrap the module: let forward take the tensors of the object one by one, and build the object inside",
         )

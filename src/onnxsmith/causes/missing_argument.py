@@ -13,7 +13,7 @@ _TOLD = re.compile(
 
 
 class MissingArgument(Cause):
-    """torch.onnx.export takes a dictionary at the end of the arguments for keyword arguments."""
+    """torch.onnx.export treats a dictionary at the end of the arguments as keyword arguments."""
 
     def read(self, text: str) -> Problem | None:
         found = _TOLD.search(text)
@@ -23,7 +23,7 @@ class MissingArgument(Cause):
         return Problem(
             "export/missing-argument",
             f"forward did not get its argument {name!r}",
-            why="it was not given; or it is a dictionary at the end of the arguments, which torch.onnx.export takes "
-            "for keyword arguments",
-            fix=f"give it by name: kwargs={{{name!r}: …}}; onnxsmith.export takes a last dictionary as what it is",
+            why="it was not given; or it is a dictionary at the end of the arguments, which torch.onnx.export treats "
+            "as keyword arguments",
+            fix=f"give it by name: kwargs={{{name!r}: …}}; onnxsmith.export passes a last dictionary as an argument",
         )

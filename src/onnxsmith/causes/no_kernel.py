@@ -12,7 +12,7 @@ _TYPE = re.compile(r"Type 'tensor\((\w+)\)' of input parameter \([^)]*\) of oper
 
 
 class NoKernel(Cause):
-    """The number is the opset in which the operator last changed; what lacks is a dtype."""
+    """The number is the opset in which the operator last changed; the dtype is what the runtime lacks."""
 
     def read(self, text: str) -> Problem | None:
         found = _TOLD.search(text)
@@ -21,14 +21,14 @@ class NoKernel(Cause):
             return Problem(
                 "runtime/no-kernel",
                 f"onnxruntime does not take {typed[1]} for {typed[2]}",
-                why="the operator is known, but not for this dtype in this opset; bfloat16 and float8 came late",
-                fix="export the module in float32: net.float(), and floats as inputs",
+                why="the operator is known, but not for this dtype in this opset; bfloat16 and float8 were added late",
+                fix="export the module in float32: net.float(), with float inputs",
             )
         if not found:
             return None
         return Problem(
             "runtime/no-kernel",
             f"onnxruntime has no kernel for {found[1]} (since opset {found[2]}) with these dtypes",
-            why="the operator is known, but not for this dtype on this provider; the CPU lacks many of bfloat16",
-            fix="export the module in float32: net.float(), and floats as inputs",
+            why="the operator is known, but not for this dtype on this provider; the CPU lacks many bfloat16 kernels",
+            fix="export the module in float32: net.float(), with float inputs",
         )

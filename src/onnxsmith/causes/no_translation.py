@@ -13,21 +13,21 @@ _ADVICE = re.compile(r"debug the error and submit a PR to PyTorch")
 
 
 _REASONS = {
-    "aten.linalg_eig": "a real matrix has complex eigenvalues, found by iterations whose number depends on the matrix; "
-    "a symmetric one has real ones, by torch.linalg.eigh",
-    "aten.linalg_eigvals": "a real matrix has complex eigenvalues, found by iterations whose number depends on the "
-    "matrix; a symmetric one has real ones, by torch.linalg.eigvalsh",
-    "aten._to_sparse": "a tensor of a graph is dense: runtimes have no kernels for sparse ones",
-    "aten.linalg_ldl_factor_ex": "which rows the factorisation exchanges follows from the values, in blocks of one or "
-    "two; torch.linalg.cholesky or torch.linalg.lu_factor has a translation",
-    "aten.linalg_ldl_solve": "the exchanges of rows are read from the pivots, in blocks of one or two; "
+    "aten.linalg_eig": "a real matrix has complex eigenvalues, found in iterations whose number depends on the matrix; "
+    "for a symmetric matrix, use torch.linalg.eigh",
+    "aten.linalg_eigvals": "a real matrix has complex eigenvalues, found in iterations whose number depends on the "
+    "matrix; for a symmetric matrix, use torch.linalg.eigvalsh",
+    "aten._to_sparse": "tensors in a graph are dense: runtimes have no kernels for sparse ones",
+    "aten.linalg_ldl_factor_ex": "the values decide which rows the factorisation exchanges, in blocks of one or two; "
+    "torch.linalg.cholesky and torch.linalg.lu_factor have a translation",
+    "aten.linalg_ldl_solve": "the pivots decide which rows are exchanged, in blocks of one or two; "
     "torch.linalg.solve has a translation",
 }
-"""Why some have none, and what has one."""
+"""Why some operators have no translation, and which similar ones have one."""
 
 
 class NoTranslation(Cause):
-    """torch advises to submit a PR to PyTorch. Mostly one operator is missing, and can be written with others."""
+    """torch asks the user to submit a PR. Mostly one operator is missing, and can be written with others."""
 
     def read(self, text: str) -> Problem | None:
         operators = sorted({*_NEWER.findall(text), *_OLDER.findall(text)})
@@ -39,12 +39,12 @@ class NoTranslation(Cause):
             return Problem(
                 "export/translation-failed",
                 "torch.onnx could not translate the program",
-                fix="`onnxsmith diagnose` names the line and the operator; nothing has to be sent to PyTorch",
+                fix="`onnxsmith diagnose` names the line and the operator; no PR to PyTorch is needed",
             )
         return Problem(
             "export/no-translation",
             f"no ONNX translation for {', '.join(operators)}",
             why="; ".join(_REASONS[name] for name in operators if name in _REASONS),
-            fix="say what it computes in PyTorch's operators, with @onnxsmith.register; or write the operation with "
-            "others that have one",
+            fix="define it in PyTorch's operators, with @onnxsmith.register; or write the operation with operators "
+            "that have a translation",
         )

@@ -1,4 +1,4 @@
-"""`.numpy() is not supported for tensor subclasses`, and what else torch says of numpy inside a trace."""
+"""`.numpy() is not supported for tensor subclasses`, and torch's other messages about numpy inside a trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOLD = re.compile(
 
 
 class NumpyCall(Cause):
-    """Inside a trace there are no values that numpy could compute with."""
+    """Inside a trace, tensors have no values for numpy."""
 
     rank = 35
 

@@ -11,7 +11,7 @@ _TOLD = re.compile(r"__obj_flatten__|LinearPackedParamsBase|ConvPackedParamsBase
 
 
 class ObjFlatten(Cause):
-    """A module that torch has quantized holds packed weights, which are no tensors."""
+    """A module that was quantized in torch holds packed weights, which are not tensors."""
 
     rank = 30
 
@@ -21,7 +21,7 @@ class ObjFlatten(Cause):
         return Problem(
             "export/quantized-module",
             "the module was quantized in PyTorch, and its weights are packed for PyTorch's own kernels",
-            why="packed weights are no tensors, and ONNX has no form of the operators that read them",
-            fix="export the float module, and quantize the ONNX file to QuantizeLinear and DequantizeLinear with "
+            why="packed weights are not tensors, and ONNX has no operators that read them",
+            fix="export the float module, then quantize the ONNX file to QuantizeLinear and DequantizeLinear with "
             "onnxruntime.quantization.quantize_dynamic or quantize_static",
         )

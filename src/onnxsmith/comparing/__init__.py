@@ -1,1 +1,1 @@
-"""`compare`: two models, files or torch modules, on the same inputs, and layer by layer."""
+"""`compare`: compares two models, files or torch modules, on the same inputs, and layer by layer."""

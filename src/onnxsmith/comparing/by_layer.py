@@ -1,4 +1,4 @@
-"""Two sides by layer, on one input."""
+"""Compares two sides layer by layer, on one input."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from onnxsmith.report.parts.layers import Layers
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """How to look inside: `budget` is bytes for the tensors that are looked at together, `least_share` the part of them
-    that has to be paired."""
+    """Options of a comparison by layer: `budget` is the bytes of tensors that are compared together, `least_share` the
+    share of tensors that has to be paired."""
 
     budget: int = BUDGET
     least_share: float = LEAST_SHARE
 
 
 def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, tolerance: float | None = None) -> Layers:
-    """Every tensor that both have, held to each other on `feed`, which is in the names of `a`.
+    """Compares every common tensor of the two sides on `feed`, which uses the names of `a`.
 
     Raises:
-        OnnxsmithError: `compare/unpaired`; what the runtimes raise.
+        OnnxsmithError: `compare/unpaired`; the errors of the runtimes.
     """
     names = renamed(b.interface, a.interface)
     feeds = feed.values, {names[name]: value for name, value in feed.values.items() if name in names}
@@ -40,9 +40,9 @@ def by_layer(a: SideSource, b: SideSource, feed: Feed, options: LayerOptions, to
 
 
 def only_grown(a: SideSource, b: SideSource, feed: Feed) -> bool:
-    """Whether one file, run in two ways, gives outputs that differ on `feed` though every operation computes what it
-    should of what it reads, all of them looked at: then rounding grows on its way through the graph."""
-    with closing(replace(a)) as first, closing(replace(b)) as second:  # in processes of their own
+    """Whether rounding only grows along the graph: one file, run in two ways, gives different outputs on `feed`, but
+    every single operation is correct for its inputs, and all of them were compared."""
+    with closing(replace(a)) as first, closing(replace(b)) as second:  # in separate processes
         try:
             found = by_layer(first, second, feed, LayerOptions())
         except OnnxsmithError:

@@ -1,4 +1,4 @@
-"""`compare`: do two models compute the same, and if not, where do they part?"""
+"""`compare`: says whether two models compute the same, and where they first differ."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparing.by_layer import LayerOptions, by_layer
 from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
 from onnxsmith.comparing.sides import SideSource, under
-from onnxsmith.comparison import inner
+from onnxsmith.comparison import intermediate_outputs
 from onnxsmith.comparison.explore import Explorer
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.run import summary
-from onnxsmith.comparison.rungs import LACKS, offered
+from onnxsmith.comparison.runtime_choice import LACKS, offered
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.files import write_npz
@@ -51,20 +51,20 @@ def compare(
 
     A side is a path (`m.onnx`, or `m.onnx@reference` to choose its runtime), a `ModelProto`, an `ir.Model`, a torch
     module with inputs as `(module, args)`, a program of torch.export or a `.pt2` file, or a target `file.py:factory`.
-    Axes are dynamic where the ONNX side says so. `inputs` are arrays by name, texts as the command line takes them,
-    or an iterable of arrays by name, one input each; `generate` False compares on these alone. `tolerance` is the
-    largest difference relative to an output's scale, in place of what follows from rounding. The input on which the
-    two are furthest apart is written to `worst_input`, an `.npz` that `inputs` takes again.
+    Axes of torch modules are dynamic where the ONNX side's are. `inputs` are arrays by name, texts as on the command
+    line, or an iterable with the arrays by name of each input; with `generate` False only these are compared.
+    `tolerance` is the largest difference relative to an output's scale, in place of the bound from rounding. The input
+    with the largest difference is written to `worst_input`, an `.npz` that can be given as `inputs` again.
 
-    With `per_layer` every tensor that both sides have is compared on that input, and the report names the first
-    operation that errs by itself, apart from those that hand on what others did.
+    With `per_layer`, every common tensor is compared on that input, and the report names the first operation with an
+    error of its own, apart from operations that pass on earlier errors.
 
-    Where one side's runtime fails the report has its problem, verdict `failed`, and what the other side gave; where the
-    layers cannot be compared (`compare/unpaired`) it has what is known of the outputs.
+    If one side's runtime fails, the report has its problem, the verdict `failed`, and the other side's outputs. If the
+    layers cannot be compared (`compare/unpaired`), the report has the result for the outputs.
 
     Raises:
-        OnnxsmithError: what either side raises on loading; `verify/outputs-differ` when the sides do not have the same
-            number of inputs or outputs; `verify/…` and `runtime/…` when no comparison could be made.
+        OnnxsmithError: the errors of loading either side; `verify/outputs-differ` if the sides have different numbers
+            of inputs or outputs; `verify/…` and `runtime/…` if no comparison is possible.
     """
     with Clock() as clock, ExitStack() as stack:
         with stage("load"), no_collection():
@@ -89,13 +89,13 @@ def compare(
 
 
 def _named(a: SideSource, b: SideSource) -> str:
-    """The runtime of the graphs, where both are on one."""
+    """The runtime of the graphs, if both use the same; else empty."""
     names = {side.label.rpartition(" on ")[2] for side in (a, b) if side.model is not None}
     return names.pop() if len(names) == 1 else ""
 
 
 class _LackingError(OnnxsmithError):
-    """A runtime that nobody named lacks something for one of the two graphs."""
+    """A default runtime lacks a capability for one of the two graphs."""
 
 
 def _report(
@@ -112,16 +112,16 @@ def _report(
         with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
             sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))
             part = verify(*sides, read.plan, read.tolerances, evidence(read, probes), on_worst=worst.append)
-        for decide in (_plainly, _closer):
+        for decide in (_without_optimisation, _with_intermediate_tensors):
             part = decide(read, part) if part.unsure else part
     except OnnxsmithError as error:
         if error.problem.id in LACKS and not last and not any(side.named for side in (a, b) if side.model is not None):
             raise _LackingError(error.problem) from error
         if error.problem.id in LACKS and not last:
             sources = [side.source for side in (a, b) if not isinstance(side.source, Program)]
-            error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # the fix, in place of the usual one
-        told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # not to wait again
-        kept = _kept(read) if told else ()
+            error = OnnxsmithError(offered(error.problem, sources, _named(a, b)))  # its fix names another runtime
+        told = error.problem.id.startswith("runtime/") and error.problem.id != "runtime/timeout"  # no second wait
+        kept = _side_that_runs(read) if told else ()
         if not kept:
             raise error from error.__cause__
         said = f"{a.label} and {b.label}: not compared"
@@ -135,7 +135,7 @@ def _report(
         options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
         try:
             layers = by_layer(read.a, read.b, worst[0], options, read.tolerance)
-        except OnnxsmithError as error:  # what is known of the outputs stays
+        except OnnxsmithError as error:  # the result for the outputs is still reported
             ended, found = Verdict.FAILED, (*found, error.problem)
         else:
             parts.append(replace(layers, exposed=_exposed(layers, part, worst[0])))
@@ -145,9 +145,9 @@ def _report(
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=said)
 
 
-def _plainly(read: Compared, part: Verification) -> Verification:
-    """The same with the optimisations of both runtimes off, where they have some and nobody chose: there kernels differ
-    least, and what is hidden by rounding elsewhere may be seen. `part` where that decides nothing."""
+def _without_optimisation(read: Compared, part: Verification) -> Verification:
+    """Compares again without the runtimes' optimisation, if both have levels and the user chose none: kernels differ
+    least there, and a fault that rounding hides may show. Returns `part` if this decides nothing."""
     plain = Options(optimization="disable")
     a, b = (replace(side, options=plain) for side in (read.a, read.b))
     if any(
@@ -162,14 +162,14 @@ def _plainly(read: Compared, part: Verification) -> Verification:
     return replace(found, notes=(*found.notes, note))
 
 
-def _closer(read: Compared, part: Verification) -> Verification:
-    """The comparison with tensors of one name in the middle of both graphs as well, where the outputs show too little.
-    `part` where that decides nothing."""
+def _with_intermediate_tensors(read: Compared, part: Verification) -> Verification:
+    """Compares again with common intermediate tensors as outputs, because the outputs alone show too little. Returns
+    `part` if this decides nothing."""
     if read.a.model is None or read.b.model is None or read.tolerance is not None:
         return part
     if part.power is None or part.power.still:
         return part
-    pair = inner.opened(read.a.model, read.b.model)
+    pair = intermediate_outputs.with_common_tensors(read.a.model, read.b.model)
     if pair is None:
         return part
     plain = Options(optimization="disable")
@@ -188,12 +188,12 @@ def _closer(read: Compared, part: Verification) -> Verification:
     if found is None or not found.equal:
         return part
     extra = len(found.outputs) - len(part.outputs)
-    note = f"the outputs alone show too little ({part.unsure[0]}): {extra} tensors in the middle agree as well"
+    note = f"the outputs alone show too little ({part.unsure[0]}): {extra} intermediate tensors agree as well"
     return replace(part, equal=True, unsure=(), power=found.power, notes=(*part.notes, note))
 
 
 def _again(read: Compared) -> Verification | None:
-    """Another comparison, whose sides end with it; None where it cannot be made."""
+    """Another comparison, after which both sides are closed; None if it is impossible."""
     try:
         with stage("verify"), read.a.prepare() as first, read.b.prepare() as second, ExitStack() as probes:
             sides = Side(read.a.label, first), Side(read.b.label, under(second, read.b.interface, read.a.interface))
@@ -205,8 +205,8 @@ def _again(read: Compared) -> Verification | None:
         read.b.close()
 
 
-def _kept(read: Compared) -> tuple[Part, ...]:
-    """What the side gave that runs, where the other does not."""
+def _side_that_runs(read: Compared) -> tuple[Part, ...]:
+    """The outputs of the side that runs, if the other fails."""
     for one in (read.a, read.b):
         try:
             with one.prepare() as session:
@@ -229,14 +229,14 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
 
 
 def _exposed(layers: Layers, part: Verification, feed: Feed) -> str:
-    """Looking at a tensor keeps a runtime from fusing across it, so that an error may come or go with it."""
+    """A sentence if exposing all tensors changed whether outputs differ: it keeps the runtime from fusing nodes."""
     ports = {layer.reference: layer.differs for layer in layers.layers if layer.paired_by == "port"}
     plain = {output.name: not output.equal and output.where == feed.label for output in part.outputs}
     other = [name for name, differs in ports.items() if name in plain and differs != plain[name]]
     if not other:
         return ""
     said = ", ".join(f"{name} {'differs' if ports[name] else 'agrees'} now" for name in other)
-    return f"with every tensor exposed, which keeps kernels from being fused, the outputs come out otherwise: {said}"
+    return f"with every tensor exposed, which keeps kernels from being fused, outputs change: {said}"
 
 
 def _blamed(layers: Layers) -> tuple[Problem, ...]:
@@ -246,10 +246,10 @@ def _blamed(layers: Layers) -> tuple[Problem, ...]:
     return (
         Problem(
             "compare/first-error",
-            f"{first.name} is the first tensor that comes out wrong by itself: {first.reason}",
+            f"{first.name} is the first tensor with an error of its own: {first.reason}",
             where=f"{first.op} {', '.join(first.steps)}" + (f", from {first.place()}" if first.place() else ""),
-            why=f"given what the reference has, it is off by {first.own or 0:.2g} of its scale; rounding explains "
-            f"{first.allowed:.2g}",
-            fix="compare the attributes and weights of this node with what the reference computes there",
+            why=f"computed from the reference's inputs, it is off by {first.own or 0:.2g} of its scale; rounding "
+            f"explains {first.allowed:.2g}",
+            fix="compare the attributes and weights of this node with the reference's",
         ),
     )

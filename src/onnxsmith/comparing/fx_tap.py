@@ -1,7 +1,6 @@
-"""A torch module as a side whose tensors can be looked at: traced once, then run operation by operation.
+"""Makes a torch module a side of a comparison by layer: traced once, then run operation by operation.
 
-It is traced and decomposed as an export does it, so that its operations are those that the exporter wrote into the
-file.
+It is traced and decomposed as in an export, so that its operations are those that the exporter wrote into the file.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class FxTap(Tap):
     def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
         try:
             return self._run(feeds, given, [name], self._doubled(), wide=True)[name]
-        except Exception:  # noqa: BLE001 — an operator without a kernel for float64 raises whatever it likes
+        except Exception:  # noqa: BLE001 — an operator without a float64 kernel may raise anything
             return None
 
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
@@ -84,7 +83,7 @@ class FxTap(Tap):
         return {name: runner.kept[self._by_name[name]] for name in names}
 
     def _needed(self, names: Collection[str], given: Mapping[str, Value]) -> set[str]:
-        """The operations that `names` need when the tensors in `given` are known."""
+        """The operations that `names` depend on, if the tensors in `given` are known."""
         needed: set[str] = set()
         queue = [self._by_name[name] for name in names]
         by_node = {node.name: node for node in self._nodes}
@@ -143,7 +142,7 @@ class FxTap(Tap):
 
 
 class _Runner(torch.fx.Interpreter):
-    """Runs what is needed, with values put in, and keeps what is asked for."""
+    """Runs only the needed operations, with given values inserted, and keeps the requested tensors."""
 
     def __init__(
         self, module: Any, given: Mapping[str, Value], kept: Collection[str], needed: Collection[str], wide: bool
@@ -187,14 +186,14 @@ def _wide_dtype(value: Any) -> Any:
 
 
 def _placeholders(exported: ExportedProgram, inputs: Sequence[str]) -> dict[str, str]:
-    """Placeholder of a user's input → the input's name."""
+    """Maps the placeholder of each user input to the input's name."""
     users = [spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     return dict(zip(users, inputs, strict=False))
 
 
 def _called(operations: Operations, signature: Signature, inputs: Mapping[str, str]) -> dict[str, str]:
-    """Name of a tensor → its node. What is an output has the output's name, everything else its own, with a sign before
-    it where another tensor is called so."""
+    """Maps the name of each tensor to its node. An output has the output's name; any other tensor has its own name,
+    with a `%` in front if another tensor has that name."""
     exported = operations.program
     given_out = exported.graph_signature.user_outputs
     ports = {
@@ -225,7 +224,7 @@ def _step(node: torch.fx.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 
 
 def _learned(node: torch.fx.Node) -> int:
-    """Elements of a weight; 0 of what is computed."""
+    """Elements of a weight; 0 for a computed tensor."""
     value = node.meta.get("val") if node.op in ("placeholder", "get_attr") else None
     known = isinstance(value, torch.Tensor) and all(isinstance(size, int) for size in value.shape)
     return value.numel() if isinstance(value, torch.Tensor) and known else 0
@@ -235,7 +234,7 @@ _PUT_TOGETHER = {"aten::cat", "aten::stack", "aten::clone", "aten::lift_fresh", 
 
 
 def is_move(target: Any) -> bool:
-    """Whether an operation hands on what it reads: a view, a copy, or several put together."""
+    """Whether an operation only moves its inputs: a view, a copy, or a concatenation."""
     schema = getattr(target, "_schema", None)
     return schema is not None and (bool(target.is_view) or schema.name in _PUT_TOGETHER)
 

@@ -1,8 +1,8 @@
-"""What PyTorch computes while a module runs, operation by operation, as a tape that can be played again.
+"""Records what PyTorch computes while a module runs, operation by operation, on a tape that can be played again.
 
-PyTorch hands every operation to a listener (`TorchDispatchMode`), whoever asked for it: Python, TorchScript, a loop
-that depends on data. So a module that cannot be traced can be looked into all the same, on the one input it was run on:
-branches are those that this input took, and numbers that Python took from tensors stay what they were.
+PyTorch reports every operation to a listener (`TorchDispatchMode`), whether Python, TorchScript or a data-dependent
+loop started it. So a module that cannot be traced can still be compared by layer, on the one input on which it was run:
+branches are those that this input took, and numbers that Python took from tensors keep their values.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from onnxsmith.seams.torch.operators import schema
 from onnxsmith.seams.torch.tensors import TorchDispatchMode, memory_of
 
 _SEED = 0
-"""What is drawn at random is drawn alike whenever the tape is played."""
+"""Seed for random operations, so that they draw equal numbers whenever the tape is played."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Stands on the tape for a tensor, by its name."""
+    """The placeholder of a tensor on the tape, by its name."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Move:
-    """One operation. `args` and `kwargs` are its arguments with slots for tensors, `written` the slots it writes over;
-    `outputs` are what it gives, and then what it has written without giving it."""
+    """One operation. `args` and `kwargs` are its arguments with slots for tensors; `written` are the slots that it
+    overwrites; `outputs` are its results, then the tensors that it overwrites without returning them."""
 
     name: str
     func: Any
@@ -53,22 +53,23 @@ class Move:
 
 @dataclass
 class Tape:
-    """What was computed: `inputs` are slots of the module's inputs by name, `leaves` hold tensors from elsewhere
-    (weights, constants), `outputs` are the slots of what the module gave, None for what is no tensor."""
+    """A recorded computation: `inputs` are the slots of the module's inputs by name, `leaves` hold tensors from
+    elsewhere (weights, constants), `outputs` are the slots of the module's results, None for a result that is not a
+    tensor."""
 
     inputs: dict[str, str] = field(default_factory=dict)
     leaves: dict[str, torch.Tensor] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     outputs: list[str | None] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
-    """Leaves that are no weights: Python or NumPy made them while the module ran, from what is not known."""
+    """Leaves that are not weights: Python or NumPy made them while the module ran, from unknown inputs."""
     shapes: dict[str, tuple[tuple[int, ...], torch.dtype, bool]] = field(default_factory=dict)
-    """Shape and dtype by slot, and whether it is an ordinary tensor."""
+    """Shape and dtype by slot, and whether it is an ordinary tensor (strided, not quantized)."""
 
     def play(self, inputs: Mapping[str, torch.Tensor], change: Any, wanted: Collection[str]) -> Iterator[Any]:
-        """Computes everything again; gives `(slot, tensor)` for what is `wanted`, as soon as it is there.
+        """Computes everything again; yields `(slot, tensor)` for each `wanted` slot as soon as it is computed.
 
-        `change(slot, tensor)` may give another tensor in the place of one that was computed, a leaf, or an input.
+        `change(slot, tensor)` may return another tensor in place of a computed one, a leaf, or an input.
         """
         wanted = frozenset(wanted)
         last = {slot: number for number, move in enumerate(self.moves) for slot in (*move.reads, *move.outputs)}
@@ -103,7 +104,7 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 
 class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes the tape of what is computed inside; `owners` says which module a weight belongs to."""
+    """Records the tape of the operations inside its context; `owners` says which module each weight belongs to."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -112,7 +113,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._counts: Counter[str] = Counter()
         self._kept: list[Any] = []
         self._writers: dict[int, str] = {}
-        """Memory → the slot that was last written into it: who reads it by another view reads that as well."""
+        """Memory → the slot that last wrote into it: a reader of another view of that memory reads this slot too."""
         self._owners = {
             id(tensor): name.rpartition(".")[0]
             for name, tensor in (*module.named_parameters(), *module.named_buffers())
@@ -123,7 +124,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def scopes(self, module: torch.nn.Module) -> Iterator[None]:
-        """Inside, it is known in which submodule an operation stands, but for those of TorchScript."""
+        """Inside, the submodule of each operation is known, except for operations of TorchScript."""
         handles = []
         for path, inner in module.named_modules():
             if isinstance(inner, torch.jit.ScriptModule):
@@ -142,12 +143,12 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._scopes.pop()
 
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """Says which tensors are the module's inputs."""
+        """Registers the module's inputs."""
         for name, tensor in inputs.items():
             self.tape.inputs[name] = self._made(self._unique("input"), tensor)
 
     def end(self, outputs: Sequence[Any]) -> None:
-        """Says which tensors are the module's outputs."""
+        """Registers the module's outputs."""
         self.tape.outputs = [self._slots.get(one) if isinstance(one, torch.Tensor) else None for one in outputs]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -161,7 +162,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         written = tuple(dict.fromkeys(slots[id(tensor)] for tensor in over))
         taken, named = pytree.tree_map_only(torch.Tensor, lambda tensor: Slot(slots[id(tensor)]), (args, kwargs))
         if over:
-            self._spare(over)
+            self._save_leaves(over)
         result = func(*args, **kwargs)
         given = _tensors(result)
         given += [tensor for tensor in over if not any(tensor is one for one in given)]
@@ -190,8 +191,8 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.tape.outside.append(slot)
         return slot
 
-    def _spare(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Keeps what leaves hold before they are written over."""
+    def _save_leaves(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Copies the leaves' values before they are overwritten."""
         memory = {_memory(tensor) for tensor in tensors}
         for slot, leaf in self.tape.leaves.items():
             if _memory(leaf) in memory and not any(leaf is one for one in self._kept):
@@ -203,7 +204,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._writers.get(_memory(tensor)) if self._writers else None
 
     def _unique(self, text: str) -> str:
-        """A name as no exporter gives it: two models' names have to mean the same where they are equal."""
+        """A name that no exporter uses: if two models have a name in common, it has to mean the same tensor."""
         self._counts[text] += 1
         return f"{text}#{self._counts[text]}"
 
@@ -215,7 +216,7 @@ class Listener(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The arguments that an operation writes over."""
+    """The arguments that an operation overwrites."""
     found: list[Any] = []
     for place, argument in enumerate(schema(func).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
@@ -225,7 +226,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    """Says of two tensors that are alive whether they are views of the same memory."""
+    """An id of the tensor's memory: equal for two living tensors that are views of one memory."""
     return memory_of(tensor) if tensor.layout == torch.strided else id(tensor)
 
 
@@ -233,7 +234,7 @@ _OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent), sy
 
 
 def _line() -> str:
-    """The innermost line that is neither PyTorch's nor ours."""
+    """The innermost line of code that is neither PyTorch's nor onnxsmith's."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename

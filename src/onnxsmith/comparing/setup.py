@@ -1,4 +1,4 @@
-"""What a comparison is of: two sides, what is fed to them, and how far apart they may be."""
+"""Sets up a comparison: two sides, their inputs, and the tolerances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparing.by_layer import only_grown
 from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
-from onnxsmith.comparison import doubled, draws, rungs
+from onnxsmith.comparison import draws, float64_session, runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
@@ -33,7 +33,8 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 
 @dataclass(frozen=True)
 class Compared:
-    """`tolerances` are by output, in the names of the reference, `a`; `tolerance` is the one that was asked for."""
+    """A comparison that is set up. `tolerances` are by output, in the names of the reference `a`; `tolerance` is the
+    one that the user asked for."""
 
     a: SideSource
     b: SideSource
@@ -43,28 +44,28 @@ class Compared:
     notes: tuple[str, ...]
     coarser: Mapping[str, float]
     few_steps: bool
-    """Whether one side quantises what the other does not: by how much follows from the steps alone."""
+    """Whether only one side quantises: the tolerance then follows from the steps of its quantisers alone."""
     clauses: tuple[str, ...] = ()
-    """What the headline adds: which runtime judges, where it is not the usual one."""
+    """Clauses for the headline: the runtime, if it is not the usual one."""
 
 
 def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
-    """The same on the next runtime that takes the graphs of both sides, which the headline says; it ends with `stack`.
+    """The same comparison on the next runtime that accepts both graphs, with a clause on that; it ends with `stack`.
 
     Raises:
-        OnnxsmithError: `refusal`, where none does.
+        OnnxsmithError: `refusal`, if no runtime accepts them.
     """
     sources = [one.source for one in (read.a, read.b) if not isinstance(one.source, Program)]
-    rung = rungs.able(sources, {runtimes.default(): refusal})
-    a, b = (on_runtime(one, rung.runtime) for one in (read.a, read.b))
+    choice = runtime_choice.able(sources, {runtimes.default(): refusal})
+    a, b = (on_runtime(one, choice.runtime) for one in (read.a, read.b))
     for one in (a, b):
         stack.callback(one.close)
-    return replace(read, a=a, b=b, clauses=(*read.clauses, rung.clause))
+    return replace(read, a=a, b=b, clauses=(*read.clauses, choice.clause))
 
 
 def evidence(read: Compared, stack: ExitStack) -> Evidence:
-    """What shows how far rounding alone moves the outputs, and what the comparison would have noticed: the graphs of
-    the two sides, as far as they have one. It ends with `stack`."""
+    """The means to measure rounding and the power of the comparison: probes of the sides' graphs, as far as there are
+    graphs. They end with `stack`."""
     elsewhere, arbiter = _elsewhere(read), _arbiter(read.a, read.b)
     if arbiter is not None:
         stack.callback(arbiter.close)
@@ -82,12 +83,12 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
 
 
 def _alike(a: SideSource, b: SideSource) -> bool:
-    """Whether both are run in one way."""
+    """Whether both sides run on one runtime with equal options."""
     return (a.runtime.title, a.options) == (b.runtime.title, b.options)
 
 
 def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
-    """Why the reference's graph is refused as the candidate's is run; never, where both are run alike."""
+    """A function that says why the candidate's runtime refuses the reference's graph; never, if both run alike."""
     a, b = read.a, read.b
     if a.model is None or b.model is None or _alike(a, b):
         return lambda _: None
@@ -105,7 +106,7 @@ def _elsewhere(read: Compared) -> Callable[[Feed], Problem | None]:
 
 
 def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
-    """The reference in float64, and the candidate where it is a graph."""
+    """The reference in float64, and the candidate if it is a graph."""
     program, graph, other = a.source, a.model, b.model
     if isinstance(program, TorchProgram):
         return Arbiter(lambda: a.runtime.prepare(programs.in_double(program)))
@@ -113,16 +114,16 @@ def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
         return None
 
     def candidate() -> Session | None:
-        session = doubled.in_double(other)
+        session = float64_session.in_double(other)
         return session and under(session, b.interface, a.interface)
 
     if a.source == b.source and not _alike(a, b):
-        return Arbiter(lambda: doubled.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
-    return Arbiter(lambda: doubled.in_double(graph), candidate)
+        return Arbiter(lambda: float64_session.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
+    return Arbiter(lambda: float64_session.in_double(graph), candidate)
 
 
 def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:
-    """A probe of the side under the port names of `wanted`; weights keep their own."""
+    """A probe of the side with the port names of `wanted`; weights keep their names."""
     plain = Options(optimization="disable") if "disable" in side.runtime.levels else side.options
     names = renamed(side.interface, wanted)
 
@@ -150,10 +151,10 @@ def compared(
     per_layer: bool,
     stack: ExitStack,
 ) -> Compared:
-    """Reads both sides, which end with `stack`; the other arguments are those of `compare`.
+    """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
 
     Raises:
-        OnnxsmithError: what either side raises on loading; `verify/…` where their interfaces do not go together.
+        OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match.
     """
     first = side(reference, runtime, stack, in_pieces=per_layer)
     a, b = as_programs(first, side(candidate, runtime, stack, in_pieces=per_layer, beside=first))
@@ -175,7 +176,7 @@ def compared(
 def _without_draws(
     a: SideSource, b: SideSource, notes: tuple[str, ...]
 ) -> tuple[SideSource, SideSource, tuple[str, ...], tuple[str, ...]]:
-    """Two graphs with fixed numbers in the place of random ones, where there are any, and what is said of it."""
+    """Both graphs with fixed numbers in place of random ones, if there are any, with clauses and notes on that."""
     if a.model is None or b.model is None or not draws.nodes(a.model):
         return a, b, (), notes
     fixed = draws.fixed(a.model, b.model)
@@ -186,7 +187,7 @@ def _without_draws(
 
 
 def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
-    """The input of a bundle, in the names of the reference."""
+    """The input in a bundle, with the reference's names."""
     names = renamed(bundle.interface, a.interface)
     held = bundle.only_input or {}
     values = {mine: held[theirs] for mine, theirs in names.items() if theirs in held}
@@ -194,9 +195,9 @@ def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
 
 
 def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
-    """Tolerances and values come from the ONNX graphs, the wider tolerance of two; two torch modules have none and must
-    agree to the bit. With them how many times coarser the second computes, by the count, and whether one side alone
-    quantises."""
+    """Takes tolerances and input values from the ONNX graphs, the larger tolerance of two; two torch modules have none
+    and must agree to the bit. Also returns how many times coarser the second side computes, by the count of operations,
+    and whether only one side quantises."""
     graphs = [one.inferred for one in (a, b) if one.inferred is not None]
     if not graphs:
         return {}, Generator(a.interface), {}, False

@@ -1,4 +1,4 @@
-"""What a comparison may be of: a file, a graph, a torch module, a target, each with the runtime it runs on."""
+"""Reads the sides of a comparison: a file, a graph, a torch module or a target, each with its runtime."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from onnxsmith.sources import factory
 
 @dataclass(eq=False)
 class SideSource:
-    """One side before it is prepared. `example` are a torch module's example inputs by name, `model` the graph, where
-    it is one."""
+    """One side before it is prepared. `example` are a torch module's example inputs by name; `model` is the graph, if
+    the side has one."""
 
     label: str
     source: Path | ir.Model | Program
@@ -39,7 +39,7 @@ class SideSource:
     options: Options = field(default_factory=Options)
     torch_model: factory.TorchModel | None = None
     exported: Any = None
-    """The exported program, where the side is one."""
+    """The exported program, if the side is one."""
     example: Mapping[str, Any] = field(default_factory=dict)
     example_sizes: dict[str, int] | None = None
     model: ir.Model | None = None
@@ -48,35 +48,35 @@ class SideSource:
 
     @cached_property
     def inferred(self) -> ir.Model | None:
-        """The graph with the shapes that follow from its inputs."""
+        """The graph with inferred shapes."""
         return None if self.model is None else inferred(self.model)[0]
 
     @cached_property
     def preparer(self) -> Preparer:
-        """What prepares it, whole, in pieces and with other weights, in one process. It keeps two sessions."""
+        """Prepares the side, whole, cut, and with other weights, in one process. It keeps two sessions."""
         return self.runtime.preparer(keep=2)
 
     @property
     def only_input(self) -> Mapping[str, Any] | None:
-        """The one input that it answers, where it is no model but a saved bundle."""
+        """The one input for which it has outputs, if it is a saved bundle."""
         return self.source.inputs() if isinstance(self.source, Recording) else None
 
     def prepare(self) -> Session:
-        """A session of it, which ends when two others were prepared. Raises what the runtime raises."""
+        """A session of the side. It ends when two others were prepared. Raises the runtime's errors."""
         return self.preparer.prepare(self.source, self.options, interface=self.interface)
 
     def close(self) -> None:
-        """Ends the process in which it was prepared."""
+        """Ends the side's process."""
         self.preparer.close()
 
 
 def side(
     value: Any, runtime: str | None, stack: ExitStack, *, in_pieces: bool, beside: SideSource | None = None
 ) -> SideSource:
-    """The side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that do
-    not name one themselves. A file that is `beside` it, too, is read once. Of one that will run `in_pieces` the pieces
-    refer to one copy of its large weights, which is there until `stack` ends. Until then other threads wait with what
-    runs or traces torch modules: this one may be the same module."""
+    """Reads the side that a text, a path, a graph, a module or `(module, args)` stands for; `runtime` is for files that
+    name none themselves. A file that is also the side `beside` is read once. If the side is run `in_pieces`, all pieces
+    refer to one copy of its large weights, which exists until `stack` ends. For a torch module, other threads cannot
+    run or trace torch modules until then, because it may be the same module."""
     if isinstance(value, str) and _is_target(value):
         stack.enter_context(alone())
         return _torch_side(factory.load(value), value)
@@ -106,14 +106,14 @@ def side(
 
 
 def on_runtime(side: SideSource, name: str) -> SideSource:
-    """The side on another runtime, in a process of its own; a torch side stays what it is."""
+    """The side on another runtime, in a separate process; a torch side is unchanged."""
     if side.model is None:
         return side
     return replace(side, label=f"{side.label.rpartition(' on ')[0]} on {name}", runtime=runtimes.get(name))
 
 
 def _read(path: Path, stack: ExitStack | None) -> ir.Model:
-    """The model in a file; with a stack its large weights are mapped from a copy that is there until it ends."""
+    """The model in a file. With a stack, its large weights are mapped from a copy that exists until the stack ends."""
     model = load(path)
     if stack is not None:
         share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
@@ -121,7 +121,7 @@ def _read(path: Path, stack: ExitStack | None) -> ir.Model:
 
 
 def _is_target(text: str) -> bool:
-    """Whether it names a factory: `m.onnx@onnxruntime:disable` does not, though it ends like one."""
+    """Whether the text names a factory: `m.onnx@onnxruntime:disable` does not, though it ends like one."""
     on_runtime = Path(text.rpartition("@")[0]).suffix in (".onnx", *TEXT_SUFFIXES)
     return factory.is_target(text) and not on_runtime and not Path(text).exists()
 
@@ -132,7 +132,7 @@ def _torch_side(model: factory.TorchModel, label: str) -> SideSource:
 
 
 def is_program(value: Any) -> bool:
-    """Whether it is a program of torch.export, or a `.pt2` file with one; asked without importing torch."""
+    """Whether the value is a program of torch.export or a `.pt2` file; decided without importing torch."""
     if isinstance(value, str | Path):
         return Path(value).suffix == ".pt2"
     kind = type(value)
@@ -148,16 +148,16 @@ def _program_side(value: Any) -> SideSource:
 
 
 class _Later(Program):
-    """Stands for a torch program until the other side has said which axes are dynamic."""
+    """Stands for a torch program until the dynamic axes of the other side are known."""
 
 
 def as_programs(a: SideSource, b: SideSource) -> tuple[SideSource, SideSource]:
-    """Both, torch modules as programs with the dynamic axes of the other side."""
+    """Both sides, with torch modules as programs that have the dynamic axes of the other side."""
     return _as_program(a, b.interface), _as_program(b, a.interface)
 
 
 def _as_program(side: SideSource, other: Signature) -> SideSource:
-    """A torch side with the dynamic axes of the other; the module is put in evaluation mode, as for an export."""
+    """A torch side with the dynamic axes of the other; the module is set to evaluation mode, as in an export."""
     if side.torch_model is None:
         return side
     from onnxsmith.exporter.inputs import program as programs
@@ -191,10 +191,10 @@ def _opened(mine: Port, theirs: Port) -> Port:
 
 
 def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
-    """Ports pair by name; where the names differ and the numbers do not, by position, which is said.
+    """Pairs ports by name; if only the names differ, by position, which is returned as notes.
 
     Raises:
-        OnnxsmithError: `verify/interface`, `verify/outputs-differ` when there are more on one side.
+        OnnxsmithError: `verify/interface`, `verify/outputs-differ` if one side has more ports.
     """
     notes = []
     for what in ("inputs", "outputs"):
@@ -216,7 +216,7 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
 
 
 def paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Port]]:
-    """Ports of two signatures: by name where all of `theirs` are there, else by position."""
+    """Pairs of ports of two signatures: by name if all of `theirs` exist in `mine`, else by position."""
     by_name = {port.name: port for port in mine}
     if all(port.name in by_name for port in theirs):
         return [(port, by_name[port.name]) for port in theirs]
@@ -224,13 +224,13 @@ def paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Por
 
 
 def renamed(own: Signature, wanted: Signature) -> dict[str, str]:
-    """Inputs and outputs of `wanted` → what `own` calls them."""
+    """Maps the inputs and outputs of `wanted` to their names in `own`."""
     pairs = [*paired(own.inputs, wanted.inputs), *paired(own.outputs, wanted.outputs)]
     return {mine.name: port.name for port, mine in pairs}
 
 
 def under(session: Session, own: Signature, wanted: Signature) -> View:
-    """The session under the port names and in the order of the other side."""
+    """The session with the port names and the order of the other side."""
     inputs = paired(own.inputs, wanted.inputs)
     outputs = paired(own.outputs, wanted.outputs)
     theirs = {mine.name: replace(port, name=mine.name) for port, mine in inputs}

@@ -1,5 +1,5 @@
-"""A torch module that cannot be traced, as a side whose tensors can be looked at: run once with every operation on
-tape."""
+"""Makes a torch module that cannot be traced a side of a comparison by layer: runs it once with every operation
+recorded on a tape."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, to_array, t
 
 
 class TapeTap(Tap):
-    """The tensors that operations give while the module runs on `feeds`, in that order.
+    """The tensors that operations compute while the module runs on `feeds`, in that order.
 
-    Where not even that can be had, its outputs alone: `notes` says so.
+    If even recording is impossible, only its outputs; `notes` says so.
     """
 
     def __init__(self, program: TorchProgram, label: str, feeds: Feeds) -> None:
@@ -34,14 +34,14 @@ class TapeTap(Tap):
             self._tape = _recorded(program, feeds)
             self.outline = _outlined(self._tape, self.signature)
             if several := sum(self._tape.leaves[slot].numel() > 1 for slot in self._tape.outside):
-                self.notes = (f"{several} tensors inside {label} come from outside of PyTorch, and are what they were",)
+                self.notes = (f"{several} tensors inside {label} come from outside PyTorch, and keep their values",)
         except (OnnxsmithError, RuntimeError, TypeError) as error:
             self._tape = Tape()
             inputs = tuple(port.name for port in self.signature.inputs)
             outputs = tuple(port.name for port in self.signature.outputs)
             self.outline = Outline((Step("the whole module", "output", inputs, outputs),), inputs, outputs)
             self.can_force = False
-            self.notes = (f"nothing inside {label} could be looked at, its outputs alone are held: {error}"[:300],)
+            self.notes = (f"no tensor inside {label} can be compared, only its outputs: {error}"[:300],)
         self._slots = _called(self._tape, self.signature)
 
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:
@@ -69,7 +69,7 @@ class TapeTap(Tap):
 
         try:
             return self._played(feeds, change, [name], wide=True)[name]
-        except Exception:  # noqa: BLE001 — an operator without a kernel for float64 raises whatever it likes
+        except Exception:  # noqa: BLE001 — an operator without a float64 kernel may raise anything
             return None
 
     def _played(self, feeds: Feeds, change: Any, names: Collection[str], *, wide: bool = False) -> Values:
@@ -100,7 +100,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _wide(tape: Tape) -> Tape:
-    """The tape with every dtype among the arguments that is narrower than float64 as that."""
+    """The tape with float64 in place of every narrower float dtype among the arguments."""
     from onnxsmith.seams.torch import trees as pytree
 
     def widened(value: Any) -> Any:
@@ -114,39 +114,39 @@ def _wide(tape: Tape) -> Tape:
 
 
 def _recorded(program: TorchProgram, feeds: Feeds) -> Tape:
-    """Runs the module as `TorchEager` does, and listens."""
+    """Runs the module as `TorchEager` does, and records its operations."""
     listener = Listener(program.module)
-    heard = _Heard(program, listener)
+    recorded = _Recorded(program, listener)
     given: dict[str, torch.Tensor] = {}
 
     def rebuild(leaves: Any) -> Any:
         given.update({name: leaf for name, leaf in zip(program.names, leaves, strict=True) if name is not None})
         return program.rebuild(leaves)
 
-    heard.given = given
-    with TorchEager().prepare(replace(program, module=heard, rebuild=rebuild)) as session:
+    recorded.given = given
+    with TorchEager().prepare(replace(program, module=recorded, rebuild=rebuild)) as session:
         session.run(feeds)
     return listener.tape
 
 
-class _Heard(torch.nn.Module):
+class _Recorded(torch.nn.Module):
     """The module of a program, with a listener around its forward."""
 
     def __init__(self, program: TorchProgram, listener: Listener) -> None:
         super().__init__()
         self.inner = program.module
-        self._ears = program, listener
+        self._recorder = program, listener
         self.given: Mapping[str, torch.Tensor] = {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        program, listener = self._ears
-        with listener.scopes(self.inner), self._listening(listener):
+        program, listener = self._recorder
+        with listener.scopes(self.inner), self._recording(listener):
             result = self.inner(*args, **kwargs)
         listener.end([leaf for leaf in program.leaves_of(result) if leaf is not None])
         return result
 
     @contextmanager
-    def _listening(self, listener: Listener) -> Iterator[None]:
+    def _recording(self, listener: Listener) -> Iterator[None]:
         listener.begin(self.given)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -155,7 +155,7 @@ class _Heard(torch.nn.Module):
 
 
 def _called(tape: Tape, signature: Any) -> dict[str, str]:
-    """Name of a tensor → its slot. What is an output has the output's name too."""
+    """Maps the name of each tensor to its slot. An output also has the output's name."""
     made = {slot for move in tape.moves for slot in move.outputs}
     ports = {
         port.name: slot for port, slot in zip(signature.outputs, tape.outputs, strict=False) if slot in made and slot

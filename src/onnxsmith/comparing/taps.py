@@ -1,4 +1,4 @@
-"""A side of a comparison as one whose tensors can be looked at."""
+"""Makes a side of a comparison a tap, whose tensors can be compared."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 
 
 def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitStack) -> tuple[Tap, Tap]:
-    """Both sides, closed with `stack`. What a torch side is looked at in depends on the side that it is held to.
+    """Both sides as taps, closed with `stack`. The decomposition of a torch side depends on the side that it is
+    compared with.
 
     Raises:
-        OnnxsmithError: what the runtimes raise.
+        OnnxsmithError: the errors of the runtimes.
     """
     if isinstance(a.source, Program):
         second = stack.enter_context(tap(b, feeds[1]))
@@ -31,11 +32,11 @@ def taps(a: SideSource, b: SideSource, feeds: tuple[Feeds, Feeds], stack: ExitSt
 
 
 def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
-    """A torch module is traced as for an export; where it cannot be, it is run once on `feeds`, with every operation on
-    tape.
+    """The tap of a side. A torch module is traced as in an export; if that is impossible, it is run once on `feeds`,
+    with every operation recorded.
 
     Raises:
-        OnnxsmithError: what the runtime raises.
+        OnnxsmithError: the error of the runtime.
     """
     if isinstance(side.source, Recording):
         return ReplayTap(side.source, side.label)
@@ -50,21 +51,21 @@ def tap(side: SideSource, feeds: Feeds, other: Outline | None = None) -> Tap:
     program = side.source
     if side.exported is not None:
         return FxTap(suited(side.exported, other), program.signature, side.label)
-    # with the axes that the other side leaves open, as it was exported; else at the sizes of this input
+    # First with the dynamic axes of the other side, as in an export; then at the sizes of this input.
     tries = (program, lambda: grown(program, side.example)[0]), (_fixed(program, feeds), lambda: feeds)
     why = ""
     for asked, example in tries:
         try:
             return FxTap(traced(asked, example(), other), program.signature, side.label)
-        except Exception as error:  # noqa: BLE001 — torch.export raises whatever it likes; the tape is looked at then
+        except Exception as error:  # noqa: BLE001 — torch.export may raise anything; the tape is used then
             why = " ".join(str(error).split())[:200]
     made = TapeTap(program, side.label, feeds)
-    made.notes += (f"{side.label} cannot be traced; looked at is what it computes on this input: {why}",)
+    made.notes += (f"{side.label} cannot be traced; its operations on this input are compared: {why}",)
     return made
 
 
 def _fixed(program: TorchProgram, feeds: Feeds) -> TorchProgram:
-    """The program with every axis of the size that this input has."""
+    """The program with every axis fixed to its size in this input."""
     inputs = tuple(
         replace(port, shape=tuple(np.shape(np.asarray(feeds[port.name])))) if port.name in feeds else port
         for port in program.signature.inputs

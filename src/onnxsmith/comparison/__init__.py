@@ -1,1 +1,1 @@
-"""Holding one model to another: which inputs, which tolerance, how far apart."""
+"""Compares two computations: chooses inputs and tolerances, measures differences, gives a verdict."""

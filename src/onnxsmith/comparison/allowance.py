@@ -1,4 +1,4 @@
-"""What one output may differ by on one input: what rounding comes to there, and no more than its count explains."""
+"""Computes how much an output may differ on one input: the measured effect of rounding, capped by the counted bound."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ from onnxsmith.comparison.tensors import Difference, difference, is_float, unit
 from onnxsmith.metrics.base import widen
 
 _SINGLE = 2.0**-24
+"""Unit roundoff of float32, in which kernels accumulate coarser dtypes (IEEE 754: 24 bits of significand)."""
 _LITTLE = 3.0
-"""How many times smaller than the largest difference the root mean square of one operation's rounding is."""
+"""Largest rounding error of one operation divided by its root mean square. A choice: the maximum of some hundred
+normally distributed errors is at about three standard deviations."""
 _BOTH = 2.0
-"""Two sides round."""
+"""The reference and the candidate both round."""
 _ROUNDING = 8.0
-"""Operations' roundings that a movement may come to and still be rounding: a quantiser's steps are far larger."""
+"""Roundings of one operation up to which a movement is rounding. A choice: a quantiser's steps are far larger."""
 _MANY = 32
-"""Elements of which a root mean square says something: that of fewer is as large as the largest of them may be."""
+"""Elements from which a root mean square is meaningful. A choice: with fewer, it is nearly as large as the maximum."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """`worst` is relative to scale, `spread` in root mean square, `floor` in the output's units; `changed` counts
-    elements that have to be equal elsewhere. `ill` says why this input decides nothing of the output; `measured`
-    whether it follows from what was seen to move, and not from the count alone."""
+    """The difference that is allowed for one output on one input.
+
+    `worst` is relative to the output's scale, `spread` the same in root mean square, `floor` in the output's units.
+    `changed` counts unequal elements that are allowed where elements otherwise have to be equal. `ill` says why this
+    input cannot decide about the output. `measured` is True if the bounds follow from measured movement, not from the
+    count of operations alone."""
 
     worst: float
     spread: float = np.inf
@@ -40,9 +45,11 @@ class Allowed:
 
 
 class Allowance:
-    """Finds it for one output after the other. `scale` is how much coarser the candidate computes than the reference,
-    by the count; without `noise` the count alone decides. Where both sides are the `same` model, run in two ways, more
-    than was seen to move is still rounding as far as its count goes: there is no fault to be found in the model."""
+    """Computes the allowed difference of each output.
+
+    `scale` says how many times coarser the candidate computes than the reference, by the count of operations. Without
+    `noise` only that count is used. If both sides are the `same` model, run in two ways, differences up to the counted
+    bound are rounding even where less movement was measured: the model cannot differ from itself."""
 
     def __init__(
         self,
@@ -58,14 +65,14 @@ class Allowance:
         self._same = same
 
     def counted(self, name: str) -> Allowed:
-        """What the count explains, or what was asked for."""
+        """The bound from the count of operations, or the tolerance that the user asked for."""
         rounding = self._roundings.get(name)
         if rounding is None:
             return Allowed(0.0)
         return Allowed(rounding.tolerance, floor=rounding.floor)
 
     def judged(self, run: Run, name: str, value: Any) -> tuple[Difference, Allowed]:
-        """How `value` differs from what the reference gave in `run`, with a reason where that is more than allowed."""
+        """The difference of `value` from the reference's output in `run`. Its reason is set if it exceeds the bound."""
         ours, cap = run.outputs[name], self.counted(name)
         rounding = self._roundings.get(name)
         asked = rounding is None or rounding.given is not None
@@ -73,11 +80,12 @@ class Allowance:
         found = difference(ours, value, fine.worst, fine.floor, fine.spread)
         if not found.reason or asked or self._noise is None:
             return (found, fine) if not found.reason or asked else (difference(ours, value, cap.worst, cap.floor), cap)
-        if not found.unequal and not found.spread:  # dtype or shape or NaN: rounding decides these where it moves them
+        # A dtype, shape or NaN differs: only an output that rounding itself changes in this way is excused.
+        if not found.unequal and not found.spread:
             movement = self._noise.movement(run, name)
             unsteady = movement.unsteady if movement is not None else ""
             return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
-        for closely in (False, True):
+        for closely in (False, True):  # more samples only where a few do not explain the difference
             allowed = self._measured(run, self._noise.movement(run, name, closely=closely), fine, cap, name)
             found = _held(ours, value, allowed)
             if not found.reason:
@@ -85,26 +93,26 @@ class Allowance:
         if found.reason and self._same:
             counted = difference(ours, value, cap.worst, cap.floor)
             found, allowed = (found, allowed) if counted.reason else (counted, cap)
-        if found.reason:  # more than rounding, though it were ill-conditioned
+        if found.reason:  # more than rounding explains, even for an ill-conditioned input
             return found, replace(allowed, ill="")
         if allowed.ill and found.worst_rel <= cap.worst:
             return found, replace(allowed, worst=cap.worst, ill="")
         return found, allowed
 
     def _fine(self, value: Any, cap: Allowed, name: str) -> Allowed:
-        """What a single operation may err: no output is held to less."""
+        """The rounding of a single operation: the smallest difference that is always allowed."""
         worst = self.finest(value, name)
         spread = worst / _LITTLE if _count(value) >= _MANY else np.inf
         return Allowed(min(worst, cap.worst), spread, cap.floor)
 
     def finest(self, value: Any, name: str) -> float:
-        """What one operation may err by, relative to scale."""
+        """The error of one operation, relative to scale."""
         u, cap = unit(value), self.counted(name).worst
         return min(2 * u + 2 * FACTOR * min(u, _SINGLE), cap) * max(self._scale.get(name, 1.0), 1.0)
 
     def usual(self, value: Any, name: str, allowed: Allowed | None) -> float:
-        """How far two right computations are apart, relative to scale: by one operation's rounding at least, and as
-        far as was seen here, but for what a quantiser makes of it."""
+        """The usual difference of two correct computations, relative to scale: at least one operation's rounding, else
+        the measured movement, capped because a quantiser may enlarge it."""
         finest = self.finest(value, name)
         seen = _BOTH * allowed.worst / WORST if allowed is not None and allowed.measured else 0.0
         return min(max(finest, seen), _ROUNDING * finest)
@@ -130,7 +138,7 @@ class Allowance:
 
 
 def _longest(run: Run) -> int:
-    """The longest axis of what went in and came out."""
+    """The longest axis of all inputs and outputs."""
     arrays = [value for value in (*run.feed.values.values(), *run.outputs.values()) if isinstance(value, np.ndarray)]
     return max((size for array in arrays for size in array.shape), default=1)
 
@@ -143,7 +151,8 @@ def _held(reference: Any, candidate: Any, allowed: Allowed) -> Difference:
 
 
 def _count(value: Any) -> float:
-    """How many elements make up the scale of an output: few where some are far larger than the rest."""
+    """The effective number of elements that determine an output's scale: small if a few are far larger than the rest
+    (participation ratio of the squares, (Σs)²/Σs²)."""
     if isinstance(value, list):
         return min((_count(item) for item in value), default=0.0)
     array = np.asarray(value)

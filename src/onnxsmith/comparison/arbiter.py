@@ -1,4 +1,4 @@
-"""Decides by a more exact computation who is wrong when two computations in one precision differ."""
+"""Decides by a float64 computation which side is wrong when two computations in one precision differ."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs, Session
 
 _SAME = 1e-9
-"""How far apart two right computations in float64 are, relative to their scale: ill-conditioned ones too, for which
-float32 keeps few digits."""
+"""Largest relative difference of two correct float64 computations. A choice, far above 2^-53: ill-conditioned ones,
+of which float32 keeps few digits, have to pass."""
 _WORST = 2.0**-8
-"""A reference that is further than this from the exact values, relative to their scale, is no measure for anything."""
+"""Largest error of a usable reference, relative to scale. A choice: the unit roundoff of bfloat16."""
 
 _MOST_ASKED = 8
-"""Inputs that are looked at by layer: each takes many runs."""
+"""Inputs that are examined layer by layer. A choice: each needs many runs."""
 
 
 class Arbiter:
     """The reference's computation in float64, made when it is first needed.
 
-    A candidate that is no further from it than the reference is, or than rounding explains, is right where the two
-    differ: it is the reference that lost digits, to cancellation for example. Where the `candidate` can be computed in
-    float64 as well, the two are known to be the same function where they agree there. `grown` answers by layer, for two
-    that are one file: whether on an input the graph makes much of what rounding does to operations that all are right.
+    Where reference and candidate differ, the candidate is right if it is no further from float64 than the reference is,
+    or than rounding explains: the reference lost digits there, for example to cancellation. If the `candidate` can be
+    computed in float64 as well and the two agree there, they are the same function. `grown` compares layer by layer,
+    for two sides that run one file: it says whether the graph on this input amplifies the rounding of operations that
+    are all correct.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Arbiter:
         self._most = np.inf if candidate is None else 2 * _WORST
 
     def is_asked(self, found: Difference) -> bool:
-        """Whether it is worth asking: two that are each near the exact values are near each other."""
+        """Whether float64 can help: two values that are both near the exact one are near each other."""
         return bool(found.worst_abs) and found.worst_rel <= self._most
 
     def close(self) -> None:
@@ -54,7 +55,7 @@ class Arbiter:
         self._candidate.close()
 
     def settle(self, run: Run, name: str, value: Any, tolerance: float, floor: float) -> str:
-        """What to say when the candidate's `value` of output `name` is right; empty when it is not, or nobody knows."""
+        """A sentence if the candidate's `value` of output `name` is right; empty if it is wrong or nobody knows."""
         reference = run.outputs[name]
         if isinstance(value, list) or not is_float(np.asarray(value)):
             return ""
@@ -69,14 +70,13 @@ class Arbiter:
         if found.reason:
             return ""
         return (
-            f"further from the reference than rounding explains, and closer to the same computed in float64: "
-            f"{found.worst_rel:.1e} of its scale, the reference itself {own.worst_rel:.1e}"
+            f"further from the reference than rounding explains, but closer to float64: "
+            f"{found.worst_rel:.1e} of its scale, the reference {own.worst_rel:.1e}"
         )
 
     def lost(self, run: Run, name: str) -> str:
-        """Why the reference is no measure for this output: how far it is from the same in float64; empty where it is
-        near, or nobody knows. A NaN in float64 where the reference has a number is no better knowledge: more digits
-        make no NaN."""
+        """Why the reference cannot decide about this output: its distance from float64. Empty if the distance is small
+        or unknown. A NaN in float64 where the reference has a number does not count: more digits make no NaN."""
         exact = self._exact(run)
         reference = run.outputs[name]
         if exact is None or name not in exact or isinstance(reference, list) or not is_float(np.asarray(reference)):
@@ -85,18 +85,18 @@ class Arbiter:
         if truth.shape == given.shape and bool((np.isnan(truth) & np.isfinite(given)).any()):
             return ""
         own = difference(truth, given, _WORST)
-        return f"the reference itself is not what it gives in float64: {own.reason}" if own.reason else ""
+        return f"the reference itself differs from its float64 result: {own.reason}" if own.reason else ""
 
     def same(self, run: Run, name: str, value: Any) -> str:
-        """Why this input decides nothing of the output: the two agree in float64, and the candidate keeps few digits of
-        that; or no operation errs by itself. Empty where neither is so, or it is no number that the candidate gives any
-        more."""
+        """Why this input cannot decide about the output: the two agree in float64 and the candidate's own dtype keeps
+        few digits, or no single operation is wrong. Empty if neither holds, or if the candidate's value is too far from
+        any number."""
         return self._same_in_double(run, name, value) or self._grows(run)
 
     def _grows(self, run: Run) -> str:
         if id(run) not in self._asked:
             self._asked[id(run)] = len(self._asked) < _MOST_ASKED and self._grown(run.feed)
-        return "no operation errs by itself: the graph makes so much of their rounding" if self._asked[id(run)] else ""
+        return "no single operation is wrong: the graph amplifies their rounding" if self._asked[id(run)] else ""
 
     def _same_in_double(self, run: Run, name: str, value: Any) -> str:
         ours, theirs = self._reference.outputs(run), self._candidate.outputs(run)
@@ -117,7 +117,7 @@ class Arbiter:
 
 
 class _Exact:
-    """One side in float64: a session that is made when it is first needed, and what it answered."""
+    """One side in float64: a session that is made when it is first needed, and its answers."""
 
     def __init__(self, prepare: Callable[[], Session | None]) -> None:
         self._prepare: Callable[[], Session | None] | None = prepare
@@ -125,10 +125,10 @@ class _Exact:
         self._known: dict[int, Outputs | None] = {}
 
     def outputs(self, run: Run) -> Outputs | None:
-        """What it answers; None where it cannot."""
+        """The side's outputs for `run`; None if it cannot compute them."""
         if id(run) not in self._known:
             try:
-                prepare, self._prepare = self._prepare, None  # once, whatever comes of it
+                prepare, self._prepare = self._prepare, None  # tried once: a second attempt fails the same way
                 if prepare is not None:
                     self._session = prepare()
                 self._known[id(run)] = self._session.run(run.feed.values) if self._session is not None else None

@@ -1,4 +1,4 @@
-"""Collects differences by output and says what they amount to."""
+"""Collects the differences of each output over all runs and turns them into results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from onnxsmith.report.parts.verification import OutputCheck
 from onnxsmith.runtimes.base import Outputs
 
 _TINY = 1e-12
-"""Outputs below this scale are named: random weights that shrink from layer to layer give such, and test little."""
+"""Scale below which an output is reported as weak. A choice: random weights that shrink from layer to layer give such
+outputs, and agreement on them shows little."""
 
 
 class Checks:
-    """Collects differences by output. `drawn` says which outputs the reference draws at random, and `unsteady` which it
-    answers differently each time on this input alone; they are asked when one
-    differs: to know it the reference is run again."""
+    """Collects differences by output. `drawn` returns the outputs that the reference draws at random, `unsteady` the
+    outputs that change from run to run on this input alone. Both are called only when an output differs, because they
+    run the reference again."""
 
     def __init__(
         self,
@@ -57,12 +58,11 @@ class Checks:
         self._bound: dict[str, Allowed | None] = {}
         self._ill: dict[str, list[str]] = {}
         self._out: set[tuple[int, str]] = set()
-        """Runs by id, and outputs of which they decide nothing."""
+        """(id of a run, output) pairs in which the run cannot decide about the output."""
         self._given: dict[str, str] = {}
         self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
-        """The input on which the two are furthest apart, a difference before any that is none; None before the
-        first."""
+        """The input with the largest difference, a failed one before any that passed; None before the first run."""
         self._rank = (False, -1.0, 0.0)
 
     def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> None:
@@ -89,11 +89,11 @@ class Checks:
                 self._bound[port.name] = self._allowed.get((id(run), port.name))
 
     def give_up(self, run: Run, why: Problem) -> None:
-        """Takes in a run that the candidate did not end within its limits, which decides nothing."""
+        """Records a run that the candidate did not end within its limits; such a run decides nothing."""
         self._beyond = f"on {run.feed.label}: {why.what}"
 
     def refuse(self, name: str, reason: str, where: str) -> None:
-        """Takes in what is wrong with an output beyond its values."""
+        """Records a fault of an output that is not in its values."""
         if not self._worst[name].reason:
             self._worst[name] = Difference(reason)
             self._where[name] = where
@@ -110,7 +110,7 @@ class Checks:
         if name in self._known:
             return layout_difference(run.outputs[name], value)
         if found.reason and not self._worst[name].reason and name in self._unsteady(run):
-            return self._left_out(run, name, "it is answered differently each time")
+            return self._left_out(run, name, "it changes from run to run on this input")
         if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
             self._judged[name] += bool(found.compared)
             return found
@@ -127,7 +127,7 @@ class Checks:
         return replace(found, reason="") if settled else found
 
     def _left_out(self, run: Run, name: str, why: str) -> Difference:
-        """No difference, of an input that decides nothing of the output."""
+        """Records that this input cannot decide about the output, and returns no difference."""
         self._ill.setdefault(name, []).append(f"{run.feed.label}: {why}")
         self._out.add((id(run), name))
         if not run.generated:
@@ -145,8 +145,8 @@ class Checks:
         return bool(settled)
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
-        """Whether this check, as it was made of `run`, would have told `faulty` from `usual`. What agreed to the bit
-        would have been found not to."""
+        """Whether this check, with the bounds it used on `run`, would have told `faulty` from `usual`. Outputs that
+        agreed to the bit are compared to the bit."""
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
                 continue
@@ -161,8 +161,8 @@ class Checks:
         return False
 
     def differs(self, run: Run, ours: Outputs, theirs: Outputs) -> str:
-        """The output that differs between two answers to `run` by more than was allowed of it; empty where none does.
-        What is no number has to be equal, where it was."""
+        """The output in which two answers to `run` differ by more than was allowed; empty if none does. NaN and
+        infinity have to be in the same places."""
         for port in self._ports:
             allowed = self._allowed.get((id(run), port.name))
             if port.name in self._known or port.name not in ours or port.name not in theirs or allowed is None:
@@ -175,8 +175,8 @@ class Checks:
         return ""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """How far apart the two are, in units of what two right computations may be apart by; infinite where whole
-        numbers differ or none of the floats do."""
+        """The difference of two answers in units of the usual difference of correct computations. Infinite if integers
+        differ, or if no float does."""
         found = 0.0
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
@@ -190,7 +190,7 @@ class Checks:
         return found or np.inf
 
     def judge_movement(self, runs: Sequence[Run]) -> None:
-        """Notes outputs that were the same for two inputs of the same sizes: agreeing on them shows little."""
+        """Records outputs that were the same for two inputs of the same sizes: agreement on them shows little."""
         pairs = [(a, b) for a, b in itertools.pairwise(runs) if a.feed.sizes == b.feed.sizes and a.feed.values]
         for port in self._ports if pairs else ():
             bounds = self._bounds(port.name)
@@ -199,23 +199,23 @@ class Checks:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Inputs that were left out for an output."""
+        """Inputs that were left out for an output, as sentences."""
         return tuple(
-            f"output {name!r} was left out on {len(found)} inputs on which it shows nothing, the first {found[0]}"
+            f"output {name!r} was left out on {len(found)} inputs that say nothing about it, first {found[0]}"
             for name, found in self._ill.items()
         )
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Clauses for a headline: inputs of the user's that decide nothing."""
-        return tuple(f"{label} decides nothing of output {name!r}" for label, name in self._given.items())
+        """Clauses for a headline: given inputs that decide nothing."""
+        return tuple(f"{label} says nothing about output {name!r}" for label, name in self._given.items())
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Outputs that no input could decide, and why."""
+        """Outputs about which no input could decide, with the reason."""
         beyond = (self._beyond,) if self._beyond else ()
         return beyond + tuple(
-            f"no input decides output {name!r}: on {found[0]}"
+            f"no input could decide about output {name!r}: on {found[0]}"
             for name, found in self._ill.items()
             if not self._judged[name] and not self._worst[name].reason
         )
@@ -264,7 +264,7 @@ class Checks:
         if worst.reason:
             return ""
         if name in self._known:
-            return "it is drawn at random: only its dtype and shape were compared, and that it changes from run to run"
+            return "it is drawn at random: only its dtype, its shape and its change from run to run were checked"
         if name in self._settled:
             return self._settled[name]
         if self._compared[name] == 0:

@@ -1,10 +1,10 @@
-"""Puts fixed numbers in the place of random ones, in both models alike, so that all the rest can be compared.
+"""Replaces random numbers by fixed ones in both models alike, so that everything else can be compared.
 
-Two runs of a model that draws differ, with a `seed` attribute too: onnxruntime goes on in one stream from run to run.
-What takes a draw's place is computed from the same operands and attributes, in the main graph, in branches, loop bodies
-and functions: a sequence that fills the interval evenly, with the mean and spread that were asked for. Draws that
-correspond get the same sequence and others another, so that a model that uses one draw twice differs from one that
-draws twice.
+Two runs of a model that draws random numbers differ, even with a `seed` attribute: onnxruntime continues one stream
+from run to run. Each draw is replaced, in the main graph, in branches, loop bodies and functions, by nodes that compute
+a fixed sequence from the same operands and attributes. The sequence fills the interval evenly and has the requested
+mean and spread. Corresponding draws of the two models get the same sequence, different draws different ones, so that a
+model that uses one draw twice still differs from a model that draws twice.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
 
 _OLDEST = 9
-"""The first opset with what the sequences are computed by."""
+"""The first opset with ConstantOfShape and NonZero, by which a sequence is computed."""
 _MOST_WRITTEN = 2**16
-"""Elements of a sequence that is written out, where it cannot be computed."""
+"""Elements of a sequence that is stored as a constant, below that opset. A choice: 256 KiB of float32."""
 _PERIOD = 8191
-"""A prime whose square is a 32-bit integer, which is all that some runtimes compute with."""
+"""Period of the sequences: a prime (2^13 - 1) whose square fits a 32-bit integer, the widest type of some runtimes."""
 _FLOAT, _INT32, _INT64, _BOOL = (
     int(one) for one in (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 )
 
 
 def nodes(model: ir.Model) -> list[ir.Node]:
-    """Nodes that draw random numbers, with a seed or without, `Dropout` where it may be training included."""
+    """Nodes that draw random numbers, seeded or not, including each `Dropout` that may be in training mode."""
     return [node for node in walk.all_nodes(model) if draws(node)]
 
 
@@ -56,7 +56,7 @@ def draws(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Two models with fixed numbers: what was done, and what could not be tried so."""
+    """Two models with fixed numbers, a note on the replaced nodes, and a clause on what could not be tried."""
 
     pair: tuple[ir.Model, ir.Model]
     note: str
@@ -64,11 +64,11 @@ class Fixed:
 
 
 class _TooOldError(Exception):
-    """The opset has no operators to compute a sequence by."""
+    """The opset lacks the operators that compute a sequence."""
 
 
 def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
-    """Copies of both with fixed numbers, weights shared; None where these cannot be written in a model's opset."""
+    """Copies of both models with fixed numbers, weights shared; None if the opset of a model is too old."""
     ours, theirs = _plain(reference), _plain(candidate)
     keys = _keys(nodes(ours), nodes(theirs))
     counts = Counter(node.op_type for node in nodes(ours))
@@ -80,15 +80,15 @@ def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
         return None
     names = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
     note = f"random numbers were replaced by fixed ones in both models: {names}"
-    return Fixed((ours, theirs), note, "that random numbers are drawn independently was not tried" if alike else "")
+    return Fixed((ours, theirs), note, "independently drawn random numbers were not tested" if alike else "")
 
 
 def _plain(model: ir.Model) -> ir.Model:
-    """A copy, without functions where one hands its attributes to a draw."""
+    """A copy of the model. Functions are inlined if one passes its own attributes to a draw."""
     handed = any(attribute.is_ref() for node in nodes(model) for attribute in node.attributes.values())
     copy = inlined(model)[0] if handed else cloned(model)
     for value in walk.initializers(copy):
-        if value.type is None and value.const_value is not None:  # a file need not say it twice
+        if value.type is None and value.const_value is not None:  # the file may leave the declared type out
             value.type = ir.TensorType(value.const_value.dtype)
     return inferred(copy)[0]
 
@@ -100,8 +100,8 @@ def _owners(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[s
 
 
 def _keys(ours: Sequence[ir.Node], theirs: Sequence[ir.Node]) -> dict[ir.Node, int]:
-    """A number for each draw, the same for those that correspond: by its name or its result's, where these tell them
-    apart in both models, else by their order, where both have the same ones, else one for all."""
+    """A key for each draw, equal for corresponding draws. They correspond by node name, else by result name, if the
+    names are unique in both models; else by order, if both models have the same operators; else all share a key."""
     for label in (_name, _result):
         names, others = Counter(map(label, ours)), Counter(map(label, theirs))
         if all(name and count == 1 and names[name] == 1 for name, count in others.items()):
@@ -146,13 +146,13 @@ def _stand_in(write: _Writer, node: ir.Node, key: int) -> None:
 
 
 def _drop(graph: ir.Graph, value: ir.Value) -> None:
-    """Takes out a weight of which only the shape was read."""
+    """Removes an initializer that was read for its shape only."""
     if not value.is_graph_input() and not value.is_graph_output():
         del graph.initializers[value.name or ""]
 
 
 class _Writer:
-    """Writes nodes in front of another one."""
+    """Inserts nodes in front of `place`."""
 
     def __init__(self, graph: ir.Graph | ir.Function, place: ir.Node, version: int) -> None:
         self.graph, self.version = graph, version
@@ -175,14 +175,14 @@ class _Writer:
         return self.op("Sub", value, self.op("Mul", by, self.op("Div", value, by)))
 
     def shape(self, value: ir.Value) -> Sequence[int] | ir.Value:
-        """The sizes of a tensor: numbers where these are known, else a tensor."""
+        """The sizes of a tensor: numbers if all are static, else the result of a Shape node."""
         known = value.shape
         if known is not None and all(isinstance(size, int) for size in known):
             return [size for size in known if isinstance(size, int)]
         return self.op("Shape", value)
 
     def uniform(self, shape: Sequence[int] | ir.Value, key: int) -> ir.Value:
-        """Floats between 0 and 1, of a shape that is known, or that a tensor says."""
+        """Floats between 0 and 1, in a static shape or in the shape that a tensor holds."""
         if self.version < _OLDEST:
             if isinstance(shape, ir.Value) or math.prod(shape) > _MOST_WRITTEN:
                 raise _TooOldError
@@ -201,7 +201,7 @@ class _Writer:
         return self.op("Reshape", flat, shape, **({"allowzero": 1} if self.version >= 14 else {}))
 
     def typed(self, value: ir.Value, node: ir.Node, like: ir.Value | None = None) -> ir.Value:
-        """The value in the dtype that the node's attribute says, else in that of an operand."""
+        """The value in the dtype of the node's attribute, else in the dtype of the operand `like`."""
         if "dtype" in node.attributes:
             return self.op("Cast", value, to=node.attributes.get_int("dtype"))
         if like is None:
@@ -232,7 +232,7 @@ def _bernoulli(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
 
 
 def _multinomial(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:
-    """The likeliest class, and those that follow it: the unnormalised chances decide, as they should."""
+    """The likeliest class, then the classes after it: the result depends on the unnormalised chances, as it should."""
     chances = node.inputs[0]
     count = node.attributes.get_int("sample_size", 1)
     likeliest = write.op("ArgMax", chances, axis=1, keepdims=1)

@@ -1,4 +1,4 @@
-"""Finds inputs that the reference takes: several sizes for every symbolic dimension, every value the graph asks for."""
+"""Finds inputs that the reference accepts: several sizes for each symbolic dimension, each value the graph asks for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tabular import at_limits, at_trees
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, says_something, tried
-from onnxsmith.feeds.generate import EDGES, Feed
+from onnxsmith.comparison.trying import MOST_ELEMENTS, Plan, Run, Tries, answer, has_finite_output, tried
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.feeds.manner import EDGES
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.base import Outputs, Session
@@ -24,7 +25,7 @@ __all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
 
 
 class Explorer:
-    """Finds inputs that the reference takes."""
+    """Finds inputs that the reference accepts."""
 
     def __init__(self, session: Session, plan: Plan, roundings: Mapping[str, Rounding]) -> None:
         self._session = session
@@ -34,7 +35,7 @@ class Explorer:
         self._search = Search(self._tries)
         self._untried: tuple[str, ...] = ()
         self.drawn: set[str] = set()
-        """Outputs that differ between two runs on the same input, once `repeated` has looked."""
+        """Outputs that differ between two runs on the same input; filled by `repeated`."""
         self._repeated = False
         self._first: Run | None = None
         self._unsteady: dict[int, set[str]] = {}
@@ -43,26 +44,30 @@ class Explorer:
 
     @property
     def refused(self) -> int:
-        """How many generated inputs the reference did not take."""
+        """How many generated inputs the reference refused."""
         return self._tries.refused
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """Clauses for a headline: axes that stayed at one size, sizes that the reference does not take, inputs that
-        count for nothing."""
+        """Clauses for a headline: axes that stayed at one size, sizes that the reference refuses, inputs that were
+        left out."""
         count, first = len(self._untaken), next((run.feed.label for run in self._untaken), "")
         return (
             *self._untried,
-            *([f"{count} inputs are not taken where the candidate runs, the first {first}"] if count else []),
+            *([f"{count} inputs are refused by the candidate's runtime, first {first}"] if count else []),
         )
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the comparison has to know, so far."""
+        """Notes for the reader of the comparison, so far."""
         crashed = self._tries.crashed
         crashes = f"{len(crashed)} inputs that crash the reference were left out, the first: "
         late = self._tries.late
-        endless = [f"{len(late)} inputs were left out on which the reference does not end: {late[0]}"] if late else []
+        endless = (
+            [f"{len(late)} inputs on which the reference exceeds its time limit were left out: {late[0]}"]
+            if late
+            else []
+        )
         small = self._tries.hopeless
         smaller = [f"{small} inputs no larger than one that crashes the reference were not tried"] if small else []
         large = self._tries.too_large
@@ -70,7 +75,7 @@ class Explorer:
         return [*self._notes, *(crashes + text for text in crashed[:1]), *smaller, *endless, *skipped]
 
     def runs(self) -> Iterator[Run]:
-        """The inputs that the reference takes, and what it answers."""
+        """The inputs that the reference accepts, with its answers."""
         for run in self._found():
             self._first = self._first or run
             yield run
@@ -90,13 +95,13 @@ class Explorer:
         elif self._plan.generate and not given:
             raise self._search.nothing_taken()
         elif self._plan.generate:
-            self._notes.append("only the given inputs were compared: no generated ones were taken by the reference")
+            self._notes.append("only the given inputs were compared: the reference refused all generated inputs")
         tied = resizer.tied if resizer is not None else ()
         named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
         limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied, named)
         self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
         if self._plan.generate and base is None:
-            self._untried = (*self._untried, "no generated input was taken")
+            self._untried = (*self._untried, "no generated input was accepted")
 
     def _like(self, base: Run, resizer: Resizer) -> Iterator[Run]:
         yield base
@@ -107,7 +112,7 @@ class Explorer:
         yield from resizer.runs()
 
     def repeated(self, run: Run) -> Set[str]:
-        """`drawn`, found by running the reference again on the first input, or on this one where nobody made that up.
+        """`drawn`, found by running the reference again: on the first input, or on `run` if the user gave it.
 
         Raises:
             OnnxsmithError: `verify/nondeterministic` when an output differs and the plan is not `random`.
@@ -122,7 +127,7 @@ class Explorer:
         return self.drawn
 
     def unsteady(self, run: Run) -> set[str]:
-        """Outputs that the reference does not answer twice alike on this input."""
+        """Outputs that the reference answers differently in two runs on this input."""
         if id(run) not in self._unsteady:
             again = self._answers(self._session, run)
             self._unsteady[id(run)] = {
@@ -131,8 +136,8 @@ class Explorer:
         return self._unsteady[id(run)]
 
     def unsteady_in(self, candidate: Session, run: Run) -> set[str]:
-        """Outputs that are memory which nobody wrote: what a kernel gives out where it has no element to compute from.
-        The candidate does not answer them twice alike, on a generated input without elements."""
+        """Outputs that are uninitialised memory, which a kernel returns if it has no element to compute from: on a
+        generated input without elements, the candidate's answers differ from run to run."""
         if not run.generated or not run.is_empty:
             return set()
         first, *others = self._answers(candidate, run)
@@ -140,7 +145,8 @@ class Explorer:
         return {name for name in first if any(self._differs(told, one, name) for one in others)}
 
     def _answers(self, session: Session, run: Run) -> list[Outputs]:
-        """Answers to one input again; of one without elements more, with others between that leave other memory."""
+        """Answers to one input, run again. An input without elements is run several times, with other inputs between
+        that leave other values in memory."""
         found = [session.run(run.feed.values)]
         if run.is_empty and self._first is not None and not self._first.is_empty:
             usual = self._first.feed.values
@@ -149,12 +155,12 @@ class Explorer:
                 found.append(session.run(run.feed.values))
         return found
 
-    def lets_go(self, run: Run, candidate: Session) -> bool:
-        """Whether a run counts for nothing, which a clause then says: a generated input is empty along an axis, the two
-        sides run on different runtimes, and the candidate answers otherwise, refuses it or dies of it.
+    def drops(self, run: Run, candidate: Session) -> bool:
+        """Whether a run is left out, which a clause then says: a generated input is empty along an axis, the two sides
+        run on different runtimes, and the candidate answers differently, refuses the input or dies.
 
-        What comes of no elements (the mean of none, an empty sequence) each runtime decides for itself, so that it says
-        nothing about the file. On one runtime both sides have to agree on it.
+        The result for no elements (the mean of none, an empty sequence) is the runtime's choice, so it says nothing
+        about the file. Two sides on one runtime have to agree on it.
         """
         empty = [symbol for symbol, size in run.feed.sizes.items() if size == 0]
         if not run.is_empty or not run.generated or candidate.provider == self._session.provider:
@@ -168,7 +174,7 @@ class Explorer:
         if outputs is not None and not any(self._differs(run, outputs, name) for name in run.outputs):
             return False
         run.left_out = True
-        said = "answered otherwise" if outputs is not None else "not taken"
+        said = "answered differently" if outputs is not None else "not taken"
         clause = f"{empty[0]} = 0 is {said} by {candidate.provider}"
         if refusal is not None:
             self._notes.append(f"{clause}: {refusal.what} {refusal.why}".strip())
@@ -176,8 +182,8 @@ class Explorer:
         return True
 
     def leave_out(self, run: Run, provider: str, refusal: Problem) -> None:
-        """Takes a run out that the candidate's runtime takes of neither model, which a clause then says: it shows what
-        that runtime lacks, and nothing about the candidate."""
+        """Leaves out a run that the candidate's runtime refuses for both models, and records a clause: the run shows a
+        gap of that runtime, and nothing about the candidate."""
         run.left_out = True
         if not self._untaken:
             self._notes.append(
@@ -195,19 +201,19 @@ class Explorer:
         return Run(replace(feed, sizes=sizes), self._session.run(feed.values), generated=False)
 
     def _other_values(self, base: Run) -> Iterator[Run]:
-        """Other values at the base's sizes: so large that activations saturate, where that is answered."""
+        """Other values at the base's sizes: large ones, at which activations saturate, if these give numbers."""
         if not self._plan.generator.signature.required():
             return
         manner = self._search.manner
         large = [replace(manner, spread="large")] if manner.spread == "normal" else []
         for other in (*large, manner):
             run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, other)
-            if run is not None and (other is manner or says_something(run.outputs)):
+            if run is not None and (other is manner or has_finite_output(run.outputs)):
                 yield run
                 break
         at_edges = replace(manner, spread=EDGES)
         run = self._tries.run(base.feed.sizes, self._plan.seed + 1, self._search.chosen, at_edges)
-        if run is not None and says_something(run.outputs):
+        if run is not None and has_finite_output(run.outputs):
             yield run
 
     def _other_choices(self, base: Run) -> Iterator[Run]:
@@ -220,13 +226,13 @@ class Explorer:
                 found = next((run for run in tries if run is not None), None)
                 if found is None:
                     self._notes.append(
-                        f"{name} = {value}, which the graph asks for, was taken at no size that was tried"
+                        f"{name} = {value}, which the graph compares with, was refused at every size that was tried"
                     )
                 else:
                     yield found
 
     def _mixed_choices(self, base: Run) -> Iterator[Run]:
-        """A run in which each element has a choice of its own, as those of a mask have."""
+        """A run in which each element gets its own choice, as in a mask."""
         several = {name for name, value in base.feed.values.items() if np.ndim(value) and np.size(value) > 1}
         chosen = {name: value for name, value in self._search.chosen.items() if name not in several}
         if len(chosen) < len(self._search.chosen):
@@ -242,6 +248,6 @@ def _not_repeatable(name: str) -> OnnxsmithError:
     return problem(
         "verify/nondeterministic",
         f"output {name!r} differs between two runs on the same input",
-        why="the model draws random numbers, or reads memory that nobody wrote",
+        why="the model draws random numbers, or reads uninitialised memory",
         fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
     )

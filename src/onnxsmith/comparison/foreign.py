@@ -1,8 +1,8 @@
-"""Cuts out of two models the nodes that no runtime here runs, so that the parts around them can be compared.
+"""Cuts the nodes that no installed runtime runs out of two models, so that the parts around them can be compared.
 
-Such a node is the same in both models. In the cut models its results are inputs, and what it reads are outputs. One in
-a function is brought into the graph; one in a branch or a body goes with the node of the main graph that holds it, and
-what that reads from outside is compared, too.
+The cut node is the same in both models. In the cut models its results are inputs and its operands are outputs. If the
+node is in a function, the function is inlined. If it is in a branch or loop body, the node of the main graph that holds
+the body is cut, and the values that the body reads from outside are compared too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.rungs import LACKS, Rung, rungs
+from onnxsmith.comparison.runtime_choice import LACKS, RuntimeChoice, in_order
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes import facts
@@ -27,46 +27,46 @@ from onnxsmith.runtimes import base as runtimes
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 _PREFIX = "foreign"
 _MOST_KINDS = 16
-"""Kinds of nodes without a kernel that are found one after the other."""
+"""Kinds of nodes without a kernel that are cut, one after the other. A choice: each needs a prepared session."""
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Two models that run on `runtime`, and what was left out of them."""
+    """Two models that run on `runtime`, and a note on the nodes that were cut out."""
 
     pair: tuple[ir.Model, ir.Model]
     runtime: str
     note: str
 
-    def rung(self, refusal: Problem) -> Rung:
-        """What a headline says: `refusal` is why the whole could not be run."""
-        return Rung(f"{self.runtime}, in parts", (refusal,))
+    def choice(self, refusal: Problem) -> RuntimeChoice:
+        """The headline's clause: `refusal` is why the whole model could not be run."""
+        return RuntimeChoice(f"{self.runtime}, in parts", (refusal,))
 
 
 def foreign_nodes(model: ir.Model) -> list[ir.Node]:
-    """Nodes of the main graph that belong to a domain that no runtime here brings, or hold such a node."""
+    """Nodes of the main graph that belong to a domain unknown to the installed runtimes, or that hold such a node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
     return [node for node in model.graph if any(_is_foreign(one, functions) for one in _with_bodies(node))]
 
 
 def holds_foreign(model: ir.Model) -> bool:
-    """Whether a node of a domain that no runtime here brings stands anywhere in the model."""
+    """Whether the model has a node, at any depth, of a domain unknown to the installed runtimes."""
     functions = {(domain, name) for domain, name, _ in model.functions}
     return any(_is_foreign(node, functions) for node in walk.all_nodes(model))
 
 
 def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None) -> Cut | None:
-    """Both models without what does not run on `runtime`, or, where that is None, on any runtime here. None where such
-    nodes cannot be found, or paired."""
+    """Cuts out of both models the nodes that `runtime` does not run, or, if it is None, that no installed runtime runs.
+    None if these nodes cannot be identified or paired."""
     ours, theirs = _inlined(reference), _inlined(candidate)
     kinds: set[Key] = set()
-    for name in (runtime,) if runtime is not None else rungs():
+    for name in (runtime,) if runtime is not None else in_order():
         made = _around(ours, theirs, kinds)
         if made is not None and _lack(made[0], name) is None:
             return Cut(made[:2], name, made[2])
-    name = runtime or rungs()[0]
+    name = runtime or in_order()[0]
     for _ in range(_MOST_KINDS):
         made = _around(ours, theirs, kinds)
         lack = _lack(made[0] if made is not None else ours, name)
@@ -80,7 +80,7 @@ def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None)
 
 
 def _inlined(model: ir.Model) -> ir.Model:
-    """The model, without functions where one holds a foreign node."""
+    """The model; its functions are inlined if one holds a foreign node."""
     functions = {(domain, name) for domain, name, _ in model.functions}
     inside = (node for function in model.functions.values() for node in walk.nodes(function))
     plain = inlined(model)[0] if any(_is_foreign(node, functions) for node in inside) else model
@@ -98,7 +98,7 @@ def _with_bodies(node: ir.Node) -> Iterable[ir.Node]:
 
 
 def _lack(model: ir.Model, runtime: str) -> Problem | None:
-    """What the runtime lacks for the model. Raises what else it refuses it for."""
+    """The capability that the runtime lacks for the model, or None. Raises any other refusal."""
     try:
         with runtimes.get(runtime).prepare(model):
             return None
@@ -124,8 +124,8 @@ def _kind(node: ir.Node) -> Key:
 
 
 def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[ir.Model, ir.Model, str] | None:
-    """Copies of both without their foreign nodes, and those of `kinds`, and what was left out. `reference` names every
-    pair; a node that only it has was dropped because nothing depended on it."""
+    """Copies of both models without their foreign nodes and without nodes of `kinds`, and a note on them. Each foreign
+    node of the candidate has a partner in `reference`; one that only the reference has was dead code."""
     shaped, copy = cloned(reference), cloned(candidate)
     ours, theirs = (_keyed(_chosen(model, kinds)) for model in (shaped, copy))
     if not ours or not theirs.keys() <= ours.keys():
@@ -143,7 +143,7 @@ def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[
         _cut(shaped.graph, node, ports, prefix)
         _cut(copy.graph, other, [_like(port) for port in ports], prefix)
     names = ", ".join(f"{count} {op_type}" for op_type, count in left_out.items())
-    return shaped, copy, f"only the parts around what no runtime here runs were verified; left out: {names}"
+    return shaped, copy, f"only the parts around nodes that no runtime here runs were verified; left out: {names}"
 
 
 def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:
@@ -152,7 +152,7 @@ def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:
 
 
 def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
-    """The nodes by operator and name, where that is unique, else by operator and place among its like."""
+    """The nodes by operator and name if the name is unique, else by operator and position among nodes of that type."""
     names = Counter(node.name for node in nodes)
     places: Counter[tuple[str, str]] = Counter()
     keyed: dict[Key, ir.Node] = {}
@@ -165,7 +165,7 @@ def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
 
 
 def _port(node: ir.Node, value: ir.Value, name: str) -> ir.Value:
-    """An input in the result's place. If the type is unknown, the input gets the type of what the node reads."""
+    """An input in the result's place. If the type is unknown, copies the type of the node's first typed operand."""
     like = next((v for v in (value, *node.inputs) if v is not None and v.dtype is not None), None)
     shaped = next((v for v in (value, *node.inputs) if v is not None and v.shape is not None), None)
     dtype = like.dtype if like is not None and like.dtype is not None else ir.DataType.FLOAT
@@ -177,8 +177,8 @@ def _like(port: ir.Value) -> ir.Value:
 
 
 def _compare(one: ir.Graph, other: ir.Graph, pair: tuple[ir.Node, ir.Node], prefix: str) -> None:
-    """Makes outputs of what the two nodes read. Constants and attributes are compared here: where they differ, an
-    output of both graphs differs."""
+    """Makes the operands of the two nodes outputs. Constants and attributes are compared here: if they differ, an
+    output named `constants` with different values is added to both graphs."""
     same = _attributes(pair[0]) == _attributes(pair[1])
     reads = [(a, b) for a, b in zip(pair[0].inputs, pair[1].inputs, strict=True)]
     outside, others = _captured(pair[0]), _captured(pair[1])
@@ -217,7 +217,7 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 
 def _captured(node: ir.Node) -> dict[str, ir.Value]:
-    """What the node's bodies read from outside, by name."""
+    """The values that the node's bodies read from outside, by name."""
     inside = {value for one in _with_bodies(node) for value in one.outputs}
     for graph in captures.subgraphs(node):
         for inner in (graph, *walk.nested(graph)):
@@ -241,7 +241,7 @@ def _cut(graph: ir.Graph, node: ir.Node, ports: Sequence[ir.Value], prefix: str)
 
 
 def _copied(graph: ir.Graph, node: ir.Node, value: ir.Value, name: str) -> ir.Value:
-    """The value once more under a name of its own: it may be an input, or an output already."""
+    """An Identity of the value under a name of its own: the value may already be a graph input or output."""
     identity = ir.node("Identity", [value])
     result = identity.outputs[0]
     result.name, result.type, result.shape = name, value.type, value.shape

@@ -1,9 +1,9 @@
-"""How far apart right computations of one model are on one input.
+"""Measures how far correct computations of one model differ on one input.
 
-Two kernels round differently, so their results differ; by how much depends on the model and the input, and a count of
-operations knows neither. So the model is run again with what rounding does put in where it arises: inputs moved by an
-ulp, weights by what the sums that read them are good to (`comparison/probe.py`). The outputs move by what such rounding
-comes to there: little where a layer contracts, much where a difference of two large numbers is taken.
+Two kernels round differently, so their results differ. How much depends on the model and the input, and counting
+operations shows neither. So the model is run again with the effect of rounding added at its origins: inputs are moved
+by one ulp, weights by the error of the sums that read them (`comparison/probe.py`). The outputs then move as rounding
+would move them: little if a layer contracts, much if two large numbers are subtracted.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from onnxsmith.comparison.tensors import Difference, difference
 from onnxsmith.runtimes.base import Outputs
 
 WORST = 8.0
-"""How many times the largest movement that was seen the largest difference may be. Both sides round, which is √2 of
-one; an output of ten thousand elements has extremes at four standard deviations, one of few elements at one; and the
-movement is known from a few samples only."""
+"""Largest allowed difference, in multiples of the largest measured movement. A choice, for three reasons: both sides
+round (√2); an output of ten thousand elements has extremes at four standard deviations, one of few elements at one; the
+movement is measured on a few samples only."""
 SPREAD = 4.0
-"""The same in root mean square, which hardly depends on single elements."""
+"""The same in root mean square. A choice: smaller than WORST, because single elements hardly affect it."""
 _FIRST, _ALL = 2, 6
-"""Samples that are taken first, and where they do not explain a difference."""
+"""Samples taken at first, and samples taken if those do not explain a difference. A choice: each is a run."""
 
 
 @dataclass(frozen=True)
 class Movement:
-    """How far one output moves on one input: relative to its scale at most and in root mean square, in its own units
-    at most, how many elements that have to be equal change, and `unsteady`, why its shape or its NaN do not stay as
-    they are."""
+    """How far one output moves on one input: `worst` and `spread` (root mean square) relative to its scale, `absolute`
+    in its own units, `changed` the elements of integers, bools or strings that change. `unsteady` says why its shape or
+    its NaN change."""
 
     worst: float
     spread: float
@@ -41,10 +41,12 @@ class Movement:
 
 
 class Noise:
-    """Measures it, as often as it has to be known. Where the probe runs the very model that is the reference
-    (`is_reference`), at another optimisation level for one, what the two differ by counts as well; where the reference
-    is no graph, whole numbers move too, because nobody says which of two equal elements it takes. `other` is a probe
-    of the candidate, for a candidate that may round more than the reference does and is right all the same."""
+    """Measures the movement of outputs, with as many samples as needed.
+
+    If the probe runs the reference's own model (`is_reference`), perhaps at another optimisation level, the difference
+    between probe and reference counts as movement too. If the reference is no graph, whole numbers are moved as well,
+    because ties between equal elements may be broken either way. `other` is a probe of the candidate, for candidates
+    that round more than the reference and are still correct."""
 
     def __init__(self, probe: Probe, *, is_reference: bool = True, other: Probe | None = None) -> None:
         self._probe = probe
@@ -54,8 +56,8 @@ class Noise:
         self._kept: list[Run] = []
 
     def movement(self, run: Run, name: str, *, closely: bool = False) -> Movement | None:
-        """What is known of output `name` on this input; more samples are taken `closely`. None where it cannot be
-        known: the model does not run with other weights."""
+        """The movement of output `name` on this input; `closely` takes more samples. None if it is unknown: the model
+        does not run with other weights."""
         samples = self._taken(run, _ALL if closely else _FIRST)
         if not samples:
             return None
@@ -72,7 +74,7 @@ class Noise:
 
     def _taken(self, run: Run, count: int) -> list[tuple[Outputs, Outputs]]:
         if id(run) not in self._samples:
-            self._kept.append(run)  # its id stays its own
+            self._kept.append(run)  # keeps the run alive, so that its id is not reused
             self._samples[id(run)] = []
         known = self._samples[id(run)]
         usual = self._probe.plain(run.feed)

@@ -1,10 +1,10 @@
-"""Measures what a check would have noticed: plants small faults in the candidate and looks whether the check sees them.
+"""Measures what a check would have noticed: plants small faults in the candidate and tests whether the check sees them.
 
 A check passes for two reasons: nothing is wrong, or nothing could have been seen. Only the first is a verification. So
-after outputs agreed, weights of the candidate are changed one at a time, by 1% up or down in each element, and what it
-answers then is held to what it answered before, by what the check allowed. A fault that is not seen is planted five
-times as large; one that is still not seen as large as the weight itself: if that moves nothing, the weight has no
-influence on these inputs, and there is nothing in it to be right about.
+after the outputs agreed, the candidate's weights are changed one at a time, each element by 1% up or down, and the new
+outputs are compared with the old ones within the bounds that the check used. If a fault is not seen, one five times as
+large is planted, and then one as large as the weight itself. If even that moves nothing, the weight has no influence on
+these inputs, and the outputs cannot be wrong about it.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from onnxsmith.report.parts.verification import FEW, Power
 from onnxsmith.runtimes.base import Outputs
 
 SMALL, LARGE, WHOLE = 0.01, 0.05, 1.0
-"""Shares of its size by which a weight is changed."""
+"""Sizes of a planted fault, as shares of the weight. A choice."""
 _STEPS = 8
-"""Roundings of the dtype of what is changed that a change comes to at least."""
+"""Smallest planted change, in roundings of the changed tensor's dtype. A choice: less would be rounding itself."""
 _NOT_PLANTED, _SLIGHT = -1.0, -2.0
+"""Results of `_least_seen` that are no share: no fault could be planted; its effect is no more than rounding."""
 _MOST = 24
-"""Weights that are tried, evenly chosen from the first to the last: each takes a run of the model."""
+"""Weights that are tried, evenly chosen from the first to the last. A choice: each needs a run of the model."""
 _INPUTS = 2
-"""Inputs on which a fault is looked for at first; where it is not seen, then on the others."""
+"""Inputs on which a fault is looked for first; the others follow only if it is not seen. A choice, to save runs."""
 
 
 class Check(Protocol):
-    """What was checked of each run."""
+    """The bounds that a check used on each run."""
 
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
         """Whether the check tells the second answer from the first."""
 
     def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
-        """How far apart the two are, in units of what two right computations may be apart by."""
+        """The difference of the two answers, in units of the usual difference of correct computations."""
 
 
 def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) -> Power | None:
-    """How many faults the check sees. None where the model does not run with other weights, or holds no floats."""
-    usable = [run for run in _telling(runs) if probe.plain(run.feed) is not None]
+    """Counts the faults that the check sees. None if the model does not run with other weights or holds no floats."""
+    usable = [run for run in _largest_first(runs) if probe.plain(run.feed) is not None]
     if not usable:
         return None
     weights = {weight.name: weight for weight in probe.weights}
@@ -67,13 +68,13 @@ def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) 
     found = _Planting("weights", list(weights), usable, probe, check, in_weight, units).power()
     if found is None or found.moving:
         return found
-    other = of_inputs.power()  # tables that these inputs do not reach
+    other = of_inputs.power()  # the weights are tables of which these inputs read nothing
     return replace(other, idle=found.tried) if other is not None and other.moving and not other.shortcoming() else found
 
 
 @dataclass(frozen=True)
 class _Planting:
-    """Faults in the weights or inputs of these `names`, looked for on the same few runs."""
+    """Plants faults in the weights or inputs of these `names`, on the same few runs."""
 
     kind: str
     names: Sequence[str]
@@ -82,10 +83,10 @@ class _Planting:
     check: Check
     answer: Callable[[Run, float, str, str], Outputs | None]
     units: Mapping[str, float]
-    """Unit roundoffs of what is changed: a hundredth is no more than a rounding or two of bfloat16."""
+    """Unit roundoff of each changed tensor: a share of 1% is only a rounding or two in bfloat16."""
 
     def power(self) -> Power | None:
-        """What is seen of them; None where none can be planted."""
+        """What the check sees of the faults; None if none can be planted."""
         few = len(self.names) <= _MOST
         chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (_MOST - 1)] for i in range(_MOST)]
         verdicts: dict[str, float | None] = {}
@@ -94,7 +95,7 @@ class _Planting:
             if found != _NOT_PLANTED:
                 verdicts[name] = found
             if sum(one in (LARGE, WHOLE) for one in verdicts.values()) > FEW * len(chosen):
-                break  # what is known already is too much
+                break  # already enough to call the check weak
         if not verdicts:
             return None
 
@@ -117,8 +118,8 @@ class _Planting:
         )
 
     def _least_seen(self, name: str) -> float | None:
-        """The smallest share at which the fault is seen on one of the inputs; None where it is at none, `_NOT_PLANTED`
-        where the weight cannot be changed, `_SLIGHT` where a smaller one comes to no more than rounding.
+        """The smallest share at which the check sees the fault on any input. None if it sees none, `_NOT_PLANTED` if
+        the weight cannot be changed, `_SLIGHT` if a smaller fault has no more effect than rounding.
         """
         effects: dict[float, float] = {}
         least = _STEPS * self.units.get(name, 0.0)
@@ -145,13 +146,13 @@ class _Planting:
             return _SLIGHT
         if seen(SMALL, self.runs[_INPUTS:]):
             return SMALL
-        of_zeros = np.isinf(effects[SMALL])  # what is read of the table are zeros: a share of them is nothing
+        of_zeros = np.isinf(effects[SMALL])  # these inputs read zeros of the table only, and 1% of zero is no fault
         return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
 
 
-def _telling(runs: Sequence[Run]) -> list[Run]:
-    """The runs, the first and the one with the largest inputs before the others: attention over one position, or a
-    pool over one element, hides the weights behind it."""
+def _largest_first(runs: Sequence[Run]) -> list[Run]:
+    """The runs, with the first and the one with the largest inputs in front: attention over one position, or a pool
+    over one element, hides the weights behind it."""
     first, rest = list(runs[:1]), list(runs[1:])
     return first + sorted(rest, key=_elements, reverse=True)
 

@@ -1,5 +1,5 @@
-"""One model, run with its weights and inputs slightly changed: by an ulp, to see what rounding does to its outputs, or
-by a fault, to see whether a check would notice."""
+"""Runs one model with slightly changed weights and inputs: changed by an ulp, to measure the effect of rounding, or by
+a fault, to test whether a check would notice it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from onnxsmith.runtimes.base import Outputs, Session
 
 Array = npt.NDArray[Any]
 EACH, ADDED, TABLE = "each", "added", "table"
-"""Manners of a fault: a share of each element; a share of their size, added; other values of the same table."""
+"""Kinds of faults: each element changed by a share of itself; a share of the tensor's root mean square added to each
+element; elements replaced by other values of the same table."""
 _MOST_MOVED = 2**26
-"""Bytes of weights that are moved at once: those of small tensors, and an even choice of the others."""
+"""Bytes of weights that are moved at once: all small tensors and an even choice of the others. A choice: 64 MiB."""
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Unit roundoffs (IEEE 754; bfloat16 has 8 bits of significand)."""
 
 
 class Probe:
     """A model in a session of its own, in which every weight is an input with a default. The session is made when it is
-    first needed; where the runtime does not take it, or an input, the probe answers None."""
+    first needed. If the runtime refuses the model or an input, the probe returns None."""
 
     def __init__(self, source: Path | ir.Model, prepare: Callable[[ir.Model], Session]) -> None:
         self._prepare = prepare
@@ -50,15 +52,15 @@ class Probe:
 
     @property
     def model(self) -> ir.Model:
-        """The model as it is."""
+        """The model, unchanged."""
         return load(self._source)
 
     def with_numbers(self, values: Mapping[str, ir.TensorProtocol]) -> Probe:
-        """A probe of the model with other values of some initializers or Constants."""
+        """A probe of the model with other values for some initializers or Constant nodes."""
         return Probe(with_numbers(self.model, values), self._prepare)
 
     def prepared(self, model: ir.Model) -> Session:
-        """A session of another model, as the probe's own is.
+        """A session of another model, prepared like the probe's own.
 
         Raises:
             OnnxsmithError: what the runtime raises.
@@ -66,7 +68,7 @@ class Probe:
         return self._prepare(model)
 
     def start(self) -> bool:
-        """Makes the session. False where the runtime does not take weights as inputs."""
+        """Makes the session. Returns False if the runtime does not take weights as inputs."""
         if self._session is None and not self._failed:
             try:
                 made, self.weights = adjustable(load(self._source))
@@ -82,16 +84,16 @@ class Probe:
             self._session, self._failed = None, True
 
     def plain(self, feed: Feed) -> Outputs | None:
-        """What the model answers, nothing changed."""
+        """The model's outputs with nothing changed."""
         if id(feed) not in self._plain:
             self._plain[id(feed)] = self._run(feed.values, {})
         return self._plain[id(feed)]
 
     def moved(self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True) -> Outputs | None:
-        """What it answers with float inputs moved by about an ulp, and weights by what rounding in the sums that read
-        them comes to: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole
-        numbers stay, unless `whole` is asked for; then small ones move by an ulp of the tensor's size. Without
-        `inputs` the weights alone move."""
+        """The outputs with float inputs moved by about an ulp, and weights moved by the rounding of the sums that read
+        them: sqrt(n/6) ulps for sums of n terms, the mean of a random walk of their partial sums. Whole numbers stay,
+        unless `whole` is set; then small ones move by an ulp of the tensor's root mean square. Without `inputs`, only
+        the weights move."""
         if not self.start():
             return None
         moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
@@ -102,18 +104,18 @@ class Probe:
         return self._run(values, moved)
 
     def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
-        """What it answers with each element of one weight changed by `share` of itself, up or down at random; a share
-        of 1 changes it by as much as its root mean square. In other manners a share of that is ADDED, to zeros as well,
-        or places of a TABLE get others of its values."""
+        """The outputs with a fault in one weight: each element changed by `share` of itself, up or down at random. A
+        share of 1 changes it by as much as the tensor's root mean square. With `manner` ADDED, a share of the root mean
+        square is added, to zeros as well; with TABLE, some elements get other values of the table."""
         changed = planted(self._values(weight), share, weight.is_levels, seed, manner=manner)
         return self._run(feed.values, {weight.name: changed}) if changed is not None else None
 
     def replaced(self, feed: Feed, weight: Weight, value: Array) -> Outputs | None:
-        """What it answers with another value of one weight."""
+        """The outputs with another value for one weight."""
         return self._run(feed.values, {weight.name: value})
 
     def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
-        """The same with one of the inputs in a weight's place."""
+        """The outputs with a fault in one input, in place of a weight."""
         value = feed.values[name]
         is_floats = isinstance(value, np.ndarray) and is_float(value)
         changed = planted(value, share, False, seed, manner=manner) if is_floats else None
@@ -144,14 +146,14 @@ class Probe:
 
     def _nudged(self, weight: Weight, seed: int) -> Array:
         value = self._values(weight)
-        fine = value.dtype.name in ("float32", "float64")  # coarser dtypes are summed in float32
+        fine = value.dtype.name in ("float32", "float64")  # kernels sum coarser dtypes in float32: no error to add
         ulps = max(1.0, math.sqrt(weight.terms / 6)) if fine else 1.0
         return np.asarray(_nudged(value, ulps, (seed, weight.name)))
 
 
 def _inexact(value: Any, moved: Any) -> Any:
-    """What moved, but for numbers of few digits: whole ones, halves and the like are meant as they are, and a model
-    that rounds or compares them has one right answer."""
+    """The moved values, except for numbers of few digits (multiples of 1/256), which stay: whole numbers and halves are
+    exact on purpose, and a model that rounds or compares them has one right answer."""
     if moved is value:
         return value
     parts = widen(value) * 256
@@ -159,15 +161,15 @@ def _inexact(value: Any, moved: Any) -> Any:
 
 
 def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = False) -> Any:
-    """Floats moved by some `ulps` at random, of themselves, or of the tensor's root mean square where they are smaller
-    and `by_size` is asked for; anything else as it is."""
+    """Floats moved by some `ulps` at random; other values unchanged. The ulp is that of the element, or, with
+    `by_size`, of the tensor's root mean square if the element is smaller."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in _UNITS or not value.size:
         return value
     rng = np.random.default_rng([key[0], zlib.crc32(key[1].encode())])
     unit = 2 * _UNITS[value.dtype.name] * ulps
     with np.errstate(over="ignore", invalid="ignore"):
         wide = value.astype(np.float64)
-        drawn = rng.uniform(-1.5, 1.5, value.shape)  # rounded to an ulp or none, each as often
+        drawn = rng.uniform(-1.5, 1.5, value.shape)  # after rounding to whole ulps: -1, 0 and 1 equally often
         least = rms(wide[np.isfinite(wide)]) if by_size and np.isfinite(wide).any() else 0.0
         size = np.maximum(np.abs(wide), least)
         moved = (wide + size * unit * drawn).astype(value.dtype)
@@ -175,8 +177,8 @@ def _nudged(value: Any, ulps: float, key: tuple[int, str], *, by_size: bool = Fa
 
 
 def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str = EACH) -> Array | None:
-    """`value` with a fault; None where it stays as it is: all of it is zero, empty or not finite. Of a table of whole
-    numbers, or of two values as masks are, a hundredth means little: a fault in it is another of its values.
+    """`value` with a fault; None if it cannot be changed: it is all zero, empty or not finite. In a table of whole
+    numbers, or of two values like a mask, a change by 1% means little: its fault is another value of the table.
     """
     rng = np.random.default_rng([seed, value.size])
     wide = widen(value)
@@ -187,7 +189,7 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
     if levels:
         steps = share * size
         flips = rng.random(value.shape) < min(steps**2, 1.0)
-        flips.reshape(-1)[int(rng.integers(value.size))] = True  # one step at least: less is no fault
+        flips.reshape(-1)[int(rng.integers(value.size))] = True  # at least one step, else there is no fault
         wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
         limits = np.iinfo(value.dtype)
         return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
@@ -208,7 +210,7 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
 
 
 def _is_table(finite: Array) -> bool:
-    """Whether these are positions, levels or marks: whole numbers that differ, or two values of which one is 0."""
+    """Whether the values are positions, levels or marks: different whole numbers, or two values with 0 among them."""
     if finite.size < 2 or finite.min() == finite.max():
         return False
     if np.array_equal(finite, np.rint(finite)):

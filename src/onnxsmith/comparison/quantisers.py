@@ -1,4 +1,4 @@
-"""How far quantisers err relative to what they quantise, from their steps and the scale of the values."""
+"""Computes the error of quantisers relative to the values, from their steps and the scale of the values."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ import onnx_ir as ir
 from onnxsmith.comparison.terms import MOVING, input_of
 
 _WIDTH = 8.0
-"""How many times the scale of its values a quantiser is taken to hold, where the values are not known."""
+"""Range of a quantiser in multiples of the scale of its values, if the values are unknown. A choice: ±4 times the root
+mean square."""
 INTEGER_PRODUCTS = {
     "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat",
     "MatMulNBits", "QGemm", "QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul",
 }  # fmt: skip
+"""Operators that multiply or add quantised integers and quantise their result."""
 
 
 def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
-    """What a node errs by because it quantises, in root mean square relative to its values; `scales` are root mean
-    squares of values by name, as far as they are known."""
+    """The quantisation error of a node, in root mean square relative to its values. `scales` are the root mean squares
+    of values by name, as far as they are known."""
     if node.op_type in INTEGER_PRODUCTS:
-        return math.sqrt(3) * _noise_of_bits(8)
+        return math.sqrt(3) * _noise_of_bits(8)  # at most three quantised tensors: two operands and the result
     if node.op_type == "DynamicQuantizeLinear":
         return _noise_of_bits(8)
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return 0.0
     step = constant(node, 1)
-    if node.op_type == "DequantizeLinear":  # of what is computed, its QuantizeLinear counts
+    if node.op_type == "DequantizeLinear":  # for activations, the QuantizeLinear before it was counted already
         weight = _stored_weight(node)
         return _noise_of_weight(node, weight, step) if weight is not None else 0.0
     scale = scales.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
@@ -41,7 +43,7 @@ def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
 
 
 def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
-    """The integers that are dequantised where they are a weight, or rows that were taken out of one first."""
+    """The stored integers if they are a weight, or rows that were gathered from a weight; else None."""
     weight, maker = constant(node, 0), node.inputs[0].producer() if node.inputs[0] is not None else None
     while weight is None and maker is not None and maker.op_type in MOVING and not maker.domain:
         weight, value = constant(maker, 0), input_of(maker, 0)
@@ -54,7 +56,7 @@ def _noise_of_bits(bits: int) -> float:
 
 
 def _noise_of_weight(node: ir.Node, weight: np.ndarray[Any, Any], step: np.ndarray[Any, Any] | None) -> float:
-    """A step is one level of the stored integers, whatever it stands for."""
+    """The error of a stored weight: a step is one level of its integers, so the scale of the levels is enough."""
     zero = constant(node, 2)
     offset = float(np.mean(zero.astype(np.float64))) if zero is not None and zero.size else 0.0
     scale = float(np.sqrt(np.mean((weight.astype(np.float64) - offset) ** 2))) if weight.size > 1 else 0.0
@@ -62,7 +64,7 @@ def _noise_of_weight(node: ir.Node, weight: np.ndarray[Any, Any], step: np.ndarr
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Whether no input changes it: a constant, or one that is dequantised."""
+    """Whether the value does not depend on an input: a constant, or a dequantised constant."""
     maker = value.producer()
     if maker is None:
         return value.const_value is not None
@@ -70,7 +72,7 @@ def is_constant(value: ir.Value) -> bool:
 
 
 def constant(node: ir.Node, place: int) -> np.ndarray[Any, Any] | None:
-    """The values of the operand at `place`, where it is a constant."""
+    """The values of the operand at `place`, if it is a constant."""
     value = input_of(node, place)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs the reference at other sizes: several symbols at once, and one by one where it does not take them together."""
+"""Runs the reference at other sizes: several symbols at once, and one by one if it refuses them together."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ import numpy as np
 
 from onnxsmith.comparison.trying import Run, Tries
 from onnxsmith.feeds import sizes as proposals
-from onnxsmith.feeds.generate import Manner
+from onnxsmith.feeds.manner import Manner
 
 _PER_SYMBOL = 2
-"""Sizes of each symbol beside the base's, where they are found one by one."""
+"""Sizes of each symbol, beside the base's, after which the search for that symbol ends. A choice."""
 _TRIES_PER_SYMBOL = 12
+"""Sizes of one symbol that are tried. A choice, as is each limit below: they bound the number of runs."""
 _EMPTY = 4
 """Symbols that are tried at 0."""
 _SUMS = 4
-"""Symbols that may be the sum of two others that are tried as such."""
+"""Triples of symbols that are tried with one as the sum of the two others."""
 _DEARER = 6
-"""How many times the elements of the base a run may have."""
+"""Largest run, in multiples of the base's elements."""
 _CHEAP = 1 << 22
-"""Elements that a run may have whatever the base has."""
+"""Elements that a run may have even if the base is small."""
 _LONG = 257
-"""A size at which what needs a few elements in a row, or one that is equal to another, comes up by chance."""
+"""A size that is long enough for chance events: some elements in a row, or two that are equal. A prime above 256."""
 _SHORT = 64
-"""The largest size that a symbol was taken at for it to be tried so long."""
+"""The largest accepted size of a symbol for which `_LONG` is still tried."""
 _FEW = 1 << 20
-"""Elements of what goes into such a run, and of what comes out of it."""
+"""Elements that the inputs, and the outputs, of a `_LONG` run may have."""
 
 
 class Resizer:
-    """Finds runs at other sizes than those of `base`; `notes` says what goes together, `untried` what was too large."""
+    """Finds runs at other sizes than `base`; `notes` names symbols that depend on each other, `untried` sizes that were
+    too large."""
 
     def __init__(self, tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> None:
         self._tries, self._base, self._chosen, self._manner = tries, base.feed.sizes, chosen, manner
@@ -45,11 +47,12 @@ class Resizer:
         self.notes: list[str] = []
         self.untried: list[str] = []
         self.tied: list[list[str]] = []
-        """Symbols that have to have equal sizes, or of which one is the sum of the others."""
+        """Symbols that need equal sizes, or of which one is the sum of the others."""
         self._equal: list[list[str]] = []
 
     def runs(self) -> Iterator[Run]:
-        """Together; then each symbol that was not taken so; then those that do not move alone, together; then 0."""
+        """Runs with all symbols resized; then each symbol that failed there; then symbols that change only together;
+        then 0."""
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
         together = 0
         rounds = proposals.rounds(self._base, beyond)
@@ -78,8 +81,8 @@ class Resizer:
             yield from [run] if run is not None else []
 
     def _long(self) -> Iterator[Run]:
-        """A run with everything long that was short so far; else with one symbol after the other, the first that is
-        taken."""
+        """A run with every symbol long that was short so far; if it is refused, the first symbol that is accepted
+        alone."""
         short = [one for one in self._symbols if max(self._taken[one] | {self._base[one]}) < _SHORT]
         for symbols in [short, *([one] for one in short if len(short) > 1)]:
             asked = {**self._base, **dict.fromkeys(symbols, _LONG)}
@@ -91,8 +94,8 @@ class Resizer:
                 return
 
     def _by_sums(self, rounds: list[dict[str, int]]) -> Iterator[Run]:
-        """The rounds once more, a symbol that is the sum of two others in the base being their sum again: a mask is as
-        long as the past and what is new together."""
+        """Repeats the rounds with a symbol that is the sum of two others in the base kept as their sum: the length of
+        a mask is the length of the past plus the new tokens."""
         base = self._base
         triples = (
             (total, a, b)
@@ -110,7 +113,7 @@ class Resizer:
                 return
 
     def _limit(self, symbol: str, beyond: int) -> Iterator[Run]:
-        """A run beyond the numbers of the graph, where none was taken yet; else one at the largest that is taken."""
+        """A run beyond the numbers in the graph, if there was none yet; else one at the largest size accepted."""
         now, taken = self._base[symbol], self._taken[symbol]
         numbers = [number for number in self._numbers.get(symbol, ()) if now < number < beyond]
         if not numbers or any(size > max(numbers) for size in taken):
@@ -122,7 +125,7 @@ class Resizer:
                 return
 
     def _at_limit(self, symbol: str) -> Iterator[Run]:
-        """A run at the largest number itself: whether a limit is still inside shows there alone."""
+        """A run at the largest number itself, which alone shows an off-by-one in a comparison with the number."""
         numbers = [number for number in self._numbers.get(symbol, ()) if number not in self._taken[symbol]]
         asked = {**self._base, symbol: max(numbers, default=0)}
         if not numbers or asked == dict(self._base) or self._elements(asked) > self._most:
@@ -131,7 +134,7 @@ class Resizer:
         yield from [run] if run is not None else []
 
     def _stuck(self, beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Symbols of one size that do not move alone."""
+        """Runs of symbols that have one size and are refused when only one of them changes."""
         stuck: dict[int, list[str]] = {}
         for symbol in self._symbols:
             if not self._taken[symbol]:
@@ -142,15 +145,17 @@ class Resizer:
             if runs:
                 self.tied.append(symbols)
                 self._equal.append(symbols)
-                self.notes.append(f"dimensions {', '.join(symbols)} go together: the reference takes equal sizes only")
+                self.notes.append(
+                    f"dimensions {', '.join(symbols)} are equal in all runs: the reference refuses different sizes"
+                )
             else:
                 self.notes.append(
                     f"dimension {', '.join(symbols)} was checked at size {size} only: "
-                    "the reference took no other that was tried"
+                    "the reference refused all others that were tried"
                 )
 
     def _resized(self, symbols: list[str], beyond: Mapping[str, int]) -> Iterator[Run]:
-        """Runs with `symbols` at other sizes, until each has a few."""
+        """Runs with `symbols` at other sizes, until each has `_PER_SYMBOL` of them."""
         ladder = proposals.others(symbols[0], self._base, self._plan.generator.signature)
         numbers = sorted(self._numbers.get(symbols[0], ()), reverse=True)
         now, far = self._base[symbols[0]], beyond[symbols[0]]
@@ -166,7 +171,7 @@ class Resizer:
                 return
 
     def _beyond(self, symbol: str) -> int:
-        """The size beyond the largest number of the graph that can be afforded, with all else at 1 if need be."""
+        """The affordable size beyond the largest number in the graph, with every other symbol at 1 if need be."""
         now, dear = self._base[symbol], 0
         found = proposals.past(now, now)
         for number in sorted(self._numbers.get(symbol, ()), reverse=True):
@@ -175,13 +180,13 @@ class Resizer:
             if number < now or self._elements({**self._base, **alone}) <= self._most:
                 found = size if number >= now else found
                 break
-            dear = number  # the smallest of those, in the end
+            dear = number  # numbers descend: at the end this is the smallest one that was too large
         if dear:
             self.untried.append(f"{symbol} was not tried above {dear}, a number in the graph: it would be too large")
         return found
 
     def _affordable(self, sizes: dict[str, int], beyond: Mapping[str, int]) -> dict[str, int]:
-        """The sizes, with 1 in the place of those that are not beyond a number where the run would be too dear."""
+        """The sizes; if the run would be too large, every symbol that is not beyond a number is set to 1."""
         if self._elements(sizes) <= self._most:
             return sizes
         return {symbol: size if size == beyond.get(symbol) else min(size, 1) if symbol in beyond else size
@@ -192,7 +197,7 @@ class Resizer:
         return generator.numbers.elements(generator.known(dict(sizes)))
 
     def _try(self, sizes: Mapping[str, int], *, small: bool = False, counts: bool = True) -> Run | None:
-        """A run at these sizes; one of them with values so small that an epsilon shows."""
+        """A run at these sizes; with `small`, its values are so small that an epsilon in the graph has an effect."""
         manner = Manner("small", self._manner.most, self._manner.fill) if small else self._manner
         if small and self._manner.spread != "normal":
             manner = self._manner

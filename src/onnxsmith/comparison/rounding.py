@@ -1,32 +1,32 @@
 """How far apart two correct computations of one graph may be.
 
 Two kernels sum in different orders, so their results differ by rounding. For a dot product of n terms the error is at
-most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, u being the unit
+most n·u relative to the sum of magnitudes, and with high probability of the order of sqrt(n)·u, where u is the unit
 roundoff (N. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
-2019, theorem 3.1). Errors of layers in sequence add up in the same random fashion. So along the longest path to an
+2019, theorem 3.1). Errors of layers in sequence add up in the same random fashion. So for the longest path to an
 output, over its operations k, each of which sums n terms:
 
     tolerance = 8 · (sqrt(sum of u_k²) + sqrt(sum of a_k²·n_k))
 
-where u_k is the roundoff of the coarsest dtype that operation k reads or makes and a_k that of its accumulator
-(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). One Cast to float16 adds its own
-rounding, and none to the float32 operations behind it. The factor 8 covers what the model leaves out: amplification
-between layers and approximated exp, tanh and erf, which are good to a few units in the last place. The tolerance is
+where u_k is the roundoff of the coarsest dtype that operation k reads or writes and a_k that of its accumulator
+(float32's for float16, bfloat16 and float8, whose kernels accumulate in float32). A Cast to float16 adds its own
+rounding, and none to the float32 operations after it. The factor 8 covers what the formula leaves out: amplification
+between layers and approximations of exp, tanh and erf, which err by a few units in the last place. The tolerance is
 relative to the output's root mean square plus the element's own size (`metrics/max_rel.py`).
 
-Interpolation computes coordinates: at position p of an axis of length L they are good to about 2·u·L of a step, as a
+Interpolation computes coordinates. At position p of an axis of length L their error is about 2·u·L of a step, because a
 product and a sum of that size are rounded, and the value moves by that times the difference of two neighbours. So such
-an operation has u_k = 2·u·L, with L the longest axis that it interpolates along. An axis whose length is not in the
-file counts as 1024 in the tolerance; on one input no axis is taken to be longer than the longest of that run.
+an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose length is not in the
+file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of that run.
 
-Where one of two models quantises and the other does not, that alone keeps them apart. A quantiser whose steps are s
-wide errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5),
-so relative to values of scale r by s/(r·√12). The errors of the quantisers on the way, weights included, add up in
-squares to q², and 8·q comes on top. Without values r is taken to be an eighth of what the quantiser can hold.
+If only one of two models quantises, their outputs differ by the quantisation error. A quantiser with steps of width s
+errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), which
+is s/(r·√12) relative to values of scale r. The squared errors of the quantisers on the path, weights included, add up
+to q², and the tolerance grows by 8·q. If the values are unknown, r is assumed to be an eighth of the quantiser's range.
 
-One operator is not good to its result's last places: kernels compute Sigmoid as ½ plus an odd function (ONNX Runtime's
-`MlasLogisticKernel`), so that its result is rounded as ½ is, however small it is. A Sigmoid that is an output, moved
-about at most, may therefore differ by 8·u·½ whatever its scale.
+One operator is less accurate for small results: kernels compute Sigmoid as ½ plus an odd function (ONNX Runtime's
+`MlasLogisticKernel`), so its result is rounded like ½, however small it is. So an output that is a Sigmoid, perhaps
+moved or reshaped afterwards, may differ by 8·u·½ at any scale.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from onnxsmith.comparison.terms import own as terms_of
 from onnxsmith.problem import problem
 
 FACTOR = 8.0
+"""Covers amplification between layers and approximated functions, see above. A choice."""
 _UNIT: dict[ir.DataType, float] = {
     ir.DataType.DOUBLE: 2.0**-53,
     ir.DataType.COMPLEX128: 2.0**-53,
@@ -56,23 +57,24 @@ _UNIT: dict[ir.DataType, float] = {
     ir.DataType.FLOAT8E5M2FNUZ: 2.0**-3,
     ir.DataType.FLOAT4E2M1: 2.0**-2,
 }
+"""Unit roundoffs: 2 to the power of minus the bits of significand (IEEE 754, OCP 8-bit floating point)."""
 _EXACT = MOVING | {
     "Abs", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less",
     "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "Not", "OneHot", "Or", "ReduceMax", "ReduceMin", "Relu", "Round",
     "ScatterElements", "ScatterND", "Sign", "TopK", "Trilu", "Where", "Xor",
 }  # fmt: skip
-"""Operators that choose, move or round rightly: of equal inputs every kernel makes equal bits."""
+"""Operators that choose, move or round correctly: on equal inputs every kernel gives equal bits."""
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
-"""Half a step of an 8-bit quantiser relative to its range: a value at the edge of two steps may go either way."""
+"""Half a step of an 8-bit quantiser relative to its range: a value between two steps may be rounded either way."""
 _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """What led to one output: terms summed and operations on the longest path, the coarsest unit roundoff on it.
-    `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k; made by `counted` where every operation
-    has the same unit."""
+    """The operations that lead to one output: terms summed and operations on the longest path, and the coarsest unit
+    roundoff on it. `rounded` is the sum of u_k² over the operations, `summed` that of a_k²·n_k. `counted` makes a
+    Rounding in which every operation has the same unit."""
 
     terms: int
     depth: int
@@ -80,19 +82,19 @@ class Rounding:
     rounded: float
     summed: float
     floor: float = 0.0
-    """Differences below this are rounding whatever the scale, in the output's units."""
+    """Differences below this are rounding at any scale; in the output's units."""
     given: float | None = None
-    """A tolerance that was asked for, in place of what follows from the rest."""
+    """The tolerance that the user asked for, in place of the formula."""
     noise: float = 0.0
-    """What quantisers err by that the other side does not have, in root mean square relative to scale."""
+    """Quantisation error that only this side has, in root mean square relative to scale."""
     coordinates: float = 0.0
-    """The share of `rounded` that interpolation has: no movement of inputs and weights shows it."""
+    """The part of `rounded` that interpolation adds: moving inputs and weights does not show it."""
     open: float = 0.0
-    """The same of axes whose length is not in the file, for each length in squares."""
+    """The same for axes whose length is not in the file, per squared length."""
     free: float = 0.0
-    """The share of `summed` that sums without weights have: inputs moved by an ulp each average out in them."""
+    """The part of `summed` from sums without weights: input movements of an ulp each average out in them."""
     levels: int = 0
-    """How many steps of a quantiser apart integers may be: a value at the edge of two may go either way."""
+    """How many quantiser steps integers may differ by: a value between two steps may be rounded either way."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -100,22 +102,22 @@ class Rounding:
         return self.tolerance, self.floor
 
     def unmoved(self, longest: int = UNKNOWN) -> float:
-        """What rounding adds that is not seen when inputs and weights are moved by it, relative to scale, in a run
-        whose `longest` axis is known. A sum of n terms errs by a random walk of its partial sums, whose mean is
-        sqrt(n/6) roundoffs."""
+        """The rounding that does not show when inputs and weights are moved, relative to scale, in a run whose
+        `longest` axis is known. A sum of n terms errs by a random walk of its partial sums, whose mean is sqrt(n/6)
+        roundoffs."""
         coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
         return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
 
     @property
     def tolerance(self) -> float:
-        """The largest difference, relative to scale, that rounding explains, or the one that was asked for."""
+        """The largest difference, relative to scale, that rounding explains, or the tolerance that was asked for."""
         if self.given is not None:
             return self.given
         return FACTOR * (math.sqrt(self.rounded) + math.sqrt(self.summed) + self.noise)
 
     def __str__(self) -> str:
         if self.given is not None:
-            return f"{self.given:.2g}, as it was asked for"
+            return f"{self.given:.2g}, as requested"
         floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
         noise, steps = (" + q", f"; q = {self.noise:.2g} of quantisers") if self.noise else ("", "")
         return (
@@ -130,25 +132,26 @@ def _power(unit: float) -> str:
 
 
 def counted(terms: int, depth: int, unit: float) -> Rounding:
-    """The rounding of `depth` operations that sum `terms` terms, all in a dtype of one unit roundoff."""
+    """The Rounding of `depth` operations that sum `terms` terms, all with one unit roundoff."""
     return Rounding(terms, depth, unit, depth * unit**2, terms * min(unit, _ACCUMULATOR) ** 2)
 
 
 _ACCUMULATOR = 2.0**-24
+"""Unit roundoff of the accumulator: float32, in which kernels sum narrower dtypes."""
 _INPUT = counted(0, 0, 2.0**-53)
 
 
 def asked(tolerance: float) -> Rounding:
-    """The tolerance that somebody asks for, relative to scale.
+    """The tolerance that the user asks for, relative to scale.
 
     Raises:
-        OnnxsmithError: `verify/tolerance` for one that is negative, infinite or no number.
+        OnnxsmithError: `verify/tolerance` if it is negative, infinite or NaN.
     """
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise problem(
             "verify/tolerance",
-            f"a tolerance of {tolerance:g} allows nothing, or everything",
-            fix="give a part of an output's scale: --tolerance 0.01; or none",
+            f"a tolerance of {tolerance:g} is not usable",
+            fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
         )
     return replace(counted(1, 1, 2.0**-24), given=tolerance)
 
@@ -160,11 +163,11 @@ def roundings(
     cuts: Collection[str] = frozenset(),
     scales: Mapping[str, float] | None = None,
 ) -> dict[str, Rounding]:
-    """The rounding of every graph output by name, or of the values `names`; at the values `cuts` a path begins anew,
-    for both computations are given them. One pass over the nodes, subgraphs counted with their node.
+    """The Rounding of every graph output by name, or of the values `names`. At the values `cuts` a path begins anew,
+    because both computations are given these values. One pass over the nodes; a subgraph counts with its node.
 
-    `scales` is given where the other side does not quantise what this model does: root mean squares of values, as far
-    as they are known."""
+    Pass `scales` if the other side does not quantise what this model quantises: root mean squares of values, as far as
+    they are known."""
     known: dict[ir.Value, Rounding] = {}
     found: dict[str, Rounding] = {}
     for node in model.graph:
@@ -187,7 +190,7 @@ def roundings(
 
 
 def _widens(node: ir.Node, cuts: Collection[str]) -> bool:
-    """Whether it casts floats that have been rounded to fewer digits, and that the other computation need not have."""
+    """Whether the node casts rounded floats to fewer digits, which the other computation need not have rounded."""
     read = node.inputs[0] if node.op_type == "Cast" else None
     if read is None or read.name in cuts or read.dtype is None or node.outputs[0].dtype is None:
         return False
@@ -217,6 +220,7 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
         unit = max(unit, _QUANTUM)
     fixed, is_open = _axes_read_along(node)
     single = 2 * min(unit, _ACCUMULATOR)
+    # Coordinates are computed in float32; an axis of unknown length counts as UNKNOWN, see the module's docstring.
     along = single * max(fixed, UNKNOWN if is_open else 0)
     step = max(unit, along)
     return Rounding(
@@ -233,13 +237,13 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
 
 
 def _free(node: ir.Node, terms: int) -> int:
-    """Terms that a node sums of values of which none is a weight."""
+    """Terms that a node sums, if none of its operands is a weight; else 0."""
     return terms if terms > 1 and not any(map(is_constant, _reads(node)[1:])) else 0
 
 
 def _axes_read_along(node: ir.Node) -> tuple[int, bool]:
-    """The longest axis along which the node interpolates, as far as the file says how long, and whether there are axes
-    of which it does not. What takes the nearest element computes no value from coordinates."""
+    """The longest known axis along which the node interpolates, and whether it has such axes of unknown length. A node
+    in mode "nearest" copies elements, so its coordinates add no rounding."""
     axes = _INTERPOLATED.get(node.op_type)
     mode = node.attributes.get("mode")
     if axes is None or node.domain or (mode.as_string() if mode else _MODES.get(node.op_type, "")) == "nearest":
@@ -259,13 +263,13 @@ def _is_same(size: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
 
 
 def quantises(model: ir.Model) -> bool:
-    """Whether some nodes of the graph compute in a few steps."""
+    """Whether a node of the graph quantises or computes on quantised values."""
     kinds = _QUANTISING | INTEGER_PRODUCTS | {"DequantizeLinear"}
     return any(node.op_type in kinds for node in model.graph)
 
 
 def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:
-    """The larger of what comes along the ways from the inputs, and in squares the weights' and the node's own."""
+    """The larger error of the paths from the inputs, combined in squares with the weights' and the node's own."""
     ways = zip(_reads(node), before, strict=True)
     moving = [one.noise for value, one in ways if not is_constant(value)]
     fixed = [one.noise for value, one in zip(_reads(node), before, strict=True) if is_constant(value)]
@@ -273,8 +277,8 @@ def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -
 
 
 def _may_quantise_inside(node: ir.Node) -> bool:
-    """Whether it multiplies floats with a weight of few steps: then it may quantise the floats as well, as ONNX
-    Runtime's MatMulNBits does (attribute `accuracy_level`), which the pair of nodes is fused into."""
+    """Whether the node multiplies floats with a quantised weight. It may then quantise the floats as well, as ONNX
+    Runtime's MatMulNBits does (attribute `accuracy_level`), into which the pair of nodes is fused."""
     makers = [value.producer() for value in _reads(node)]
     few = [maker is not None and maker.op_type == "DequantizeLinear" for maker in makers]
     weights = [
@@ -293,6 +297,6 @@ _INTERPOLATED: dict[str, slice] = {
     "Resize": slice(None), "Upsample": slice(None), "GridSample": slice(2, None), "RoiAlign": slice(2, None),
     "DeformConv": slice(2, None),
 }  # fmt: skip
-"""Operators that compute coordinates, and the axes of their first input that these run along."""
+"""Operators that compute coordinates, and the axes of their first input along which they interpolate."""
 _MODES = {"Resize": "nearest", "Upsample": "nearest"}
-"""Those that resize: axes that they leave as they are count for nothing. With the mode that they have by default."""
+"""Operators that resize, with their default mode: axes that keep their size do not count."""

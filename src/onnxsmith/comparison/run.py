@@ -1,4 +1,4 @@
-"""`run`: a model on given or generated inputs, once."""
+"""`run`: runs a model once, on given or generated inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison import rungs
+from onnxsmith.comparison import runtime_choice
 from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan, Run, Tries
@@ -46,10 +46,10 @@ def run(
 ) -> Result:
     """Runs a model once. `Result.outputs` are the arrays by name.
 
-    `inputs` are arrays by name, or texts as the command line takes them (`x=photo.png`, `inputs.npz`). With `random`
-    inputs that were not given are generated, symbolic dimensions at `sizes` or at 1. Where the usual runtime lacks
-    something and none was named, another runs the model, which a note says. `output` is an `.npz` for all
-    outputs, or a picture for the first. A provider that cannot run is an error, not another provider.
+    `inputs` are arrays by name, or texts as on the command line (`x=photo.png`, `inputs.npz`). With `random`, missing
+    inputs are generated, with symbolic dimensions at `sizes` or at 1. If no runtime was named and the usual one lacks a
+    capability, another runtime runs the model, and a note says so. `output` is an `.npz` file for all outputs, or an
+    image file for the first. If the provider cannot run, this is an error; no other provider is used.
 
     Raises:
         OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
@@ -83,21 +83,21 @@ def run(
                 return summary(model_name, name, session, fed, outputs, written), outputs, notes
 
         named = runtime or (None if provider == "cpu" else runtimes.default())
-        (part, outputs, notes), rung = rungs.judged(named, [prepared], on)
-    notes += (rung.clause,) if rung.clause else ()
+        (part, outputs, notes), choice = runtime_choice.judged(named, [prepared], on)
+    notes += (choice.clause,) if choice.clause else ()
     report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))), notes=notes)
     return Result(report, outputs=outputs)
 
 
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
-    """Generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
+    """A plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
     generator = Generator.for_model(inferred(model)[0]).under(interface)
     start = {**dict.fromkeys(symbols(generator.signature), 1), **sizes}
     return Plan(generator, known=sizes, start=start, seed=seed)
 
 
 def _found(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:
-    """The generated input and its outputs; where it is refused, another that is not, which a note says."""
+    """The outputs on the given values; if they are refused, another generated input and its outputs, with a note."""
     try:
         return values, session.run(values), ()
     except OnnxsmithError as error:
@@ -110,12 +110,12 @@ def _found(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[s
 
 
 def instead(session: Session, plan: Plan) -> Run | None:
-    """A generated input that is taken, where the first one was refused."""
+    """A generated input that the model accepts, after the first one was refused; None if there is none."""
     return Search(Tries(session, plan)).base()
 
 
 def said_of(found: Run) -> str:
-    """That it was taken instead, for a note."""
+    """The note that another input was used."""
     return f"the first generated input was refused, this one was taken: {found.feed.label}"
 
 
@@ -127,7 +127,7 @@ def summary(
     outputs: Mapping[str, Value],
     written: Mapping[str, str] | None = None,
 ) -> Outputs:
-    """What a session made of some inputs; `written` says to which file an output went."""
+    """Summarises what a session returned for some inputs; `written` says to which file an output went."""
     written = written or {}
     return Outputs(
         model=model,
@@ -144,7 +144,7 @@ def _nodes(session: Session) -> dict[str, int]:
 
 
 def _check_output(path: Path) -> None:
-    """Raises what can be known of the output file before anything is run."""
+    """Raises the errors of the output file that can be known before the model is run."""
     if not path.absolute().parent.is_dir():
         folder = path.absolute().parent
         raise problem(
@@ -155,7 +155,7 @@ def _check_output(path: Path) -> None:
             "output/unknown-kind",
             f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
             where=str(path),
-            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for a picture",
+            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for an image",
         )
 
 

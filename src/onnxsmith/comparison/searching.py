@@ -1,7 +1,7 @@
-"""Searches for a first input that the reference takes, and on which it answers with numbers.
+"""Searches for a first input that the reference accepts and answers with numbers.
 
-A ladder: usual sizes and values; other sizes, and narrower integers, as a refusal suggests; the other usual sizes;
-integers of all zeros and all ones. Where the answer is empty or NaN, other values are tried at the same sizes.
+The order of trial: usual sizes and values; sizes and narrower integers that a refusal suggests; the other usual sizes;
+integers of all zeros and all ones. If the answer is empty or NaN, other values are tried at the same sizes.
 """
 
 from __future__ import annotations
@@ -12,29 +12,31 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from onnxsmith.comparison.rungs import LACKS, LacksError
-from onnxsmith.comparison.trying import Run, Tries, says_something
+from onnxsmith.comparison.runtime_choice import LACKS, LacksError
+from onnxsmith.comparison.trying import Run, Tries, has_finite_output
 from onnxsmith.feeds import refusals
 from onnxsmith.feeds import sizes as proposals
-from onnxsmith.feeds.generate import SPREADS, Manner
+from onnxsmith.feeds.manner import SPREADS, Manner
 from onnxsmith.model.shapes.dims import symbols as symbols_of
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 
 _FIRST = 3
-"""Usual sizes whose refusals are read first."""
+"""Usual sizes whose refusals are read first. A choice, as is each limit below: they bound the number of runs."""
 _FROM_REFUSALS = 48
 """Inputs that are tried because a refusal suggests their sizes."""
 _PER_REFUSAL = 12
+"""Suggestions that are used of one refusal."""
 _LAST = 24
-"""Usual sizes that are tried once more with integers of all zeros and ones."""
+"""Usual sizes that are tried again with integers of all zeros and ones."""
 _FILLS = (0, 1)
+"""Valid indices and lengths almost everywhere."""
 _SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
 _SWEPT_SECONDS = 15.0
-"""Sizes and symbols that are tried one after the other, when nothing else was taken, and for how long."""
+"""The sweep that comes last: sizes up to 400 of three symbols, with the other symbols at 64, for 15 seconds."""
 
 
 class Search:
-    """Finds the base: an input, and the `manner` and the `chosen` values in which others are made like it."""
+    """Finds the base: an accepted input, and the `manner` and `chosen` values from which similar inputs are made."""
 
     def __init__(self, tries: Tries) -> None:
         self._tries = tries
@@ -47,13 +49,13 @@ class Search:
         )
 
     def bases(self) -> Iterator[Mapping[str, int]]:
-        """Usual sizes: those that are known to work first."""
+        """Usual sizes, with those that are known to work first."""
         if self._plan.start is not None:
             yield {**self._plan.start, **self._plan.known}
         yield from proposals.bases(self._plan.generator.signature, self._plan.known)
 
     def base(self) -> Run | None:
-        """The first input that the reference answers with a number; else one that it takes at all; else None."""
+        """The first input that the reference answers with a number; else one that it accepts; else None."""
         found = self._by_refusals()
         for sizes in self.bases() if found is None else ():
             found = self._at(sizes, [self.manner])
@@ -66,8 +68,8 @@ class Search:
         return found or self._fallback or self._swept()
 
     def _swept(self) -> Run | None:
-        """The last: one symbol after the other at every size up to a few hundred, as the channels and bands of a model
-        are, of which the file gives none; the others at a usual one."""
+        """Tries each symbol at every size up to a few hundred, with the other symbols at a usual size: models have
+        numbers of channels or bands that stand nowhere in the file."""
         symbols = [symbol for symbol in symbols_of(self._plan.generator.signature) if symbol not in self._plan.known]
         likely = sorted(symbols, key=lambda symbol: symbol in proposals.batches(self._plan.generator.signature))
         end = time.monotonic() + _SWEPT_SECONDS
@@ -80,7 +82,7 @@ class Search:
         return self._fallback
 
     def _by_refusals(self) -> Run | None:
-        """Tries the likeliest sizes, then what their refusals lead to, the newest suggestion first."""
+        """Tries the likeliest sizes, then the sizes that their refusals suggest, newest suggestion first."""
         queue: deque[Mapping[str, int]] = deque()
         seen: set[tuple[tuple[str, int], ...]] = set()
         for first in itertools.islice(self._likely(), _FIRST + 1):
@@ -115,7 +117,7 @@ class Search:
         return found, list(itertools.islice(suggested, _PER_REFUSAL))
 
     def _likely(self) -> Iterator[Mapping[str, int]]:
-        """Usual sizes, and among them one at which every symbol has a number that stands in the graph."""
+        """Usual sizes, and among them one with every symbol at a number from the graph."""
         bases = self.bases()
         first = next(bases)
         yield first
@@ -126,7 +128,7 @@ class Search:
         yield from bases
 
     def _with_less(self, sizes: Mapping[str, int], refusal: Problem, *, whatever: bool) -> Run | None:
-        """Smaller integers, where the refusal is of an index; zeros and ones, where nobody knows of what it is."""
+        """Tries smaller integers if the refusal is about an index; zeros and ones if its cause is unknown."""
         text = f"{refusal.what} {refusal.why}"
         if not self._has_integers:
             return None
@@ -139,7 +141,7 @@ class Search:
         return self._at(sizes, manners)
 
     def _at(self, sizes: Mapping[str, int], manners: list[Manner]) -> Run | None:
-        """The first of these manners that is answered with a number; those that are not, with other floats, too."""
+        """The first of these manners that is answered with a number, each with other float values too."""
         for manner in manners:
             run = self._try(sizes, manner)
             if run is None:
@@ -149,7 +151,7 @@ class Search:
             others += [replace(manner, fill=fill) for fill in _FILLS] if self._has_integers else []
             for other in (manner, *others):
                 run = run if other is manner else self._try(sizes, other)
-                if run is not None and says_something(run.outputs):
+                if run is not None and has_finite_output(run.outputs):
                     self.manner = other
                     return run
         return None
@@ -158,7 +160,7 @@ class Search:
         return self._tries.run(sizes, self._plan.seed, self.chosen, manner)
 
     def nothing_taken(self) -> OnnxsmithError:
-        """That no input was found, with how to give one."""
+        """The error that no input was found; its fix says how to give one."""
         last, ports = self._tries.last, self._plan.generator.signature.required()
         if last is not None and last.id in LACKS:
             return LacksError(last)
@@ -177,4 +179,4 @@ class Search:
 
 
 _MOST_BASE = 4096
-"""The largest number of a graph that is tried as a size before usual ones were refused."""
+"""The largest number in the graph that is tried as a size before usual sizes were refused. A choice."""

@@ -1,4 +1,4 @@
-"""Holds one ONNX model to another, on one runtime: prepares both sides and verifies."""
+"""Compares one ONNX model with another on one runtime: prepares both sides and verifies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import draws, foreign, inner, rungs
+from onnxsmith.comparison import draws, foreign, intermediate_outputs, runtime_choice
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
@@ -37,14 +37,14 @@ def verify_models(
     *,
     given: tuple[Feed, ...] = (),
     generate: bool = True,
-    names: tuple[str, str] = ("the model as it was", "the new model"),
+    names: tuple[str, str] = ("the original model", "the new model"),
 ) -> Verification:
-    """Runs both on one runtime and compares every output, on `given` inputs and on generated ones. See `verify` for the
-    errors.
+    """Runs both models on one runtime and compares every output, on `given` and on generated inputs. See `verify` for
+    the errors.
 
-    Where the runtime optimises what it runs, both are compared with that off first, where kernels differ least, and
-    then as the runtime would run them, on some of the same inputs. Where the model holds nodes that draw random
-    numbers, or that the runtime does not know, the parts around them are compared, and a note says so.
+    If the runtime optimises models, both are first compared without optimisation, where kernels differ least, and then
+    with it, on some of the same inputs. If the model has nodes that draw random numbers, or nodes that the runtime does
+    not know, the parts around them are compared, and a note says so.
     """
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
@@ -59,18 +59,18 @@ def verify_models(
         return _verified(pair, name, names, settings, given, generate)
 
     try:
-        found, rung = rungs.judged(settings.runtime, pair, on, deciding=1)
-    except rungs.OfferedError:
+        found, choice = runtime_choice.judged(settings.runtime, pair, on, deciding=1)
+    except runtime_choice.OfferedError:
         raise
     except OnnxsmithError as error:
-        lacks = error.problem.id in rungs.LACKS or foreign.holds_foreign(load(pair[0]))
+        lacks = error.problem.id in runtime_choice.LACKS or foreign.holds_foreign(load(pair[0]))
         cut = foreign.around(load(pair[0]), load(pair[1]), settings.runtime) if lacks else None
         if cut is None:
             raise
         pair = cut.pair
         notes.append(cut.note)
-        found, rung = on(cut.runtime), cut.rung(error.problem)
-    clauses += [rung.clause] if rung.clause else []
+        found, choice = on(cut.runtime), cut.choice(error.problem)
+    clauses += [choice.clause] if choice.clause else []
     return replace(found, notes=(*notes, *found.notes), untried=(*found.untried, *clauses))
 
 
@@ -82,7 +82,7 @@ def _verified(
     given: tuple[Feed, ...],
     generate: bool,
 ) -> Verification:
-    """The comparison on the runtime of that name."""
+    """Compares the pair on the runtime called `name`."""
     model = load(pair[0])
     with stage("shapes"):
         known_shapes, _ = inferred(model)
@@ -96,10 +96,10 @@ def _verified(
 
 
 def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> draws.Fixed:
-    """The two with fixed numbers in the place of random ones.
+    """Both models with fixed numbers in place of random ones.
 
     Raises:
-        OnnxsmithError: `verify/nondeterministic` where that cannot be written.
+        OnnxsmithError: `verify/nondeterministic` if the models' opset cannot express fixed numbers.
     """
     fixed = draws.fixed(load(reference), load(candidate))
     if fixed is None:
@@ -118,23 +118,23 @@ class _Pair:
     tolerances: Mapping[str, Rounding]
 
     def verified(self, plan: Plan) -> Verification:
-        """With the runtime's optimisations off, where it has some, and then as it optimises both."""
+        """Compares without the runtime's optimisation, if it has any, and then with it."""
         chosen, options = runtimes.parse(self.runtime)
         has_levels = options == Options() and "disable" in chosen.levels
         if has_levels:
             options = Options(optimization="disable")
         a, b = (self.preparer.prepare(source, options) for source in self.sources)
         runs: list[Run] = []
-        strict = self._held((a, b), plan, options, on_run=runs.append)
+        strict = self._compared((a, b), plan, options, on_run=runs.append)
         if strict.differs:
             return strict
         if strict.power is not None and not strict.power.still and strict.unsure:
-            strict = self._closer(plan, runs, strict, options)
+            strict = self._with_intermediate_tensors(plan, runs, strict, options)
         if not has_levels:
             return strict
         some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
         try:
-            usual = self._held((a.at("all"), b.at("all")), some, options, plant=False)
+            usual = self._compared((a.at("all"), b.at("all")), some, options, plant=False)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
@@ -146,26 +146,28 @@ class _Pair:
         )
         return both_levels(strict, usual, note)
 
-    def _closer(self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options) -> Verification:
-        """The comparison again with tensors from the middle as outputs, where a check of the outputs alone sees too
-        little; `strict` where that shows no more."""
-        pair = inner.opened(load(self.sources[0]), load(self.sources[1]))
+    def _with_intermediate_tensors(
+        self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options
+    ) -> Verification:
+        """Compares again with intermediate tensors as outputs, because the outputs alone show too little. Returns
+        `strict` if this shows no more."""
+        pair = intermediate_outputs.with_common_tensors(load(self.sources[0]), load(self.sources[1]))
         if pair is None:
             return strict
         opened = replace(self, sources=pair, tolerances=roundings(pair[0]) | dict(self.tolerances))
         few = replace(plan, given=tuple(run.feed for run in runs[:2]), generate=False)
         try:
             a, b = (self.preparer.prepare(source, options) for source in pair)
-            found = opened._held((a, b), few, options)
+            found = opened._compared((a, b), few, options)
         except OnnxsmithError:
             return strict
         if not found.equal:
             return strict
         extra = len(found.outputs) - len(strict.outputs)
-        note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} tensors in the middle agree as well"
+        note = f"the outputs alone show too little ({strict.unsure[0]}): {extra} intermediate tensors agree as well"
         return replace(strict, equal=True, unsure=(), power=found.power, notes=(*strict.notes, note))
 
-    def _held(
+    def _compared(
         self,
         sessions: tuple[Session, Session],
         plan: Plan,
@@ -174,7 +176,7 @@ class _Pair:
         on_run: Callable[[Run], None] | None = None,
         plant: bool = True,
     ) -> Verification:
-        """One comparison; probes run with `options`, and faults are planted where it is asked for."""
+        """One comparison; probes run with `options`, and faults are planted if `plant` is set."""
 
         def prepare(model: ir.Model) -> Session:
             return self.preparer.prepare(model, options)
@@ -190,21 +192,21 @@ class _Pair:
 
 
 _KEPT = 8
-"""Sessions that one process keeps for a comparison: both models, a probe of each, and the same with more outputs."""
+"""Sessions that one process keeps: both models, a probe of each, and the same four with more outputs."""
 _MOST_OPTIMISED = 4
-"""Inputs on which the two are compared as the runtime optimises them, beside the given ones."""
+"""Inputs on which the two are compared with optimisation. A choice: the base, other values, and two other sizes."""
 
 
 def spread(runs: Sequence[Run]) -> list[Run]:
-    """The first and the last, and some in between: the base, other values, every size at another."""
+    """A few of the runs: the first, the last, and some between, so that values and sizes vary."""
     if len(runs) <= _MOST_OPTIMISED:
         return list(runs)
     return [runs[index * (len(runs) - 1) // (_MOST_OPTIMISED - 1)] for index in range(_MOST_OPTIMISED)]
 
 
 def both_levels(main: Verification, other: Verification, note: str) -> Verification:
-    """What comparisons at two optimisation levels come to together: for each output the worse. `other` was made on some
-    of the inputs of `main`."""
+    """Combines comparisons at two optimisation levels: each output gets the worse result. `other` was made on some of
+    the inputs of `main`."""
     outputs = tuple(
         theirs if (not theirs.equal, theirs.worst_rel) > (not ours.equal, ours.worst_rel) else ours
         for ours, theirs in zip(main.outputs, other.outputs, strict=True)
@@ -219,7 +221,7 @@ def both_levels(main: Verification, other: Verification, note: str) -> Verificat
 
 
 def agreement(part: Verification) -> str:
-    """How closely the outputs of a comparison agree."""
+    """How closely the outputs of a comparison agree, in words."""
     if part.exact:
         return "to the bit"
     return "within rounding" if not part.differs else "not"
@@ -231,5 +233,5 @@ def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:
         f"the model draws random numbers: {several(len(nodes), 'node')}",
         where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
         why="two runs on the same input differ, and this opset has no operators to put fixed numbers in their place",
-        fix="bring the model to opset 9 or newer, or make their results inputs; or go on with --no-verify",
+        fix="convert the model to opset 9 or newer, make the random numbers inputs, or go on with --no-verify",
     )

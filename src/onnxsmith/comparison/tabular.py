@@ -1,5 +1,5 @@
-"""Runs the reference on many rows: such as reach the leaves and the splits of its tree ensembles, or lie on both sides
-of the numbers that it compares its inputs with."""
+"""Runs the reference on many rows: rows that reach the leaves and splits of its tree ensembles, or that lie on both
+sides of the numbers with which it compares its inputs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from onnxsmith.comparison.trying import Run, Tries
-from onnxsmith.feeds.generate import Manner
+from onnxsmith.feeds.manner import Manner
 from onnxsmith.feeds.sizes import batches
 
 _PARTS = 8
-"""Runs of one kind of rows, where the size of the batch is fixed."""
+"""Runs of one kind of rows if the batch size is fixed. A choice, as are the limits below."""
 _ROWS, _MOST_ROWS = 24, 512
-"""Rows for each number that inputs are compared with, and for all."""
+"""Rows for each number that inputs are compared with, and rows in all."""
 _DEAR = 1 << 22
 """Elements of all tensors together that a run with more rows may have."""
 
 
 def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """One run with a row for everything, where the batch is open; else some at the sizes of the base."""
+    """One run with a row for each leaf and split if the batch is dynamic; else several runs at the base's sizes."""
     table = tries.plan.generator.table
     for kind in table.kinds:
         sizes = _larger(tries, base, table.wanted(kind))
@@ -36,7 +36,7 @@ def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner)
 
 
 def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """A run with several rows for each number that inputs are compared with, where the batch is open."""
+    """A run with several rows for each number that inputs are compared with, if the batch is dynamic."""
     limits = tries.plan.generator.compared
     rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
     sizes = _larger(tries, base, rows) if rows else None
@@ -45,7 +45,7 @@ def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner
 
 
 def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:
-    """The base's sizes with so many rows, fewer where they are long; None where the batch stays as it is."""
+    """The base's sizes with `rows` rows, or fewer if that is too large; None if the batch cannot grow."""
     generator, plan = tries.plan.generator, tries.plan
     open_ = [
         symbol for symbol in batches(generator.signature) if symbol in base.feed.sizes and symbol not in plan.known

@@ -1,4 +1,4 @@
-"""Two values of one output, held to each other."""
+"""Compares two values of one output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """How one output differs in one run.
+    """The difference of one output in one run.
 
     `worst_abs` is in the output's units; `worst_rel` is relative to its scale; `scale` is the reference's root mean
-    square; `spread` is the root mean square of the difference relative to it; `compared` counts elements that said
-    something: pairs of which at least one is finite, or exact matches of integers, bools and strings, of which
-    `unequal` are not equal. `reason` is empty when they agree.
+    square; `spread` is the difference's root mean square relative to it. `compared` counts informative elements: pairs
+    with at least one finite value, or integers, bools and strings, of which `unequal` differ. `reason` is empty if the
+    values agree.
     """
 
     reason: str = ""
@@ -42,7 +42,7 @@ class Difference:
 def difference(
     reference: Any, candidate: Any, tolerance: float, floor: float = 0.0, spread: float = np.inf
 ) -> Difference:
-    """Compares two values of any kind that a runtime gives: arrays, sequences, absent optionals. Floats may differ by
+    """Compares two values of any kind that a runtime returns: arrays, sequences, absent optionals. Floats may differ by
     `tolerance` relative to their scale, or by `floor` in their own units, and in root mean square by `spread`."""
     if isinstance(reference, list) or isinstance(candidate, list):
         return _sequences(reference, candidate, tolerance, floor, spread)
@@ -58,7 +58,7 @@ def difference(
 
 
 def layout_difference(reference: Any, candidate: Any) -> Difference:
-    """Compares dtype and shape alone; no element counts as compared."""
+    """Compares dtype and shape only; no element counts as compared."""
     if isinstance(reference, list) or isinstance(candidate, list):
         return _sequences(reference, candidate, np.inf, np.inf, np.inf)
     reference, candidate = np.asarray(reference), np.asarray(candidate)
@@ -77,7 +77,7 @@ def is_float(array: Array) -> bool:
 
 
 def unit(value: Any) -> float:
-    """Unit roundoff of the dtype that a value is stored in; 0 for what is not float."""
+    """Unit roundoff of the dtype in which a value is stored; 0 if it is not float."""
     if isinstance(value, list):
         return max((unit(item) for item in value), default=0.0)
     array = np.asarray(value)

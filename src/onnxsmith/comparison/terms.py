@@ -1,4 +1,4 @@
-"""Counts the terms that a node sums, and the operations that it comes to, as far as the file says so."""
+"""Counts the terms that a node sums, and its operations, from the static shapes in the file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 UNKNOWN = 1024
-"""Terms assumed where a reduction's length is not static."""
+"""Terms of a reduction whose length is not static. A choice."""
 _TRIPS = 64
-"""Iterations assumed of loops and recurrent layers, whose number is not in the file."""
+"""Iterations of loops and recurrent layers, whose number is not in the file. A choice."""
 MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile",
     "Transpose", "Unsqueeze",
 }  # fmt: skip
-"""Operators that hand on what they read, elsewhere."""
+"""Operators that pass their input on without computing, in another place or shape."""
 
 
 def own(node: ir.Node, model: ir.Model) -> tuple[int, int]:
-    """(terms summed, operations) of one node; bodies count once for a branch, `_TRIPS` times for a loop."""
+    """(terms summed, operations) of one node. A branch body counts once, a loop body `_TRIPS` times."""
     function = model.functions.get(node.op_identifier())
     bodies = [function] if function is not None else list(_bodies(node))
     if bodies:

@@ -1,4 +1,4 @@
-"""Tries inputs on the reference, and keeps what it takes and what it refuses."""
+"""Tries inputs on the reference, and records which it accepts and which it refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.comparison.tensors import is_float
-from onnxsmith.feeds.generate import Feed, Generator, Manner
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.manner import Manner
 from onnxsmith.metrics.base import widen
 from onnxsmith.model.shapes import dims
 from onnxsmith.problem import OnnxsmithError, Problem
@@ -18,21 +19,21 @@ from onnxsmith.runtimes.base import Outputs, Session
 
 _FATAL = {"runtime/died", "runtime/timeout"}
 _MOST_CRASHES = 12
-"""Inputs that may crash the reference before it is given up: a size too small for a window can divide by zero."""
+"""Crashes after which the reference is given up. A choice: a size too small for a window can divide by zero."""
 _FEW_CRASHES = 3
-"""Crashes after which sizes are left out that are nowhere larger than one that crashed."""
+"""Crashes after which smaller inputs are skipped: those with no size above one that crashed. A choice."""
 _MOST_LATE = 2
-"""Inputs on which it may go on for ever, once it has answered another."""
+"""Inputs on which the reference may exceed its time limit, once it has answered another. A choice."""
 MOST_ELEMENTS = 1 << 24
-"""Elements of one input whose sizes are chosen here: 64 megabytes of float32, twice that while it is drawn."""
+"""Elements of one generated input. A choice: 64 MiB of float32, twice that while it is drawn."""
 
 
 @dataclass
 class Plan:
-    """What to feed: `given` inputs first, then generated ones.
+    """The inputs to feed: `given` ones first, then generated ones.
 
-    `known` sizes stay fixed; `start` is a set of sizes that is known to work; without `generate` only `given` is fed.
-    With `random` the reference may draw random numbers: what it draws is then held by dtype and shape only.
+    `known` sizes stay fixed; `start` are sizes that are known to work; without `generate`, only `given` is fed. With
+    `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared.
     """
 
     generator: Generator
@@ -46,7 +47,7 @@ class Plan:
 
 @dataclass
 class Run:
-    """One feed and what the reference answered to it; one that is `left_out` counts for nothing."""
+    """One feed and the reference's answer to it. A run that is `left_out` does not count."""
 
     feed: Feed
     outputs: Outputs
@@ -55,12 +56,12 @@ class Run:
 
     @property
     def is_empty(self) -> bool:
-        """Whether an axis of it has the size 0."""
+        """Whether an axis of the feed has size 0."""
         return 0 in self.feed.sizes.values()
 
 
 def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None]:
-    """The outputs, or why the session refuses the feed. Raises when the session is gone for good."""
+    """The outputs, or the reason why the session refuses the feed. Raises if the session is gone for good."""
     try:
         return session.run(feed.values), None
     except OnnxsmithError as error:
@@ -70,7 +71,7 @@ def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None
 
 
 def tried(runs: Iterable[Run]) -> dict[str, tuple[int, ...]]:
-    """The sizes at which each symbol was fed, in ascending order."""
+    """The sizes at which each symbol was tried, in ascending order."""
     found_sizes: dict[str, list[int]] = {}
     for run in runs:
         for symbol, size in run.feed.sizes.items():
@@ -87,17 +88,17 @@ class Tries:
         self.last: Problem | None = None
         """The latest refusal."""
         self.outcomes: list[tuple[dict[str, int], bool]] = []
-        """Sizes that were tried, and whether the reference took them."""
+        """Sizes that were tried, and whether the reference accepted them."""
         self.crashed: list[str] = []
         self._crashed_at: list[dict[str, int]] = []
         self.hopeless = 0
-        """Inputs that were not tried because one of their sizes, or a larger one, crashed the reference."""
+        """Inputs that were skipped because one of their sizes, or a larger one, crashed the reference."""
         self.late: list[str] = []
         self.too_large = 0
-        """Inputs that were not made because they would be too large."""
+        """Inputs that were skipped because they would be too large."""
 
     def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
-        """What the reference answers to a generated input; None where it refuses it, or it would be too large."""
+        """A run on a generated input; None if the reference refuses it, or if it would be too large."""
         if self._is_too_large(sizes):
             return None
         if self._is_hopeless(sizes):
@@ -127,7 +128,7 @@ class Tries:
         return Run(feed, outputs)
 
     def _may_go_on(self, *, is_late: bool) -> bool:
-        """Whether an input that the reference does not survive is one among others, and not the last to be tried."""
+        """Whether to continue after an input on which the reference crashed or exceeded its time limit."""
         if is_late:
             has_answered = bool(self.plan.given) or any(taken for _, taken in self.outcomes)
             return len(self.late) < _MOST_LATE and has_answered
@@ -139,14 +140,14 @@ class Tries:
         self.outcomes.append((dict(sizes), False))
 
     def _is_hopeless(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the reference crashed at these sizes, or at larger ones and more than once."""
+        """Whether the reference crashed at these sizes, or more than once at larger ones."""
         if dict(sizes) in self._crashed_at:
             return True
         often = len(self._crashed_at) >= _FEW_CRASHES and bool(sizes)
         return often and any(all(size <= at.get(name, -1) for name, size in sizes.items()) for at in self._crashed_at)
 
     def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
-        """Whether an input would be too large at sizes that nobody asked for: no refusal of the reference."""
+        """Whether an input would be too large, at sizes that the user did not ask for. Not counted as a refusal."""
         asked = {**(self.plan.start or {}), **self.plan.known}
         if all(asked.get(symbol) == size for symbol, size in sizes.items()):
             return False
@@ -158,7 +159,7 @@ class Tries:
         return True
 
 
-def says_something(outputs: Outputs) -> bool:
+def has_finite_output(outputs: Outputs) -> bool:
     """Whether at least one output has a finite element."""
     return any(_has_finite(value) for value in outputs.values())
 

@@ -1,4 +1,4 @@
-"""Says in short clauses what a comparison did not try, or the reference does not take, for a headline."""
+"""Writes short clauses for a headline: sizes that a comparison did not try, or that the reference refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from onnxsmith.comparison.trying import Run, tried
 
 _MOST = 3
-"""Clauses about symbols; the others are counted."""
+"""Clauses about symbols that a headline shows; the others are counted. A choice."""
 
 
 def clauses(
@@ -17,9 +17,9 @@ def clauses(
     tied: Sequence[Sequence[str]] = (),
     named: Collection[int | str] | None = None,
 ) -> list[str]:
-    """One clause for each symbol that was limited. `base` is the input that others were made from, `outcomes` the sizes
-    that were tried and whether they were taken, `tied` the symbols that go together, `named` the dimensions that a
-    user knows: not those that stand inside of expressions only."""
+    """One clause for each symbol whose sizes were limited. `base` is the input from which others were made, `outcomes`
+    the tried sizes and whether they were accepted, `tied` the symbols that change together, `named` the dimensions that
+    the user knows, without those inside expressions only."""
     at = base.feed.sizes if base is not None else {}
     groups = {symbol: set(group) for group in tied for symbol in group}
     refused: dict[str, set[int]] = {}

@@ -1,4 +1,4 @@
-"""What a verification means for the command that made it."""
+"""Turns a verification into the verdict, the problem and the headline of a command."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from onnxsmith.report.parts.verification import Verification
 
 
 def verdict(part: Verification, *, asked: bool = True) -> Verdict:
-    """Done when both sides are shown to agree, or when no verification was asked for."""
+    """DONE if the two sides agree, or if no verification was asked for."""
     if part.equal or not asked:
         return Verdict.DONE
     return Verdict.CANNOT_TELL if part.unsure else Verdict.DIFFERENT
 
 
 def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
-    """The difference as a problem: the first output that differs, or what is wrong with the interface. Where no
-    difference was found and none would have been, that is the problem."""
+    """The problem of a verification that did not pass: the first output that differs, the difference of the interfaces,
+    or that the check was too weak to find a difference."""
     if part.equal or not asked:
         return ()
     if part.unsure:
@@ -37,14 +37,14 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
             "verify/different",
             what,
             where=f"{part.candidate}, on {bad.where}" if bad else part.candidate,
-            why="it does not compute what the reference computes on this input, by more than rounding explains",
+            why="it differs from the reference's result on this input by more than rounding explains",
             fix="`onnxsmith explain verify/different` lists the usual causes",
         ),
     )
 
 
 def ending(part: Verification) -> str:
-    """How a headline ends."""
+    """The end of a headline."""
     if not part.verified:
         return "NOT VERIFIED"
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)

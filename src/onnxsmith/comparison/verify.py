@@ -1,19 +1,19 @@
 """Runs two computations side by side on generated inputs and says whether they agree.
 
-The reference decides which sizes make sense: a proposal that it refuses is passed over and counted. One that it takes
-and the candidate refuses, or answers differently, is a difference. Every symbolic dimension is tried at several sizes.
+The reference decides which sizes make sense: a generated input that it refuses is skipped and counted. If it accepts an
+input and the candidate refuses it, or answers differently, that is a difference. Every symbolic dimension is tried at
+several sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from onnxsmith.clock import advance
 from onnxsmith.comparison.allowance import Allowance
-from onnxsmith.comparison.altered import altered
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.checks import Checks
 from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
@@ -22,7 +22,8 @@ from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import difference
-from onnxsmith.comparison.unreached import unreached
+from onnxsmith.comparison.unseen_nodes import unseen_nodes
+from onnxsmith.comparison.unseen_weights import unseen_weights
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -30,14 +31,14 @@ from onnxsmith.report.parts.verification import OutputCheck, Power, Verification
 from onnxsmith.runtimes.base import Outputs, Session
 
 _BEYOND = {"runtime/timeout", "runtime/memory"}
-"""What a machine has too little of decides nothing of the candidate."""
+"""Limits of the machine, which decide nothing about the candidate."""
 _DRAWS = 20
-"""Runs after which an output that never changed is not drawn: a coin may fall on one side a few times in a row."""
+"""Runs after which an unchanged output counts as not drawn. A choice: a fair coin gives 20 equal results with 2^-20."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: a session and what the report calls it."""
+    """One of the two computations: a session, and its name in the report."""
 
     name: str
     session: Session
@@ -45,13 +46,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a comparison can ask beside the two sides.
+    """Further means of a comparison beside the two sides.
 
-    `noise` knows how far rounding alone moves the reference's outputs, `coarser` how many times coarser the candidate
-    computes each, by the count; `faults` is the candidate, to plant faults in, and `original` the reference, where the
-    two may hold other weights; `arbiter` computes in float64; `elsewhere` says why the reference itself is not taken
-    where the candidate runs, where that is another runtime; `same` where both sides are one model, and
-    `identical` where it is run in one way, so that there is nothing to tell apart.
+    `noise` measures how far rounding moves the reference's outputs. `coarser` says how many times coarser the candidate
+    computes each output, by the count of operations. `faults` is the candidate, to plant faults in, and `original` the
+    reference, if the two may hold different weights. `arbiter` computes in float64. `elsewhere` returns why the
+    candidate's runtime, if it is another one, refuses the reference too. `same` is True if both sides are one model,
+    and `identical` if both also run in one way, so that they cannot differ.
     """
 
     noise: Noise | None = None
@@ -73,30 +74,22 @@ def verify(
     on_worst: Callable[[Feed], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> Verification:
-    """Compares `candidate` with `reference`. `roundings` gives the largest tolerance of each output by name; `on_worst`
-    gets the input on which they are furthest apart, `on_run` each run of the reference.
+    """Compares `candidate` with `reference`. `roundings` gives the largest tolerance of each output by name. `on_worst`
+    is called with the input of the largest difference, `on_run` with each run of the reference.
 
     Raises:
-        OnnxsmithError: `verify/no-valid-input` when the reference takes none of the proposed inputs;
-            `verify/nothing-compared` when none was given and none is generated; `verify/nondeterministic` when it
-            answers the same input differently; `runtime/died` or `runtime/timeout` when the reference is gone.
+        OnnxsmithError: `verify/no-valid-input` if the reference accepts none of the generated inputs;
+            `verify/nothing-compared` if none was given and none is generated; `verify/nondeterministic` if the
+            reference answers one input differently in two runs; `runtime/died` or `runtime/timeout` if the reference is
+            gone.
     """
     evidence = evidence or Evidence()
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
-    taken = list(explorer.runs())
-    if not taken:
-        raise problem(
-            "verify/nothing-compared",
-            "there is no input to compare on",
-            where=f"{reference.name} and {candidate.name}",
-            fix="give one: --input inputs.npz",
-        )
+    taken = _taken(explorer, f"{reference.name} and {candidate.name}")
     checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
     runs = list(_answered(taken, explorer, candidate.session, checks, evidence.elsewhere, on_run))
-    for name in sorted(explorer.drawn):
-        if runs and not _varies(candidate.session, runs[0], name):
-            checks.refuse(name, "it is drawn anew in every run of the reference, and always the same here", "all runs")
+    _refuse_constants(explorer.drawn, candidate.session, runs, checks)
     checks.judge_movement(runs)
     if on_worst is not None and checks.worst is not None:
         on_worst(checks.worst)
@@ -105,9 +98,9 @@ def verify(
     power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
     is_asked = any(one.given is not None for one in roundings.values())
     unsure = (
-        *(() if any(not run.left_out for run in taken) else (f"{candidate.name} takes no input that was tried",)),
+        *(() if any(not run.left_out for run in taken) else (f"{candidate.name} refuses all inputs that were tried",)),
         *checks.undecided,
-        *(_hidden(evidence, runs, checks, asked=is_asked) if agrees else ()),
+        *(_unseen(evidence, runs, checks, asked=is_asked) if agrees else ()),
         *(() if evidence.identical or is_asked else weak),
     )
     return Verification(
@@ -120,10 +113,34 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
-        untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _nothing_but_shapes(results))),
+        untried=(*explorer.untried, *checks.untried, *(() if checks.undecided else _only_shapes_compared(results))),
         power=power,
         unsure=unsure if agrees else (),
     )
+
+
+def _taken(explorer: Explorer, where: str) -> list[Run]:
+    """The inputs that the reference accepts.
+
+    Raises:
+        OnnxsmithError: `verify/nothing-compared` if there are none.
+    """
+    taken = list(explorer.runs())
+    if not taken:
+        raise problem(
+            "verify/nothing-compared",
+            "there is no input to compare on",
+            where=where,
+            fix="give one: --input inputs.npz",
+        )
+    return taken
+
+
+def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], checks: Checks) -> None:
+    """Records each output that the reference draws at random and that never changes in the candidate."""
+    for name in sorted(drawn):
+        if runs and not _varies(candidate, runs[0], name):
+            checks.refuse(name, "the reference draws it anew in every run, here it is always the same", "all runs")
 
 
 def _checks(
@@ -133,7 +150,7 @@ def _checks(
     roundings: Mapping[str, Rounding],
     evidence: Evidence,
 ) -> Checks:
-    """What takes the candidate's answers in."""
+    """Makes the Checks that collect the candidate's answers."""
     return Checks(
         reference.signature,
         roundings,
@@ -152,10 +169,10 @@ def _answered(
     elsewhere: Callable[[Feed], Problem | None],
     on_run: Callable[[Run], None] | None,
 ) -> Iterator[Run]:
-    """The runs that count, each with the candidate's answer taken in."""
+    """Runs the candidate, adds its answers to `checks`, and yields the runs that count."""
     for index, run in enumerate(runs):
         advance("verify", index, len(runs))
-        if explorer.lets_go(run, session):
+        if explorer.drops(run, session):
             continue
         if on_run is not None:
             on_run(run)
@@ -164,7 +181,7 @@ def _answered(
         except OnnxsmithError as error:
             if error.problem.id in _BEYOND and run.generated:
                 checks.give_up(run, error.problem)
-                return  # each wait is a long one
+                return  # each further run could wait as long
             if error.problem.id != "runtime/died" or not run.generated:
                 raise
             outputs, refusal = None, error.problem
@@ -181,33 +198,34 @@ def _answered(
 def _power(
     faults: Probe | None, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
 ) -> tuple[Power | None, tuple[str, ...], tuple[str, ...]]:
-    """What the check would have noticed; a note where that cannot be known; why it is too little, where it is."""
+    """The faults that the check would have noticed, a note if they cannot be measured, and why they are too few."""
     if faults is None or not any(output.compared and not output.drawn for output in results):
         return None, (), ()
     found = measured(faults, runs, checks, seed=seed)
     if found is None:
-        said = "what the check would have noticed is not known: its runtime takes no weights as inputs"
+        said = "the power of the check is unknown: its runtime takes no weights as inputs"
         return None, () if checks.exact else (said,), ()
+    # Bit-exact outputs need no planted faults: faults in inputs are then an extra measurement.
     weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()
     return found, (), (weak,) if weak else ()
 
 
-def _hidden(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
-    """What the two hold or compute otherwise and no input shows; what a node computes within a tolerance that was
-    `asked` for counts for nothing."""
+def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
+    """Sentences about differences in weights or nodes that no input shows. Nodes are not compared if the user `asked`
+    for a tolerance, which allows them to differ."""
     if evidence.original is None or evidence.faults is None:
         return ()
-    plainly = _apart_plainly(evidence.original, evidence.faults, runs, checks)
+    plainly = _differs_unoptimised(evidence.original, evidence.faults, runs, checks)
     if plainly:
         return (plainly,)
-    found = unreached(evidence.original, evidence.faults, runs, checks)
-    nodes = () if asked else altered(evidence.original, evidence.faults, runs, checks)
+    found = unseen_weights(evidence.original, evidence.faults, runs, checks)
+    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks)
     return (*((found,) if found else ()), *nodes)
 
 
-def _apart_plainly(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
-    """What to say where the two differ as probes run them, with the runtime's optimisations off: a fused kernel may
-    pass over what a file says."""
+def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
+    """A sentence if the two differ as the probes run them, without the runtime's optimisation: a fused kernel may
+    ignore attributes that the file sets."""
     for run in runs:
         ours, theirs = original.plain(run.feed), candidate.plain(run.feed)
         name = checks.differs(run, ours, theirs) if ours is not None and theirs is not None else ""
@@ -216,8 +234,8 @@ def _apart_plainly(original: Probe, candidate: Probe, runs: Sequence[Run], check
     return ""
 
 
-def _nothing_but_shapes(results: Sequence[OutputCheck]) -> tuple[str, ...]:
-    """What a headline says where no output had a value to compare."""
+def _only_shapes_compared(results: Sequence[OutputCheck]) -> tuple[str, ...]:
+    """The headline's clause if no output had a value to compare."""
     if any(output.compared or output.reason for output in results) or not results:
         return ()
     drawn = all(output.drawn for output in results)
@@ -240,7 +258,7 @@ def _is_empty(outputs: Outputs | None, name: str) -> bool:
 
 
 def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str, ...]:
-    """What a caller of the reference would trip over in the candidate: names, order, dtypes, frozen axes."""
+    """Differences of the interfaces that would break a caller of the reference: names, order, dtypes, frozen axes."""
     found: list[str] = []
     for what, ours, theirs in (
         ("input", reference.inputs, candidate.inputs),
@@ -253,6 +271,7 @@ def interface_mismatch(reference: Signature, candidate: Signature) -> tuple[str,
         for a, b in zip(ours, theirs, strict=True):
             if (a.dtype, a.kind) != (b.dtype, b.kind) and "undefined" not in (a.dtype, b.dtype):
                 found.append(f"{what} {a.name!r} is {b.kind} {b.dtype}; expected {a.kind} {a.dtype}")
+            # A candidate may accept more sizes than the reference, not fewer.
             if what == "input" and a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape):
                 frozen = [
                     f"axis {axis} of input {a.name!r} is fixed to {theirs_}; expected dynamic {ours_}"

@@ -1,4 +1,4 @@
-"""A session under another interface: other names, or inputs that it does not need."""
+"""Gives a session another interface: other names, or further inputs that the session does not need."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from onnxsmith.runtimes.base import Feeds, Outputs, Session
 
 
 class View(Session):
-    """`session` as `signature`. `inputs` maps the names of the view's inputs to the session's, those that it has;
-    `outputs` maps the session's output names to the view's."""
+    """`session` with the interface `signature`. `inputs` maps names of the view's inputs to the session's, without
+    inputs that only the view has. `outputs` maps the session's output names to the view's."""
 
     def __init__(
         self, session: Session, signature: Signature, inputs: Mapping[str, str], outputs: Mapping[str, str]

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import stage
-from onnxsmith.comparison import rungs
+from onnxsmith.comparison import runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
@@ -223,9 +223,9 @@ class Maker:
             def on(name: str) -> Verification:
                 return self._compared(name, reference, candidate, plan, tolerances, arbiter)
 
-            found, rung = rungs.judged(asked_for.runtime, [candidate], on)
-        if rung.clause:
-            found = replace(found, untried=(*found.untried, rung.clause))
+            found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
+        if choice.clause:
+            found = replace(found, untried=(*found.untried, choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
             _check_moved(found, program.signature)
         return replace(found, untried=(*found.untried, *reference.untried))

@@ -1,1 +1,1 @@
-"""Inputs for a check: of sizes and values that the graph allows, the same for the same seed, or read from files."""
+"""Inputs for a check: generated within what the graph allows, equal for equal seeds, or read from files."""

@@ -1,4 +1,4 @@
-"""Follows one column of a table back to the input that it comes from."""
+"""Follows one column of a table back to the graph input that it comes from."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 _AS_IT_IS = {"Identity", "Cast", "CastLike", "Flatten", "Imputer"}
+"""Operators that keep the numbers and the order of columns."""
 _DEEPEST = 64
+"""Nodes that are followed back. A choice: it ends the recursion in any graph."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Column `index` of an input, of which `gain * x + shift` arrives; `exact` where nothing rounds it."""
+    """Column `index` of the input `name`. The node reads `gain * x + shift` of it; `exact` if that is x itself."""
 
     name: str
     index: int
@@ -26,16 +28,16 @@ class Column:
 
     @property
     def exact(self) -> bool:
-        """Whether what arrives is the number that was given."""
+        """Whether the node reads the very number that was given."""
         return self.gain == 1 and self.shift == 0
 
     def before(self, wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What to give so that these arrive."""
+        """The input values for which the node reads `wanted`."""
         return wanted if self.exact else (wanted - self.shift) / self.gain
 
 
 def origin(value: ir.Value | None, index: int, depth: int = 0) -> Column | None:
-    """Where column `index` of a table comes from; None where it is computed from more than one number."""
+    """The input column from which column `index` of a table comes; None if more than one number goes into it."""
     if value is None or depth > _DEEPEST or index < 0:
         return None
     node = value.producer()
@@ -62,7 +64,7 @@ def _joined(node: ir.Node, index: int, depth: int) -> Column | None:
 
 
 def _width(value: ir.Value | None, depth: int = 0) -> int | None:
-    """How many columns a table has, where it says so or is made column by column of one that does."""
+    """The number of columns of a table: from its own shape, or from the table that it is made of column by column."""
     if value is None or depth > _DEEPEST:
         return None
     if value.shape is not None:

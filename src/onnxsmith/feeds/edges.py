@@ -1,7 +1,7 @@
-"""Makes values at which a model may go another way: where it rounds, compares, or hardly anything comes in.
+"""Makes values at which a model may change its behaviour: where it rounds, where it compares, and near zero.
 
-Values that are drawn from a wide spread are hardly ever halves, never equal to a threshold, and never small for long. A
-wrong rounding mode, a `<` for a `<=`, a floor under a logarithm show at such values alone.
+Values drawn from a wide spread are rarely halves, never equal to a threshold, and never small over a longer stretch.
+A wrong rounding mode, a `<` in place of a `<=`, or a floor under a logarithm shows at such values only.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from onnxsmith.model.graph import walk
 Array = npt.NDArray[Any]
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "ThresholdedRelu", "Hardmax", "Binarizer"}
 _MOST = 4096
+"""Thresholds that are kept. A choice: more would not fit into an input of usual size."""
 _HALVES = np.arange(-9, 10) / 2
 _QUIET = 1e-4
+"""Scale of the small values. A choice: below the usual epsilons of float32 models (1e-5) when squared."""
 _CLOSE = 0.02
+"""Relative distance of the values that lie close to a threshold. A choice: a threshold off by a few per cent shows."""
 _EMPTY_ROWS = 0.2
-"""The share of rows that are zero."""
+"""The share of rows that are zero. A choice."""
 _OF_32_BITS = 2**31
 _BEYOND = 2**24 + 1
-"""The first integer that float32 does not hold."""
+"""The first integer that float32 cannot hold (24 bits of significand)."""
 
 
 def thresholds(model: ir.Model) -> tuple[float, ...]:
-    """The numbers that a graph compares floats with: small constants of comparisons, the splits of trees."""
+    """The numbers with which a graph compares floats: small constants of comparisons, and the splits of trees."""
     found: dict[float, None] = {}
     for node in walk.all_nodes(model):
         if node.op_type in _COMPARES:
@@ -48,7 +51,7 @@ def thresholds(model: ir.Model) -> tuple[float, ...]:
 
 
 def compared(value: ir.Value, inside: Owners | None = None) -> tuple[float, ...]:
-    """The numbers that the values of a float input are themselves compared with: an age with a limit."""
+    """The numbers with which the values of a float input are compared directly: an age with a limit, for example."""
     found: dict[float, None] = {}
     for reader in readers(value, inside):
         if reader.node.op_type not in _COMPARES or reader.gain != 1 or reader.shift or len(reader.node.inputs) != 2:
@@ -59,22 +62,22 @@ def compared(value: ir.Value, inside: Owners | None = None) -> tuple[float, ...]
     return tuple(found)
 
 
-def may_lack(value: ir.Value, inside: Owners | None = None) -> bool:
-    """Whether the graph puts something in the place of missing values of a float input."""
+def may_be_missing(value: ir.Value, inside: Owners | None = None) -> bool:
+    """Whether the graph replaces missing values of a float input."""
     return any(reader.node.op_type == "Imputer" for reader in readers(value, inside))
 
 
-def around(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
-    """The drawn numbers, every other one moved to one of the limits: as many come to lie on either side of it, half of
-    them so close that a limit which is a few per cent off shows."""
+def near_limits(drawn: Array, limits: Sequence[float], rng: np.random.Generator) -> Array:
+    """Moves every other number to one of the limits: as many lie above as below it, half of them so close that a limit
+    which is a few per cent off shows."""
     chosen = rng.choice(np.asarray(limits, np.float64), drawn.shape)
     spread = np.where(rng.random(drawn.shape) < 0.5, np.maximum(1.0, np.abs(chosen) / 4), _CLOSE * np.abs(chosen))
     return np.where(rng.random(drawn.shape) < 0.5, chosen + drawn * spread, drawn)
 
 
 def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[float]) -> Array:
-    """One part small, one of halves and of the numbers in `compared`, one of odd whole numbers, each in one piece; some
-    rows of zeros, as of what has no neighbour, no word, no ink."""
+    """A third small values, a third halves and numbers from `compared`, a third odd whole numbers, each in one piece.
+    Some rows are zero, like those of a node without neighbours, an empty text, a blank line."""
     size = int(np.prod(shape))
     first, second = size // 3, 2 * size // 3
     pool = np.concatenate([_HALVES, np.asarray(compared, np.float64)])
@@ -87,7 +90,7 @@ def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[
 
 
 def integers(shape: tuple[int, ...], rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
-    """Small numbers of both signs, and where the dtype holds them some that float32 does not, or 32 bits do not."""
+    """Small numbers of both signs, and, if the dtype holds them, some beyond float32's integers or beyond 32 bits."""
     limits = np.iinfo(dtype)
     low, high = max(limits.min, -9), min(limits.max, 9)
     drawn = rng.integers(low, high + 1, shape)

@@ -1,7 +1,7 @@
-"""Makes inputs like an example: other numbers with the structure that the example has.
+"""Makes inputs like an example: other numbers with the structure of the example.
 
-Torch modules come with example inputs. What they have in common with every valid input is not written anywhere, so what
-shows is kept: an order, zeros and ones, rows that add up to 1, corners of boxes, matrices that can be inverted.
+Torch modules come with example inputs. No file says what an example has in common with every valid input, so visible
+structure is kept: an order, zeros and ones, rows that sum to 1, corners of boxes, invertible matrices.
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ import numpy as np
 from onnxsmith.feeds.values import Array, Draw, matrices
 
 _FEW = 4
-"""Distinct values of an example that are taken for all that there are: a mask of 0 and -inf has two."""
+"""Distinct values of an example that count as all possible values. A choice: a mask of 0 and -inf has two."""
 _LARGEST_MATRIX = 8
+"""Largest square matrix that is kept invertible. A choice: transformations have 2 to 4 rows."""
 _SAME = 1e-3
+"""Tolerance for a sum or norm of 1. A choice: above the rounding of float16."""
 _BY_CHANCE = math.log(100)
-"""An order that a hundred random examples would show once is none."""
+"""An order counts as structure if fewer than one in a hundred random examples would show it. A choice."""
 
 
-def alike(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Values of the shape with the structure of the example; None where it shows none."""
+def like_example(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
+    """Values in `shape` with the structure of the example; None if it has none."""
     if not example.size or example.ndim != len(shape) or example.dtype.kind not in "biuf":
         return None
     if example.dtype.kind == "f" and np.isnan(example).any():
         return None
-    with np.errstate(all="ignore"):  # squares of the largest numbers
+    with np.errstate(all="ignore"):  # squares of the largest floats overflow
         return next((found for one in _STRUCTURES if (found := one(example, shape, draw)) is not None), None)
 
 
-def following(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
-    """Numbers spread as those of an example; None where it has one number only."""
+def spread_like(example: Array, shape: tuple[int, ...], rng: Any) -> Array | None:
+    """Numbers with the mean, spread and range of an example; None if all of its numbers are equal."""
     wide = example.astype(np.float64)
     wide = wide[np.isfinite(wide)]
     if not wide.size or not wide.min() < wide.max():
         return None
-    peak = np.abs(wide).max()  # squares of the largest numbers are none
+    peak = np.abs(wide).max()  # normalised first: squares of the largest floats overflow
     wide = wide / peak
     low, high = wide.min(), wide.max()
     drawn: Array = np.asarray(rng.normal(wide.mean(), wide.std(), shape))
@@ -72,7 +74,7 @@ def _triangle(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _prefixes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """A padding mask: rows of one value, and behind it, or before it, another."""
+    """A padding mask: each row begins with one value and goes on with another, or the other way round."""
     values = np.unique(example)
     if example.ndim < 2 or example.shape[-1] < 2 or len(values) > 2 or not shape[-1]:
         return None
@@ -94,7 +96,7 @@ def _prefixes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _few(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Values of a small set, of which one is infinite or far below the others, or that are 0 and 1."""
+    """Values of a small set: 0 and 1, or one value that is infinite or far below the others."""
     values, counts = np.unique(example, return_counts=True)
     if example.size < 2 * _FEW or not 1 < len(values) <= _FEW or example.dtype.kind in "iu":
         return None
@@ -121,7 +123,7 @@ def _unit_vectors(example: Array, shape: tuple[int, ...], draw: Draw) -> Array |
 
 
 def _matrices(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Small square matrices that can be inverted: the example's, moved by so little that they still can."""
+    """Small invertible square matrices: the example's, moved by so little that they stay invertible."""
     square = example.ndim in (2, 3) and example.shape[-1] == example.shape[-2] <= _LARGEST_MATRIX
     if not square or example.dtype.kind != "f" or shape[-2:] != example.shape[-2:] or example.shape[-1] < 2:
         return None
@@ -131,6 +133,7 @@ def _matrices(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
     count = int(np.prod(shape[:-2], dtype=np.int64))
     chosen = wide[draw.rng.integers(0, len(wide), count)]
     moved = chosen @ matrices((count, *shape[-2:]), draw)
+    # Properties of the example's matrices are restored: symmetric, triangular, orthogonal.
     if np.allclose(wide, wide.transpose(0, 2, 1), atol=_SAME):
         moved = (moved + moved.transpose(0, 2, 1)) / 2
     if np.allclose(np.tril(wide, -1), 0, atol=_SAME * np.abs(wide).max()):
@@ -144,7 +147,7 @@ def _matrices(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | Non
 
 
 def _boxes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Corners in order, inside of what the example's reach."""
+    """Boxes with ordered corners, inside the area that the example covers."""
     if example.dtype.kind == "b" or example.ndim < 2 or example.shape[-1] != 4 or shape[-1] != 4:
         return None
     low, high = example[..., :2].astype(np.float64), example[..., 2:].astype(np.float64)
@@ -159,7 +162,7 @@ def _boxes(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
 
 
 def _sorted(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Numbers in order along the last axis, up or down: offsets, lengths of a packed batch, time steps."""
+    """Numbers in ascending or descending order along the last axis: offsets, packed batches, time steps."""
     if not example.ndim or example.shape[-1] < 3 or example.dtype.kind == "b":
         return None
     steps = np.diff(example.astype(np.float64), axis=-1)
@@ -179,7 +182,7 @@ def _sorted(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
 
 
 def _permutation(example: Array, shape: tuple[int, ...], draw: Draw) -> Array | None:
-    """Every number from 0 up, once."""
+    """The numbers from 0 up, each once."""
     if example.dtype.kind not in "iu" or not example.ndim or example.shape[-1] < 3:
         return None
     if not (np.sort(example, axis=-1) == np.arange(example.shape[-1])).all():

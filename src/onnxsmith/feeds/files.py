@@ -1,4 +1,4 @@
-"""Reads inputs from files: `.npz` by name, `.npy`, and images into the shape and dtype that a port takes."""
+"""Reads inputs from files: `.npz` by name, `.npy`, and images in the shape and dtype of the input."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 
 
 def read_npz(path: Path) -> dict[str, Array]:
-    """The arrays of an `.npz` by name, or of an `.npy` under the name "". Object arrays (pickles) are refused.
+    """The arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
 
     Raises:
-        OnnxsmithError: `input/unreadable` when it is no such file or holds pickled objects.
+        OnnxsmithError: `input/unreadable` if it is no such file or holds pickled objects.
     """
     try:
         with path.open("rb") as file:
@@ -59,18 +59,19 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
             fix="run it from Python and take the arrays there",
         )
     with disk_problems(path), replacing(path) as aside, aside.open("wb") as file:
-        np.savez(file, **arrays)  # given a name, it would put .npz behind one that has none
+        np.savez(file, **arrays)  # given a path instead of a file, it would append .npz to it
 
 
 def read_image(path: Path, port: Port) -> Array:
-    """A picture as the port takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
+    """An image as the input takes it: float in 0..1 or uint8 in 0..255, [batch, channels, height, width].
 
-    One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of three,
-    whichever has the fixed size 1 or 3, the first when both have; a port of three dimensions has no batch.
+    One channel is luminance (BT.601 Y), three are red, green, blue. The channel axis is the first or the last of the
+    last three axes, whichever has the fixed size 1 or 3; the first if both have. An input of three dimensions has no
+    batch.
 
     Raises:
-        OnnxsmithError: `input/unreadable` when it is no picture of 8 bits a channel; `input/not-an-image-port` when the
-            port cannot take one.
+        OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel; `input/not-an-image-port` if the
+            input does not fit an image.
     """
     from PIL import Image
 
@@ -85,20 +86,20 @@ def read_image(path: Path, port: Port) -> Array:
     ):
         raise problem(
             "input/not-an-image-port",
-            f"a picture cannot be given to {port.name!r}",
+            f"input {port.name!r} cannot take an image",
             where=f"{port.name}: {port}",
-            why="it takes no float or uint8 tensor with a channel axis of size 1 or 3",
+            why="it is not a float or uint8 tensor with a channel axis of size 1 or 3",
             fix="prepare the array yourself and pass it as .npz",
         )
     try:
         with Image.open(path) as picture:
             if picture.mode.startswith(("I", "F")):
-                raise ValueError(f"mode {picture.mode} has more than 8 bits a channel, which would be cut off")
+                raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
             pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
     except Exception as error:
         raise problem(
             "input/unreadable",
-            "the picture cannot be read",
+            "the image cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
             fix="save it as an 8-bit PNG or JPEG",
@@ -114,20 +115,20 @@ def read_image(path: Path, port: Port) -> Array:
 
 def _luminance(picture: Image.Image) -> Image.Image:
     if picture.mode in ("1", "L", "LA"):
-        return picture.convert("L")  # by way of colours, one grey in twelve would come out one step darker
+        return picture.convert("L")  # through RGB, one grey in twelve would come out one step darker
     return _colours(picture).convert("YCbCr").getchannel(0)
 
 
 def _colours(picture: Image.Image) -> Image.Image:
-    return picture.convert("RGBA").convert("RGB")  # a palette with transparency warns on any shorter way
+    return picture.convert("RGBA").convert("RGB")  # directly to RGB, a palette with transparency gives a warning
 
 
 def write_image(array: Array, path: Path) -> None:
-    """Writes [.., 1 or 3, height, width] as a picture; floats are taken as 0..1, integers as 0..255, and clipped.
+    """Writes [.., 1 or 3, height, width] as an image. Floats are read as 0..1, integers as 0..255, and clipped.
 
     Raises:
-        OnnxsmithError: `output/not-an-image` when the array is not one picture; `save/failed` when the disk, or
-            the kind of file, refuses it.
+        OnnxsmithError: `output/not-an-image` if the array is not one image; `save/failed` if the disk or the file
+            format refuses it.
     """
     from PIL import Image
 
@@ -137,8 +138,8 @@ def write_image(array: Array, path: Path) -> None:
     if planes.ndim != 3 or planes.shape[0] not in (1, 3):
         raise problem(
             "output/not-an-image",
-            f"an output of shape {list(array.shape)} is not one picture",
-            fix="write it as .npz, or take one picture of it",
+            f"an output of shape {list(array.shape)} is not one image",
+            fix="write it as .npz, or take one image of it",
         )
     pixels = _bytes(planes)
     picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))
@@ -148,7 +149,7 @@ def write_image(array: Array, path: Path) -> None:
     except (OSError, ValueError) as error:
         raise problem(
             "save/failed",
-            "the picture could not be written",
+            "the image could not be written",
             where=str(path),
             why=str(error),
             fix="give a path in an existing folder that ends in .png",
@@ -156,7 +157,7 @@ def write_image(array: Array, path: Path) -> None:
 
 
 def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
-    """Whole numbers are taken as 0..255, others and bool as 0..1; what lies outside is clipped."""
+    """Integers are read as 0..255, floats and bools as 0..1; values outside are clipped."""
     if planes.dtype.kind in "iu":
         return np.clip(planes, 0, 255).astype(np.uint8)
     wide = planes.astype(np.float64)
@@ -164,6 +165,6 @@ def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
         raise problem(
             "output/not-an-image",
             "the output has values that are not finite",
-            fix="write it as .npz and look where they are",
+            fix="write it as .npz and look for the values that are not finite",
         )
     return np.rint(np.clip(wide, 0, 1) * 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Makes the values: seeded, of the port's dtype, within what the graph allows, all zeros only if nothing else is."""
+"""Generates inputs: seeded, of the declared dtype, within the graph's limits, and not all zeros if that is possible."""
 
 from __future__ import annotations
 
@@ -12,45 +12,40 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.feeds import edges, maps, ranges, ranks, roles
-from onnxsmith.feeds.examples import alike, following
+from onnxsmith.feeds.examples import like_example, spread_like
+from onnxsmith.feeds.manner import EDGES, SCALES, Manner
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
 from onnxsmith.feeds.readers import Owners, owners
 from onnxsmith.feeds.rows import SPLITS, Table
+from onnxsmith.feeds.shapes import shape_of
 from onnxsmith.feeds.sizes import Sizes
 from onnxsmith.feeds.texts import Texts, texts
 from onnxsmith.feeds.trees import ensembles
 from onnxsmith.feeds.values import Draw
 from onnxsmith.model.graph import carried
-from onnxsmith.model.graph.signature import Dim, Port, Signature, signature
+from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.model.shapes import dims
 from onnxsmith.model.shapes.inferred import infer
 from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.problem import problem
 
 Array = npt.NDArray[Any]
 Values = dict[str, Any]
 
-SPREADS = ("normal", "unit", "positive")
-"""Float values: standard normal; uniform in 0..1; uniform in 1..2, for graphs that take logarithms or divide."""
-SCALES = {"large": 8.0, "small": 1e-3}
-"""Normal values times so much: large ones reach where activations saturate, small ones where an epsilon counts."""
-EDGES = "edges"
-"""The spread of `feeds/edges.py`: where a model rounds, compares, or hardly anything comes in."""
 _BOUNDLESS = 2**24
-"""No table has so many rows: a range as wide says nothing of what is meant."""
+"""Width from which a range of integers says nothing about the values. A choice: no table has so many rows."""
 _MARKED = 0.2
-"""The share of the numbers that are marks."""
+"""The share of integers that are marks, such as padding. A choice."""
 _LACKING = 0.3
-"""The share of values that are missing, at edges, in what a model looks at for missing values."""
+"""The share of missing values (NaN), with the spread EDGES, in inputs that may have some. A choice."""
 _FOLLOWED = 4.0
-"""What follows an example is made at most so much larger."""
+"""Largest scaling of values that follow an example. A choice: beyond it, a module may refuse them."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Inputs for one run and how they came about; `at_edges` are numbers at which a model may decide either way, and
-    `meant` those at which it has one right answer, since nothing rounds them before it decides."""
+    """Inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may decide either
+    way, `meant` values at which it has one right answer, because nothing rounds them before the decision."""
 
     label: str
     sizes: Sizes
@@ -59,31 +54,13 @@ class Feed:
     meant: bool = False
 
 
-@dataclass(frozen=True)
-class Manner:
-    """How the values of a feed are drawn: floats by `spread`; integers at most `most`, or all `fill`; and what tree
-    ensembles read as the rows of `feeds/rows.py` of a kind, those of number `part`."""
-
-    spread: str = "normal"
-    most: int | None = None
-    fill: int | None = None
-    rows: str = ""
-    part: int = 0
-
-    def __str__(self) -> str:
-        said = [] if self.most is None else [f"integers up to {self.most}"]
-        said += [] if self.fill is None else [f"integers {self.fill}"]
-        said += [f"{self.rows} of trees" + (f" {self.part + 1}" if self.part else "")] if self.rows else []
-        return ", ".join([self.spread, *said])
-
-
 @dataclass
 class Generator:
     """Makes feeds for a signature.
 
-    `allowed` limits integer inputs, `texts` gives strings, `roles` what an input is for, `examples` are arrays whose
-    structure and spread new values follow. `inner` are the inputs as the graph's shape inference names their
-    dimensions, which `allowed` and `roles` speak of.
+    `allowed` limits integer inputs, `texts` provides strings, `roles` say what an input is for, `examples` are arrays
+    whose structure and spread new values follow. `inner` are the inputs with the dimension names of the graph's shape
+    inference, which `allowed` and `roles` use.
     """
 
     signature: Signature
@@ -95,21 +72,21 @@ class Generator:
     numbers: Numbers = field(default_factory=Numbers)
     thresholds: tuple[float, ...] = ()
     compared: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What the values of a float input are compared with."""
+    """The numbers with which a float input's values are compared."""
     lacking: frozenset[str] = frozenset()
-    """Inputs in which the graph looks for missing values, which are NaN."""
+    """Inputs in which the graph replaces missing values (NaN)."""
     table: Table = field(default_factory=lambda: Table(()))
-    """What tree ensembles read of the inputs."""
+    """The rows that the tree ensembles read."""
     keys: Mapping[str, maps.Keys] = field(default_factory=dict)
-    """What may be a key of an input that is a map."""
+    """The possible keys of an input that is a map."""
     ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
-    """The shapes that inputs get of which the file does not say the rank."""
+    """Shapes of inputs whose rank the file does not say."""
     present: frozenset[str] = frozenset()
-    """Optional inputs that get a value."""
+    """Optional inputs that get a value, because the graph reads it without asking whether there is one."""
 
     @classmethod
     def for_model(cls, model: ir.Model) -> Generator:
-        """A generator that has read from the graph what its inputs may be."""
+        """A generator with the limits, roles and numbers that the graph shows of its inputs."""
         own = model
         if model.functions:
             model, _ = inlined(model)
@@ -133,12 +110,12 @@ class Generator:
         made = cls(
             Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
             thresholds=edges.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
-            compared=compared, lacking=frozenset(v.name or "" for v in floating if edges.may_lack(v, inside)),
+            compared=compared, lacking=frozenset(v.name or "" for v in floating if edges.may_be_missing(v, inside)),
         )  # fmt: skip
         return made.under(signature(own))
 
     def under(self, interface: Signature) -> Generator:
-        """The same for the model's inputs as `interface` calls their dimensions."""
+        """The same generator, with the inputs and dimension names of `interface`."""
         ports = tuple(
             ranks.sized(port, self.ranks[port.name]) if _lacks_rank(port) and port.name in self.ranks else port
             for port in interface.inputs
@@ -146,7 +123,7 @@ class Generator:
         return replace(self, signature=replace(interface, inputs=ports))
 
     def renamed(self, names: Mapping[str, str], interface: Signature) -> Generator:
-        """The same for inputs that are called otherwise, `names` being new by old."""
+        """The same generator for renamed inputs; `names` maps old names to new ones."""
 
         def under(held: Mapping[str, Any]) -> dict[str, Any]:
             return {names.get(name, name): value for name, value in held.items()}
@@ -168,11 +145,11 @@ class Generator:
         return renamed.under(interface)
 
     def choices(self) -> dict[str, tuple[int, ...]]:
-        """Integer inputs that the graph compares with constants: each of these values takes it another way."""
+        """Integer inputs that the graph compares with constants, with values that each lead it another way."""
         return {name: limits.choices for name, limits in self.allowed.items() if limits.choices}
 
     def known(self, sizes: Sizes) -> dict[str, int]:
-        """The sizes by the names that the graph's shape inference has for them, too."""
+        """The sizes, also under the dimension names of the graph's shape inference."""
         found = dict(sizes)
         own = {port.name: port for port in self.signature.inputs}
         for port in self.inner:
@@ -194,7 +171,7 @@ class Generator:
         chosen: Mapping[str, int] | None = None,
         manner: Manner | None = None,
     ) -> Feed:
-        """One feed. The same arguments give the same values to the bit. `manner` says more than `spread`."""
+        """One feed. Equal arguments give equal values to the bit. `manner` replaces `spread` and says more."""
         chosen, manner = chosen or {}, manner or Manner(spread)
         values: Values = {}
         known = self.known(sizes)
@@ -251,20 +228,20 @@ class Generator:
     def _structured(
         self, port: Port, shape: tuple[int, ...], draw: Draw, manner: Manner, known: Mapping[str, int]
     ) -> Array | None:
-        """Values of the input's role, or with the structure of the example; None where it has neither."""
+        """Values of the input's role, or with the structure of its example; None if it has neither."""
         role, limits = self.roles.get(port.name), self.allowed.get(port.name)
         upside_down = role is not None and role.kind == "sides" and manner.spread == EDGES
         if role is not None and not upside_down:
             found = made(role, shape, known, draw)
             if found is not None and role.kind == "sides" and limits is not None and limits.certain:
                 low, high = limits.within(known)
-                return np.asarray(np.rint(low + found * (high - low)))  # corners as indices
+                return np.asarray(np.rint(low + found * (high - low)))  # corners that are indices: scaled and rounded
             if found is not None:
                 return found
         example = self.examples.get(port.name)
         if example is None or (limits is not None and limits.choices):
             return None
-        found = alike(example, shape, draw)
+        found = like_example(example, shape, draw)
         if found is None or limits is None or not limits.certain or not found.size:
             return found
         low, high = limits.within(known)
@@ -302,7 +279,7 @@ class Generator:
     def _numbers(self, port: Port, shape: tuple[int, ...], rng: Any, manner: Manner, known: Mapping[str, int]) -> Array:
         spread = manner.spread
         allowed = self.allowed.get(port.name)
-        if allowed is not None and allowed.certain:  # floats that index, once they are integers
+        if allowed is not None and allowed.certain:  # floats that a Cast turns into indices
             low, high = allowed.within(known)
             return np.asarray(rng.uniform(low, min(high, manner.most or high) + 0.9, shape))
         example = self.examples.get(port.name)
@@ -311,16 +288,16 @@ class Generator:
             held = example[np.isfinite(example)] if example is not None else np.zeros(0)
             if not held.size or held.min() < 0 < held.max():
                 return drawn
-            sign = -1 if held.min() < 0 else 1  # all of one sign: a size, a share, a distance has its range
+            sign = -1 if held.min() < 0 else 1  # an example of one sign is a size, share or distance: keep its range
             return np.asarray(np.clip(sign * np.abs(drawn), held.min(), held.max()))
         if example is not None and example.size > 1 and (spread == "normal" or spread in SCALES):
-            found = following(example, shape, rng)
+            found = spread_like(example, shape, rng)
             if found is not None:
                 return found * _rescaled(example, spread)
         if spread == "normal" or spread in SCALES:
             drawn = np.asarray(rng.standard_normal(shape)) * SCALES.get(spread, 1.0)
             limits = self.compared.get(port.name)
-            return edges.around(drawn, limits, rng) if limits else drawn
+            return edges.near_limits(drawn, limits, rng) if limits else drawn
         return np.asarray(rng.random(shape)) + (1 if spread == "positive" else 0)
 
 
@@ -329,7 +306,7 @@ def _lacks_rank(port: Port) -> bool:
 
 
 def _limits(value: ir.Value, inside: Owners) -> ranges.Allowed | None:
-    """What the graph allows of integers, and of floats that a Cast turns into indices."""
+    """The limits that the graph sets to integers, and to floats that a Cast turns into indices."""
     if value.dtype is None or value.dtype == ir.DataType.BOOL:
         return None
     if value.dtype.is_integer():
@@ -338,8 +315,8 @@ def _limits(value: ir.Value, inside: Owners) -> ranges.Allowed | None:
 
 
 def _rescaled(example: Array, spread: str) -> float:
-    """The factor of a spread for values like an example: numbers of one sign (a picture, a probability) stay as they
-    are, because a module may take no others."""
+    """The factor of a spread for values like an example. Numbers of one sign (an image, a probability) keep their
+    scale, because a module may refuse others."""
     if spread not in SCALES or not example.min() < 0 < example.max():
         return 1.0
     return min(SCALES[spread], _FOLLOWED)
@@ -352,46 +329,5 @@ def _not_all_zero(array: Array, high: int = 1) -> Array:
 
 
 def _pick(rng: np.random.Generator, pool: Array, shape: tuple[int, ...]) -> Array:
-    """Elements of `pool`; an array even for the shape (), for which numpy's own choice gives an element."""
+    """Random elements of `pool`; an array even for the shape (), for which numpy's `choice` returns a scalar."""
     return pool[rng.integers(0, len(pool), shape)] if shape else pool[rng.integers(0, len(pool), 1)].reshape(())
-
-
-def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
-    """The port's shape with sizes put in for its symbols.
-
-    Raises:
-        OnnxsmithError: `feeds/unknown-rank` when the file does not say how many dimensions the input has;
-            `feeds/unknown-size` when an axis has no size with these.
-    """
-    if port.shape is None:
-        raise problem(
-            "feeds/unknown-rank",
-            f"the file does not say how many dimensions input {port.name!r} has",
-            fix=f"give an example: --input {port.name}=float32[1,3,224,224]",
-        )
-    found = [dims.evaluate(dim, sizes) for dim in port.shape]
-    if None in found:
-        shape = ",".join(str(2 if size is None else size) for size in found)
-        raise problem(
-            "feeds/unknown-size",
-            f"axis {found.index(None)} of input {port.name!r} has no size",
-            where=f"{port.name}: {port}",
-            fix=f"give an example, with the sizes that it has: --input '{port.name}={_spec_dtype(port)}[{shape}]'",
-        )
-    return tuple(size for size in found if size is not None)
-
-
-def _spec_dtype(port: Port) -> str:
-    return {"float": "float32", "double": "float64"}.get(port.dtype, port.dtype)
-
-
-def size_of(dim: Dim, sizes: Sizes) -> int:
-    """The size of a dimension: itself, its symbol's, or its expression's value."""
-    value = dims.evaluate(dim, sizes)
-    if value is None:
-        raise problem(
-            "feeds/unknown-size",
-            f"dimension {dim!r} has no size",
-            fix="give an example input, from which it follows: --input inputs.npz",
-        )
-    return value

@@ -1,4 +1,4 @@
-"""Inputs that a person gives for a model file, put together into feeds."""
+"""Turns the inputs that a user gives for a model file into feeds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 
 Inputs = Mapping[str, Any] | Sequence[str] | Iterable[Mapping[str, Any] | Feed]
-"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable of arrays by name, one
-input each."""
+"""Inputs as a caller gives them: arrays by name, texts as on the command line, or an iterable with the arrays by name
+of each input."""
 
 
 def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
     """Arrays by input name from `--input` texts, for a run on one input; see `several`.
 
     Raises:
-        OnnxsmithError: `input/…` for what cannot be read, `input/twice` when a name is given twice; `run/unknown-input`
-            for a name that the model does not have.
+        OnnxsmithError: `input/…` for a text that cannot be read, `input/twice` if a name is given twice;
+            `run/unknown-input` for a name that the model does not have.
     """
     found = several(texts, interface)
     if len(found) > 1:
@@ -33,10 +33,10 @@ def values(texts: Sequence[str], interface: Signature) -> dict[str, Any]:
 
 
 def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
-    """Arrays by input name from `--input` texts, in the order of the texts, for one input after the other.
+    """Arrays by input name from `--input` texts, as a list of inputs in the order of the texts.
 
-    A name that comes again begins the next input: `a.npz b.npz` are two, as are `x=1.npy x=2.npy`. What the next one
-    does not give itself it takes from the one before. A text without a name is for the first input not yet given.
+    A repeated name begins the next input: `a.npz b.npz` are two inputs, as are `x=1.npy x=2.npy`. Values that the next
+    input does not give are copied from the one before. A text without a name is for the first input without a value.
     """
     own: list[dict[str, Any]] = []
     for text in texts:
@@ -56,12 +56,12 @@ def several(texts: Sequence[str], interface: Signature) -> list[dict[str, Any]]:
 
 
 def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ...]:
-    """One feed for each input that the `--input` texts give; none when there are none."""
+    """One feed for each input that the `--input` texts give; empty if there are no texts."""
     if not texts:
         return ()
     interface = model if isinstance(model, Signature) else signature(load(model))
     found = several(texts, interface)
-    labels = [f"input {number} of {len(found)} given" for number in range(1, len(found) + 1)]
+    labels = [f"given input {number} of {len(found)}" for number in range(1, len(found) + 1)]
     return tuple(
         Feed(label if len(found) > 1 else "the given input", of_feed(interface, held), held)
         for label, held in zip(labels, found, strict=True)
@@ -69,7 +69,7 @@ def feeds(texts: Sequence[str], model: str | Path | Signature) -> tuple[Feed, ..
 
 
 def inputs(given: Inputs, interface: Signature) -> tuple[Feed, ...]:
-    """One feed from arrays by name or from texts; one for each item of any other iterable."""
+    """One feed from arrays by name or from texts; one feed for each item of any other iterable."""
     if isinstance(given, Mapping):
         return (Feed("the given input", {}, dict(given)),) if given else ()
     items: list[Any] = list(given)
@@ -77,24 +77,24 @@ def inputs(given: Inputs, interface: Signature) -> tuple[Feed, ...]:
     if len(texts) == len(items):
         return feeds(texts, interface)
     return tuple(
-        item if isinstance(item, Feed) else Feed(f"input {number} of those given", {}, dict(item))
+        item if isinstance(item, Feed) else Feed(f"given input {number}", {}, dict(item))
         for number, item in enumerate(items, 1)
     )
 
 
 def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
-    """That one input is wanted and a name was given twice."""
+    """The error that a name was given twice to a command that takes one input."""
     return problem(
         "input/twice",
         f"input {name!r} is given twice",
         where=" ".join(f"--input {text}" for text in texts),
-        why="this command takes one input; which of the two is meant is not known",
+        why="this command takes one input, and cannot know which of the two is meant",
         fix="leave one of them out",
     )
 
 
 def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
-    """Sizes of symbolic dimensions by name, from `--dim batch=1` texts where they are no mapping yet.
+    """Sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
 
     Raises:
         OnnxsmithError: `input/syntax`.
@@ -111,7 +111,7 @@ def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
 
 
 def _is_archive(spec: InputSpec) -> bool:
-    """Whether it is a file that names its arrays itself."""
+    """Whether it is a file that names its own arrays."""
     return spec.path is not None and spec.path.suffix == ".npz" and not spec.name
 
 
@@ -132,9 +132,9 @@ def _values(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> dic
     if len(arrays) != 1:
         raise problem(
             "input/syntax",
-            f"the file holds {len(arrays)} arrays, one is needed for {port.name!r}",
+            f"the file holds {len(arrays)} arrays, but input {port.name!r} takes one",
             where=str(spec.path),
-            fix="give it without a name: --input inputs.npz takes every array by its own",
+            fix="give the file without a name: --input inputs.npz uses the names in the file",
         )
     return {port.name: next(iter(arrays.values()))}
 
@@ -148,7 +148,7 @@ def _port(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> Port:
         return free[0]
     raise problem(
         "run/unknown-input",
-        f"the model has no input {spec.name!r}" if spec.name else "there is an input too many",
+        f"the model has no input {spec.name!r}" if spec.name else "there is one input too many",
         fix=f"its inputs are: {', '.join(f'{name} {port}' for name, port in ports.items()) or 'none'}",
     )
 

@@ -1,4 +1,4 @@
-"""Makes maps, which some operators of ai.onnx.ml read: keys that the graph knows, and values of the declared dtype."""
+"""Makes maps for operators of ai.onnx.ml: keys that the graph knows, and values of the declared dtype."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from onnxsmith.model.graph.signature import Port
 
 _VOCABULARIES = ("string_vocabulary", "int64_vocabulary")
 _SOME = 0.75
-"""The share of the keys that a map has."""
+"""The share of the known keys that a map has. A choice."""
 _FEW = 4
+"""Keys of a map if the graph knows none. A choice."""
 
 Keys = tuple[str, ...] | tuple[int, ...]
 
 
 def keys(value: ir.Value, inside: Owners | None = None) -> Keys:
-    """The keys that what reads the map looks up, or numbers up to the length that it makes of one."""
+    """The keys that the map's readers look up, or the numbers up to the length that a reader makes of the map."""
     for reader in readers(value, inside):
         for name in _VOCABULARIES:
             attribute = reader.node.attributes.get(name)
@@ -32,7 +33,7 @@ def keys(value: ir.Value, inside: Owners | None = None) -> Keys:
 
 
 def drawn(port: Port, known: Keys, rng: np.random.Generator) -> list[Any]:
-    """A map as two arrays: some of the keys in their order, and what they map to."""
+    """A map as two arrays: some of the keys in order, and their values."""
     pool = sorted(known) or (["a", "b", "onnx"] if port.keys == "string" else list(range(_FEW)))
     kept = rng.random(len(pool)) < _SOME
     kept[int(rng.integers(len(pool)))] = True

@@ -1,7 +1,7 @@
-"""Finds the numbers that stand in a graph and that a size may run against: windows, tables, limits.
+"""Finds the numbers in a graph that limit sizes: windows, lengths of tables, thresholds.
 
-A graph may compute otherwise behind the number that a size is compared with, or take no size beyond the table that it
-indexes. So every symbol is tried beyond such numbers. One walk over the nodes, in time linear in the graph.
+A graph may compute differently beyond a number with which a size is compared, or fail beyond the length of a table
+that it indexes. So every symbol is tried beyond these numbers. The search is one walk, linear in the number of nodes.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ _BY_CHANNEL = {
     "GroupNormalization": (1, 0), "LayerNormalization": (-1, -1), "MatMul": (-1, -2), "MatMulInteger": (-1, -2),
     "LSTM": (-1, -1), "GRU": (-1, -1), "RNN": (-1, -1),
 }  # fmt: skip
-"""Operators with weights: the axis of the first input, and that of the weights, which have to agree."""
+"""Operators with weights: the axis of the first input and the axis of the weights that have to agree."""
 _MOST_ELEMENTS = 8
-"""Elements of a constant that counts as a number; larger ones are weights."""
+"""Elements of a constant that counts as numbers. A choice: larger constants are weights."""
 _LEAST, _MOST = 2, 1 << 20
+"""Numbers that may limit a size. A choice: no input has a longer axis."""
 _FIRST_LOST = {
     "FLOAT16": 2**11 + 1, "BFLOAT16": 2**8 + 1, "FLOAT8E4M3FN": 2**4 + 1, "FLOAT8E5M2": 2**3 + 1,
     "INT8": 2**7, "UINT8": 2**8, "INT16": 2**15, "UINT16": 2**16,
 }  # fmt: skip
-"""The first whole number that a dtype does not hold: sizes and positions from there on come out as others."""
+"""The first integer that a dtype cannot hold: from there on, sizes and positions are rounded or wrap around."""
 
 Dims = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """`of_dims` are numbers by the text of the dimension that they limit, `free` those of which that is not known.
+    """`of_dims` are numbers by the text of the dimension that they limit, `free` numbers without a known dimension.
 
-    `tensors` counts how often each shape with a symbol stands in the graph: what a run costs follows from them.
+    `tensors` counts each shape with a symbol in the graph; the cost of a run is computed from them.
     """
 
     of_dims: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -50,22 +51,22 @@ class Numbers:
     tensors: Mapping[Dims, int] = field(default_factory=dict)
 
     def of(self, symbols: Iterable[str]) -> frozenset[int]:
-        """The numbers for a dimension that shape inference knows by these names."""
+        """The numbers that limit a dimension with any of these names in shape inference."""
         wanted = set(symbols)
         found = [held for dim, held in self.of_dims.items() if dim in wanted or wanted & set(dims.names_in(dim))]
         return frozenset().union(*found)
 
     def with_those_of(self, other: Numbers) -> Numbers:
-        """With the numbers of another graph that has the same inputs; what a run costs stays as it is."""
+        """Adds the numbers of another graph with the same inputs; `tensors` stay those of this graph."""
         return replace(self.with_more(other.of_dims), free=self.free | other.free)
 
     def with_more(self, more: Mapping[str, frozenset[int]]) -> Numbers:
-        """With numbers that are known from elsewhere, by the text of the dimension that they limit."""
+        """Adds numbers by the text of the dimension that they limit."""
         joined = {dim: self.of_dims.get(dim, frozenset()) | held for dim, held in more.items()}
         return replace(self, of_dims={**self.of_dims, **joined})
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        """How many elements all tensors together have at these sizes, as far as that is known."""
+        """The number of elements of all tensors together at these sizes, as far as their shapes are known."""
         total = 0
         for shape, count in self.tensors.items():
             found = [dims.evaluate(dim, sizes) for dim in shape]
@@ -74,7 +75,7 @@ class Numbers:
 
 
 def numbers(model: ir.Model) -> Numbers:
-    """What stands in a graph whose shapes were inferred."""
+    """Finds the numbers in a graph whose shapes were inferred."""
     of_dims: dict[str, set[int]] = {}
     free: set[int] = set()
     tensors: Counter[Dims] = Counter()
@@ -93,12 +94,12 @@ def numbers(model: ir.Model) -> Numbers:
 
 
 def _is_small_kind(value: ir.Value) -> bool:
-    """Whether it may be a size, a position or a mask: what is computed from shapes and is an integer or bool."""
+    """Whether the value, computed from shapes, may be a size, a position or a mask: an integer or bool."""
     return value.dtype is None or value.dtype.is_integer() or value.dtype == ir.DataType.BOOL
 
 
 def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
-    """Dimensions with numbers that limit them; "" for a dimension that is not known."""
+    """Pairs of a dimension and a number that limits it; "" for an unknown dimension."""
     op = node.op_type
     if op == "Slice":
         yield from _of_slice(node, from_shapes)
@@ -116,7 +117,7 @@ def _of_node(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, i
 
 
 def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, int]]:
-    """The constant begin and end of a symbolic axis; the length of a table that is cut by what is computed."""
+    """Constant starts and ends along a symbolic axis; the length of a table whose slice is computed."""
     if len(node.inputs) < 3:
         yield from _of_slice_by_attributes(node)
         return
@@ -137,7 +138,7 @@ def _of_slice(node: ir.Node, from_shapes: set[ir.Value]) -> Iterator[tuple[str, 
 
 
 def _of_slice_by_attributes(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """The same before opset 10, where begin and end are attributes."""
+    """The same before opset 10, where starts and ends are attributes."""
     shape = _dims(node.inputs[0])
     starts, ends = node.attributes["starts"].as_ints(), node.attributes["ends"].as_ints()
     axes = node.attributes["axes"].as_ints() if "axes" in node.attributes else range(len(starts))
@@ -148,7 +149,7 @@ def _of_slice_by_attributes(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 
 def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """The length of a constant along an axis that is open in the other operand: only 1 and that length go together."""
+    """The length of a constant along an axis that is dynamic in the other operand: only 1 and that length fit."""
     held = [value for value in node.inputs if value is not None and _is_held(value)]
     for value in node.inputs if held else ():
         if value is None or value in held:
@@ -160,7 +161,7 @@ def _of_broadcast(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 
 def _of_weights(node: ir.Node) -> Iterator[tuple[str, int]]:
-    """The channels that the weights of a node ask of its first input."""
+    """The number of channels that a node's weights require of its first input."""
     data, weights = _dims(node.inputs[0]), _dims(node.inputs[1])
     data_axis, axis = _BY_CHANNEL[node.op_type]
     if (
@@ -176,7 +177,7 @@ def _of_weights(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 
 def _is_held(value: ir.Value | None) -> bool:
-    """Whether the graph holds it: an initializer, or a Constant."""
+    """Whether the value is in the file: an initializer or a Constant."""
     return value is not None and ir.convenience.get_const_tensor(value) is not None
 
 

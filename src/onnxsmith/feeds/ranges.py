@@ -1,8 +1,8 @@
-"""Which values an input may take, read from what the graph does with it.
+"""Finds the values that an input may take, from the nodes that read it.
 
-Random integers in a Gather's index are out of range, zeros everywhere test nothing. So an input is followed through
-nodes that keep its values to those that limit them: an index by the size of what it indexes, a comparison by the
-constant it is compared with, a mask by being turned into bool.
+Random integers are out of range as the indices of a Gather, and zeros everywhere test nothing. So an input is followed
+through nodes that keep its values to nodes that limit them: an index is limited by the size of the indexed tensor, a
+compared value by the constant it is compared with, a mask by its Cast to bool.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ _INDEX_OPERANDS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1, "Scat
 _COMPARES = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
 _SMALL = 4
+"""Largest integer if the graph sets no limit. A choice: small counts and indices are valid almost everywhere."""
 _LOWEST, _HIGHEST = -(2**31), 2**31
+"""The limits of 32-bit integers, beyond which no bound is looked for."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """x has to be less than a size: (gain * x + shift) // over < size, the size being the text of a dimension."""
+    """An upper bound for x: (gain * x + shift) // over < size, where size is the text of a dimension."""
 
     dim: str
     gain: int = 1
@@ -37,17 +39,17 @@ class Bound:
     over: int = 1
 
     def most(self, sizes: Mapping[str, int]) -> int | None:
-        """The largest x; None where the size is not known."""
+        """The largest x; None if the size is unknown."""
         size = dims.evaluate(self.dim, sizes)
         return None if size is None else (size * self.over - 1 - self.shift) // self.gain
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """Integers from `low` to `high`, both included, or one of `choices` when there are any; `why` names the node.
+    """Integers from `low` to `high`, both included, or one of `choices` if there are any. `why` names the node.
 
-    Those of `below` limit them further, to sizes that a feed has. What is not `certain` is a guess, which a runtime's
-    refusal may narrow.
+    `below` limits them further by sizes of the feed. If `certain` is False they are a guess, which a runtime's refusal
+    may narrow.
     """
 
     low: int
@@ -56,9 +58,9 @@ class Allowed:
     why: str = "nothing in the graph limits it"
     below: tuple[Bound, ...] = ()
     marks: tuple[int, ...] = ()
-    """Numbers among the others that the graph compares with: padding, the end of a text."""
+    """Numbers inside the range that the graph compares with: padding, an end token."""
     beside: tuple[int, ...] = ()
-    """The neighbours of the choices, for inputs of several numbers: a limit may lie one off."""
+    """The neighbours of the choices, for inputs of several numbers: they show a limit that is off by one."""
 
     @property
     def certain(self) -> bool:
@@ -66,17 +68,17 @@ class Allowed:
         return self.why != Allowed.why
 
     def within(self, sizes: Mapping[str, int]) -> tuple[int, int]:
-        """Low and high for these sizes of the graph's dimensions; 0 where there is nothing to index."""
+        """Low and high at these sizes of the graph's dimensions; 0 if the indexed tensor is empty."""
         known = [most for bound in self.below if (most := bound.most(sizes)) is not None]
         high = min([self.high, *known])
         if not known and high >= _HIGHEST:
-            return self.low, max(self.low, _SMALL)  # the size is computed from values: what is small may be inside
+            return self.low, max(self.low, _SMALL)  # the size is computed at run time: small values are likely valid
         return min(self.low, max(high, 0)), max(high, 0) if self.low >= 0 else high
 
 
 @dataclass
 class _Limits:
-    """What has been found so far."""
+    """The limits found so far."""
 
     low: int = _LOWEST
     high: int = _HIGHEST
@@ -89,7 +91,7 @@ class _Limits:
 
 
 def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
-    """What an integer input may be."""
+    """The values that an integer input may take."""
     limits, guesses = _Limits(), _Limits()
     choices: list[int] = []
     below: dict[Bound, None] = {}
@@ -129,19 +131,19 @@ def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
 
 
 def _holds_several(value: ir.Value) -> bool:
-    """Whether it holds several numbers, so that one of them may be a mark and the others not."""
+    """Whether the input holds several numbers, so that some may be marks and others not."""
     return _rank(value) > 0 and any(size != 1 for size in value.shape or ())
 
 
 def indexing(value: ir.Value, inside: Owners | None = None) -> Allowed | None:
-    """What a float input may be that a Cast turns into an index; None for other floats."""
+    """The values of a float input that a Cast turns into an index; None for other floats."""
     if not any(_INDEX_OPERANDS.get(reader.node.op_type) == reader.index for reader in readers(value, inside)):
         return None
     return replace(allowed(value, inside), choices=())
 
 
 def branches(value: ir.Value, inside: Owners | None = None) -> tuple[int, ...]:
-    """Both values of a bool that a branch or a loop asks; none for other bools."""
+    """Both values of a bool that an If reads as its condition; empty for other bools."""
     asked = any(reader.node.op_type == "If" and reader.index == 0 for reader in readers(value, inside))
     return (1, 0) if asked else ()
 
@@ -151,7 +153,7 @@ def _label(node: ir.Node) -> str:
 
 
 def _bounds(dtype: ir.DataType | None) -> tuple[int, int]:
-    """The least and the most that the dtype holds, as far as these limits reach."""
+    """The lowest and highest value of the dtype, within 32 bits."""
     if dtype is None or not dtype.is_integer():
         return _LOWEST, _HIGHEST
     bits = dtype.bitwidth
@@ -176,12 +178,12 @@ def _settle(limits: _Limits, choices: list[int], below: tuple[Bound, ...], dtype
 
 
 def _unlimited(dtype: ir.DataType | None) -> int:
-    """The most where nothing is known: all that eight bits hold, which are mostly pixels or quantised; else few."""
+    """The highest value without a limit: all of 8 bits, which are mostly pixels or quantised values; else a few."""
     return _bounds(dtype)[1] if dtype in (ir.DataType.UINT8, ir.DataType.INT8) else _SMALL
 
 
 def _limit(reader: Reader) -> tuple[int, int] | None:
-    """The values that the operand may take, when the operator limits them by a number."""
+    """The range of the operand, if the operator limits it by a number."""
     node, index = reader.node, reader.index
     op = node.op_type
     if _INDEX_OPERANDS.get(op) == index:
@@ -205,7 +207,7 @@ def _limit(reader: Reader) -> tuple[int, int] | None:
 
 
 def _counted(reader: Reader) -> tuple[int, int] | None:
-    """The values of an operand that is a count, a length, a label or a size."""
+    """The range of an operand that is a count, a length, a label or a size."""
     node, index = reader.node, reader.index
     op = node.op_type
     if op in ("TopK", "ReverseSequence") and index == 1:
@@ -229,7 +231,7 @@ def _counted(reader: Reader) -> tuple[int, int] | None:
 
 
 def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
-    """Dimensions that the operand has to stay below, each with what is added to the operand for it."""
+    """Dimensions that the operand has to stay below, with the number that is added to it for the comparison."""
     node, index = reader.node, reader.index
     op = node.op_type
     above: list[tuple[Dim, int]] = []
@@ -248,7 +250,7 @@ def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
     elif op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss") and index == 1:
         above = [(_size(node.inputs[0], 1), 0)]
     for size, shift in above:
-        # A fixed size is a bound too where the operand may equal it: the limits are those of indices.
+        # A fixed size with a shift is a bound too: unlike an index, the operand may equal it.
         if isinstance(size, str) and size:
             yield size, shift
         elif isinstance(size, int) and shift:
@@ -256,7 +258,7 @@ def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
 
 
 def _guess(reader: Reader) -> tuple[int, int] | None:
-    """What the operand probably is, where nothing limits it: a length, which is compared with positions."""
+    """A probable range if no node limits the operand: what is compared with positions is a length."""
     node, index = reader.node, reader.index
     if node.op_type not in _COMPARES - {"Equal"} or constant(node.inputs[1 - index]) is not None:
         return None
@@ -264,7 +266,7 @@ def _guess(reader: Reader) -> tuple[int, int] | None:
 
 
 def _size_beside(value: ir.Value) -> str:
-    """The open axis that the lengths of `value` are of: of another input that has as many rows."""
+    """The dynamic axis to which the lengths in `value` refer: an axis of another input with as many rows."""
     rows, graph = _size(value, 0), value.graph
     for other in graph.inputs if isinstance(graph, ir.Graph) else ():
         if other is value or other.shape is None or len(other.shape) < 2:
@@ -276,7 +278,7 @@ def _size_beside(value: ir.Value) -> str:
 
 
 def _indexed(node: ir.Node) -> list[Dim]:
-    """The axes that the index tuples of a GatherND or ScatterND reach into; none when they are not known."""
+    """The axes that the index tuples of a GatherND or ScatterND address; empty if unknown."""
     data, indices = node.inputs[0], node.inputs[1]
     if data is None or data.shape is None or indices is None or indices.shape is None or not len(indices.shape):
         return []
@@ -299,7 +301,7 @@ def _rank(value: ir.Value | None) -> int:
 
 
 def _size(value: ir.Value | None, axis: int) -> Dim:
-    """The size of an axis, a number or a text; "" when it is not known."""
+    """The size of an axis, a number or a text; "" if unknown."""
     shape = value.shape if value is not None else None
     if shape is None or not -len(shape) <= axis < len(shape):
         return ""

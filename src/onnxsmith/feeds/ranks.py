@@ -1,4 +1,4 @@
-"""Guesses the shape of an input of which the file does not even say how many dimensions it has, from what reads it."""
+"""Guesses the shape of an input whose rank the file does not say, from the nodes that read it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.feeds.readers import Owners, Reader, readers
 from onnxsmith.model.graph.signature import Dim, Port
 
 Sizes = tuple[int | None, ...]
-"""The size of each axis; None for any."""
+"""The size of each axis; None for a free size."""
 
 _USUAL: Sizes = (None, None)
 _PICTURES = {
@@ -23,13 +23,13 @@ _PASSES = {"Identity", "Cast", "CastLike", "Abs", "Clip"}
 
 
 def sized(port: Port, sizes: Sizes) -> Port:
-    """The port with these sizes, and names for those that may be any."""
+    """The input with these sizes, and new symbols for the free ones."""
     shape: list[Dim] = [f"{port.name}.{axis}" if size is None else size for axis, size in enumerate(sizes)]
     return replace(port, shape=tuple(shape))
 
 
 def guessed(value: ir.Value, inside: Owners | None = None) -> Sizes:
-    """What the nearest reader that tells it needs, else what most tables and batches have."""
+    """The shape that the nearest informative reader requires; else two axes, as most tables and batches have."""
     kept = {value}
     for reader in readers(value, inside):
         if reader.node.inputs[reader.index] in kept:
@@ -58,7 +58,7 @@ def _needed(reader: Reader) -> Sizes | None:
 
 
 def _beside(node: ir.Node, other: Sequence[int | None]) -> Sizes | None:
-    """What fits the weights of an operator."""
+    """The shape that fits the weights of an operator."""
     op, rank = node.op_type, len(other)
     if op == "MatMul" and rank >= 1:
         return (None,) * max(rank - 1, 1) + (other[-2] if rank > 1 else other[0],)

@@ -1,4 +1,4 @@
-"""Follows an input through nodes that keep its values, into branches and bodies too, to the operators that read it."""
+"""Follows an input through nodes that keep its values, also into branches and bodies, to the nodes that read it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _KEEPS_VALUES = {
 }  # fmt: skip
 _ANY_OPERAND = {"Concat", "Where"}
 _FAR = 4096
-"""Values that are followed, and elements of a constant that are read."""
+"""Values that are followed, and elements of a constant that are read. A choice: it bounds the search."""
 
 Owners = Mapping[ir.Graph, ir.Node]
 Through = Callable[[ir.Node, int], list[ir.Value]]
-"""What a node makes of an operand that keeps something of its values."""
+"""Returns the outputs of a node that keep some values of its operand."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Operand `index` of `node`. It reads `(gain * x + shift) // over`, x being the input; an unknown addend counts as
+    """Operand `index` of `node`. It reads `(gain * x + shift) // over` of the input x. An unknown addend counts as
     0."""
 
     node: ir.Node
@@ -38,22 +38,22 @@ class Reader:
     over: int = 1
 
     def least(self, low: int) -> int:
-        """The smallest x of which the operand is not below `low`."""
+        """The smallest x for which the operand is not below `low`."""
         return -((self.shift - low * self.over) // self.gain)
 
     def most(self, high: int) -> int:
-        """The largest x of which the operand is not above `high`."""
+        """The largest x for which the operand is not above `high`."""
         return (high * self.over + self.over - 1 - self.shift) // self.gain
 
 
 def owners(model: ir.Model) -> Owners:
-    """The node that each branch and body belongs to."""
+    """The node to which each branch and body belongs."""
     return {inner: node for node in walk.all_nodes(model) for inner in captures.subgraphs(node)}
 
 
 def readers(value: ir.Value, inside: Owners | None = None, through: Through | None = None) -> Iterator[Reader]:
-    """Every operator that reads the value or what keeps its values, the nearest first. `through` says what else carries
-    them on."""
+    """Every node that reads the value, or a value with the same numbers, the nearest first. `through` names further
+    nodes that pass the numbers on."""
     seen: set[int] = set()
     queue = deque([(value, 1, 0, 1)])
     while queue and len(seen) < _FAR:
@@ -80,7 +80,7 @@ def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
 
 
 def whole(value: ir.Value | None) -> int | None:
-    """The one whole number that a constant holds."""
+    """The whole number that a scalar constant holds; None if it holds none."""
     found = constant(value)
     if found is None or found.size != 1 or not float(found[0]).is_integer():
         return None
@@ -88,7 +88,7 @@ def whole(value: ir.Value | None) -> int | None:
 
 
 def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
-    """What carries the operand's values on, with the factor and the addend."""
+    """Outputs that keep the operand's values, each with its factor and addend."""
     op = node.op_type
     if op in ("Add", "Sub", "Mul") and len(node.inputs) == 2:
         return _computed(node, index)
@@ -102,7 +102,7 @@ def _onward(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
 
 
 def _divisor(node: ir.Node, index: int) -> int | None:
-    """The whole number by which a Div divides integers: a count of samples becomes one of frames."""
+    """The whole number by which a Div divides integers, as when a count of samples becomes a count of frames."""
     held, number = node.inputs[index], whole(node.inputs[1]) if node.op_type == "Div" and index == 0 else None
     is_whole = held is not None and held.dtype is not None and held.dtype.is_integer()
     return number if number is not None and number > 0 and is_whole else None
@@ -116,7 +116,7 @@ def _computed(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
     if node.op_type == "Sub" and index == 1:
         return []
     if number is None:
-        # An offset that another input, or an earlier node, gives: an index stays an index.
+        # An offset from another input or an earlier node: an index plus an offset is still an index.
         held = node.inputs[index]
         is_whole = held is not None and held.dtype is not None and held.dtype.is_integer()
         return [(out, 1, 0)] if constant(other) is None and other is not held and is_whole else []
@@ -124,14 +124,14 @@ def _computed(node: ir.Node, index: int) -> list[tuple[ir.Value, int, int]]:
 
 
 def _entered(node: ir.Node, index: int) -> list[ir.Value]:
-    """What a body calls the operand."""
+    """The operand's value inside a body."""
     bodies = [] if node.op_type == "If" else list(captures.subgraphs(node))
     first = 2 if node.op_type == "Loop" else 0
     return [body.inputs[index] for body in bodies if first <= index < len(body.inputs)]
 
 
 def _given_out(value: ir.Value, inside: Owners) -> list[ir.Value]:
-    """What the node around a body calls the value, where the body gives it out."""
+    """The value outside a body, if the body returns it."""
     graph = value.graph
     node = inside.get(graph) if isinstance(graph, ir.Graph) and value.is_graph_output() else None
     if node is None or not isinstance(graph, ir.Graph):

@@ -1,8 +1,8 @@
-"""Reads from a runtime's refusal what it would take: other sizes, smaller indices.
+"""Reads from a runtime's refusal which sizes or indices it would accept.
 
-No runtime says in a form to rely on what was wrong, but nearly all name the numbers: 'expected 3 got 5', 'idx=7 must be
-within [-4,3]', '{2,64} to {7,11,13}'. So a size that the message names is proposed to be one of the other numbers in
-it. What comes of it is tried like any other proposal.
+No runtime states its complaint in a stable form, but nearly all name the numbers: 'expected 3 got 5', 'idx=7 must be
+within [-4,3]', '{2,64} to {7,11,13}'. So if the message names a size, each other number in it is proposed in its
+place. The proposals are tried like any others.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ _INDEX = re.compile(
 _RANGE = re.compile(r"\[\s*(-?\d+)\s*,\s*(-?\d+)\s*([\])])")
 _TIMES = re.compile(r"(?<=\d)x(?=\d)")
 _MOST = 1 << 16
+"""Largest number in a message that is proposed as a size. A choice: larger ones are addresses or byte counts."""
 
 
 def is_of_index(text: str) -> bool:
-    """Whether it refuses the value of an index or a length."""
+    """Whether the message refuses the value of an index or a length."""
     return _INDEX.search(_plain(text)) is not None
 
 
 def index_limit(text: str) -> int | None:
-    """The largest index that the refusal names, as the end of a range from a number not above 0."""
+    """The largest index that the message allows: the end of a range that includes 0."""
     ranges = [(int(low), int(high) - (end == ")")) for low, high, end in _RANGE.findall(_plain(text))]
     return min((high for low, high in ranges if low <= 0 <= high), default=None)
 
 
 def sizes(text: str, now: Mapping[str, int], known: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Other sizes in the place of `now`, the likeliest first; `known` ones stay."""
+    """Other sizes in place of `now`, the likeliest first; sizes in `known` stay."""
     plain = _plain(text)
     named = list(dict.fromkeys(int(number) for number in _NUMBER.findall(plain) if 0 < int(number) <= _MOST))
     free = [symbol for symbol in now if symbol not in known]
@@ -55,7 +56,7 @@ def sizes(text: str, now: Mapping[str, int], known: Mapping[str, int]) -> Iterat
 
 
 def _to_fit_products(plain: str, now: Mapping[str, int], free: list[str]) -> Iterator[dict[str, int]]:
-    """As many elements as a requested shape has: two lists of sizes, or a list and a count."""
+    """Sizes with which two shapes in the message have equally many elements: two lists, or a list and a count."""
     lists = [[int(part) for part in re.split(r"[,x]", found)] for found in _LIST.findall(plain)]
     counts = re.findall(r"size (\d+)", plain)
     lists += [[int(count)] for count in counts]
@@ -77,5 +78,5 @@ def _to_fit_products(plain: str, now: Mapping[str, int], free: list[str]) -> Ite
 
 
 def _plain(text: str) -> str:
-    """The message without codes, places in source files and names."""
+    """The message without error codes, source locations and names."""
     return _TIMES.sub(", ", _NOISE.sub(" ", text))

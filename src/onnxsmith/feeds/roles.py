@@ -1,7 +1,7 @@
-"""Which structure an input needs as a whole, read from the operators that read it.
+"""Finds the structure that an input needs as a whole, from the nodes that read it.
 
-A limit on each number is not enough for a shape, for corners of boxes or for offsets: their numbers depend on each
-other, or on the size of what they are applied to.
+Limits on each number are not enough for a shape, for corners of boxes or for offsets: their numbers depend on each
+other, or on the size of the tensor that they are applied to.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from onnxsmith.feeds.readers import Owners, Reader, constant, readers
 
 
 def role(value: ir.Value, inside: Owners | None = None) -> Role | None:
-    """The first role that a reader gives the input; None where each number may be drawn by itself."""
+    """The first role that a reader gives the input; None if its numbers are independent."""
     found = None
     subtracted: dict[ir.Node, set[int]] = {}
     corners = value.shape is not None and len(value.shape) > 0 and value.shape[-1] == 4
     for reader in readers(value, inside):
         if reader.node.op_type == "Sub" and corners:
-            # A part of each row is subtracted from another: the sides of a box are.
+            # Two parts of each row are subtracted: that is how the sides of a box are computed.
             subtracted.setdefault(reader.node, set()).add(reader.index)
         given = _of_operand(reader, value)
         if given is not None and given.kind != "mask":
@@ -37,7 +37,7 @@ def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
     if kind is None:
         return _mask(reader, value)
     if kind in ("distinct", "distinct tuples") and _text(node, "reduction") not in ("", "none"):
-        return None  # what is added up may stand twice
+        return None  # with a reduction, a repeated index is well defined
     whole = direct and _same_length(node.inputs[index], value)
     if kind in _WHOLE and not whole:
         return Role("ascending", _shape(node.inputs[0])) if kind in ("starts", "ends") and direct else None
@@ -62,11 +62,11 @@ _WHOLE = {
     "shape", "larger shape", "axes of one", "new axes", "starts", "ends", "axes", "steps", "pads", "parts", "scales",
     "resized", "repeats", "region", "start", "limit", "step",
 }  # fmt: skip
-"""Roles of an input that is the whole operand, not a part of one."""
+"""Roles that need the input to be the whole operand, not a part of it."""
 
 
 def _mask(reader: Reader, value: ir.Value) -> Role | None:
-    """A mask of one row for each example: an integer that becomes a bool, or is taken from one."""
+    """A mask with a row for each example: an integer that is cast to bool, or subtracted from 1."""
     node, rank = reader.node, len(value.shape) if value.shape is not None else 0
     if rank < 2 or value.dtype is None or not value.dtype.is_integer():
         return None
@@ -93,7 +93,7 @@ def _text(node: ir.Node, name: str) -> str:
 
 
 def _same_length(operand: ir.Value | None, value: ir.Value) -> bool:
-    """Whether the operand is as long as the input, as far as both are known."""
+    """Whether operand and input have the same shape, as far as both are known."""
     if operand is value or operand is None or operand.shape is None or value.shape is None:
         return True
     return operand.shape == value.shape

@@ -1,8 +1,8 @@
-"""Makes rows that reach the leaves of tree ensembles, and rows at which their splits are decided.
+"""Makes rows that reach the leaves of tree ensembles, and rows that lie at their splits.
 
-A leaf deep in a tree is hardly ever reached by chance, and a feature is hardly ever equal to a threshold. So a row is
-drawn for each leaf, inside the intervals on the way to it, and others for each split, equal to it, just below and just
-above.
+By chance, a leaf deep in a tree is hardly ever reached, and a feature hardly ever equals a threshold. So one row is
+drawn for each leaf, inside the intervals on the path to it, and three for each split: at the threshold, just below and
+just above.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from onnxsmith.feeds.trees import Box, Ensemble
 
 LEAVES, SPLITS = "leaves", "splits"
 _FEWEST, _MOST = 64, 512
-"""Rows that are made at least, and at most."""
+"""The smallest and the largest number of rows. A choice."""
 _EQUAL, _BELOW, _ABOVE = 0, -1, 1
 _MISSING = 0.1
+"""The share of missing features, in half of the rows. A choice."""
 
 Rows = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows for some ensembles. `kinds` are those that there can be: nothing is put at a split that is not compared
-    with what was given."""
+    """The rows for some ensembles. `kinds` are the possible kinds: there are no rows at splits if each feature is
+    computed from the input, because rounding would move it off the threshold."""
 
     ensembles: tuple[Ensemble, ...]
 
@@ -40,11 +41,11 @@ class Table:
 
     @property
     def names(self) -> frozenset[str]:
-        """The inputs that have features."""
+        """The inputs that hold features."""
         return frozenset(column.name for one in self.ensembles for column in one.columns.values())
 
     def renamed(self, names: Mapping[str, str]) -> Table:
-        """The same for inputs that are called otherwise, `names` being new by old."""
+        """The same table for renamed inputs; `names` maps old names to new ones."""
         return Table(
             tuple(
                 replace(one, columns={f: replace(c, name=names.get(c.name, c.name)) for f, c in one.columns.items()})
@@ -53,12 +54,12 @@ class Table:
         )
 
     def wanted(self, kind: str) -> int:
-        """How many rows would reach everything, within limits."""
+        """How many rows reach every leaf or split, within limits."""
         count = sum(len(one.leaves) if kind == LEAVES else 3 * len(one.splits) for one in self.ensembles)
         return min(max(count, _FEWEST), _MOST)
 
     def put(self, values: dict[str, Any], kind: str, part: int, seed: int) -> None:
-        """Puts rows into the inputs, in the place of what was drawn; `part` says which, where there are more rows."""
+        """Replaces values of the inputs by rows; `part` selects a batch of rows if there are more than fit."""
         tables = {name: np.array(values[name]) for name in self.names if _is_table(values.get(name))}
         count = min((len(table) for table in tables.values()), default=0)
         for number, ensemble in enumerate(self.ensembles if count else ()):
@@ -116,14 +117,14 @@ class _Maker:
         return made
 
     def _order(self, many: int, count: int, part: int) -> Sequence[int]:
-        """The next `count` of `many`, all of them before one comes again."""
+        """The next `count` of `many` places in random order; each comes once before any comes again."""
         if not many:
             return []
         order = np.random.default_rng(self._seed).permutation(many)
         return [int(order[(part * count + place) % many]) for place in range(count)]
 
     def _anywhere(self, feature: int, count: int, rng: np.random.Generator) -> Rows:
-        """Numbers of which as many lie between each two thresholds."""
+        """Random numbers, equally many between each two thresholds."""
         held = self._thresholds[feature]
         if not held.size:
             return rng.standard_normal(count)
@@ -135,7 +136,7 @@ class _Maker:
         )
 
     def _enter(self, made: dict[int, Rows], row: int, box: Box, rng: np.random.Generator) -> None:
-        """Puts a row into a box."""
+        """Moves a row into a box."""
         for feature, (low, high) in box.items():
             if feature not in made:
                 continue
@@ -146,17 +147,17 @@ class _Maker:
             made[feature][row] = self._whole(np.array([low]), np.array([high]), drawn, feature)[0]
 
     def _reach(self, feature: int) -> float:
-        """How far beyond its thresholds a feature goes."""
+        """How far beyond its thresholds a feature is drawn."""
         held = self._thresholds[feature]
         return float(max(held[-1] - held[0], np.abs(held).max() / 2)) or 1.0
 
     def _is_whole(self, feature: int) -> bool:
-        """Whether whole numbers alone can be given, and arrive as they are."""
+        """Whether the feature takes only whole numbers, and the ensemble reads them unchanged."""
         dtype = self._dtypes.get(feature)
         return dtype is not None and dtype.kind in "iu" and self._ensemble.columns[feature].exact
 
     def _whole(self, low: Rows, high: Rows, drawn: Rows, feature: int) -> Rows:
-        """The numbers, or where whole ones are wanted those in the same interval."""
+        """The numbers; if only whole numbers are possible, whole numbers of the same interval."""
         if not self._is_whole(feature):
             return drawn
         return np.clip(np.rint(drawn), np.floor(low) + 1, np.maximum(np.floor(high), np.floor(low) + 1))
@@ -169,12 +170,12 @@ class _Maker:
         return float(np.nextafter(at, at.dtype.type(side * np.inf)) if side else at)
 
     def _miss(self, made: dict[int, Rows], count: int, rng: np.random.Generator) -> None:
-        """Leaves some features out of some rows."""
+        """Sets some features of some rows to NaN (missing)."""
         for feature, numbers in made.items():
             if self._dtypes.get(feature, np.dtype(np.float32)).kind == "f":
                 numbers[count // 2 :][rng.random(count - count // 2) < _MISSING] = np.nan
 
 
 def _inner(rng: np.random.Generator, count: int) -> Rows:
-    """Shares of an interval that are not at its ends."""
+    """Random points inside an interval, away from its ends."""
     return rng.uniform(0.1, 0.9, count)

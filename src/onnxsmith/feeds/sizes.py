@@ -1,8 +1,8 @@
-"""Which sizes to try for symbolic dimensions.
+"""Proposes sizes for symbolic dimensions.
 
-Nothing in a file says that a height must be a multiple of 32 or that two unnamed dimensions have to agree, so sizes are
-proposals: the reference side of a comparison takes or refuses them. They start where models usually live (a small
-batch, different sizes for different dimensions, so that a swap is seen) and go on to round sizes and equal ones.
+No file says that a height must be a multiple of 32 or that two unnamed dimensions have to agree, so sizes are
+proposals: the reference of a comparison accepts or refuses them. They begin with usual ones (a small batch, and
+different sizes for different dimensions, so that a swap shows) and go on to round and to equal sizes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 Sizes = dict[str, int]
 
+# A choice, the likeliest first: multiples of 32 and powers of two, the sizes of images and of layers.
 _LADDER = (64, 32, 96, 128, 16, 224, 256, 512, 48, 640, 320, 1024, 8, 576, 4, 2, 1)
 _BATCHES = (2, 1)
+"""Batch sizes of a first proposal, in the order of trial. A choice."""
 _OTHER_BATCHES = (1, 3, 7, 2, 4, 8)
 _MOST_BASES = 160
+"""Proposals in all. A choice: each is a run of the reference."""
 
 
 def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
-    """Proposals for one size of every symbol, the likeliest first; `known` sizes stay as they are."""
+    """Proposals with a size for every symbol, the likeliest first; sizes in `known` stay."""
     symbols = [symbol for symbol in dims.symbols(signature) if symbol not in known]
     if not symbols:
         yield dict(known)
@@ -37,7 +40,7 @@ def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
 
 
 def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterator[int]:
-    """Other sizes for one symbol, the others staying as in `base`."""
+    """Other sizes for one symbol, while the others stay as in `base`."""
     now = base[symbol]
     if symbol in batches(signature):
         ladder: tuple[int, ...] = _OTHER_BATCHES
@@ -48,8 +51,8 @@ def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterat
 
 
 def numbers(generator: Generator) -> dict[str, frozenset[int]]:
-    """The numbers in the graph that each symbol may run against; one that is not called a batch gets those, too, of
-    which the graph does not say which axis they limit."""
+    """The numbers in the graph that may limit each symbol. A symbol that is not called a batch also gets the numbers
+    for which the graph does not say which axis they limit."""
     signature, held = generator.signature, generator.numbers
     inner = {port.name: port for port in generator.inner}
     found: dict[str, frozenset[int]] = {}
@@ -71,8 +74,8 @@ def past(number: int, now: int) -> int:
 
 
 def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
-    """Sizes for all symbols of `beyond` at once: in each round one of them is at another of 1, twice the base's and
-    beyond, so that after three rounds each has been at all three."""
+    """Sizes for all symbols of `beyond` at once, in three rounds. In each round, neighbouring symbols take different
+    ones of 1, twice the base's size and the size beyond; after three rounds each symbol has taken all three."""
     found = []
     for number in range(3):
         sizes = dict(base)
@@ -84,7 +87,7 @@ def rounds(base: Mapping[str, int], beyond: Mapping[str, int]) -> list[Sizes]:
 
 
 def batches(signature: Signature) -> set[str]:
-    """Symbols that stand first in an input of two or more dimensions, or are called a batch."""
+    """Symbols of the first axis of an input with two or more dimensions, and symbols called a batch."""
     found: set[str] = set()
     for port in signature.required():
         for axis, dim in enumerate(port.shape or ()):
@@ -123,7 +126,7 @@ def _unique(proposals: Iterator[Sizes]) -> Iterator[Sizes]:
 
 
 def of_feed(signature: Signature, values: Mapping[str, Any]) -> Sizes:
-    """The size that every symbol of the inputs has in arrays by input name."""
+    """The size of each symbol of the inputs in the given arrays."""
     return {
         dim: size
         for port in signature.inputs

@@ -1,4 +1,4 @@
-"""Reads what a person types for an input: `x=float32[1,1,224,224]`, `x=photo.png`, `inputs.npz`."""
+"""Parses an input as a user types it: `x=float32[1,1,224,224]`, `x=photo.png`, `inputs.npz`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DTYPES = [
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One `--input`: a shaped dtype to fill, or a file to read. `name` is empty when it was not given."""
+    """One `--input`: a dtype and shape to fill, or a file to read. `name` is empty if none was given."""
 
     name: str
     dtype: str = ""
@@ -50,10 +50,10 @@ class InputSpec:
 
 
 def parse(text: str) -> InputSpec:
-    """The spec that `text` writes.
+    """Parses one `--input` text.
 
     Raises:
-        OnnxsmithError: `input/syntax` when it is neither a shaped dtype nor an existing file.
+        OnnxsmithError: `input/syntax` if it is neither a dtype with a shape nor an existing file.
     """
     name, equals, value = text.partition("=")
     if not equals:
@@ -67,7 +67,7 @@ def parse(text: str) -> InputSpec:
         return InputSpec("", path=path)
     raise problem(
         "input/syntax",
-        f"{text!r} is neither an existing file nor a shaped dtype",
+        f"{text!r} is neither an existing file nor a dtype with a shape",
         fix="write --input x=float32[1,3,224,224], --input x=photo.png, or --input inputs.npz",
     )
 
@@ -76,12 +76,12 @@ def _file(text: str) -> Path | None:
     try:
         path = Path(text).expanduser()
         return path if path.is_file() else None
-    except (OSError, ValueError, RuntimeError):  # too long, a null byte, the home of an unknown user
+    except (OSError, ValueError, RuntimeError):  # a path that is too long, has a null byte, or an unknown user's ~
         return None
 
 
 def dtype(name: str, text: str) -> str:
-    """The ONNX name of a dtype as people write it: `float32` and `fp32` are `float`."""
+    """The ONNX name of a dtype as users write it: `float32` and `fp32` are `float`."""
     known = _SHORT.get(name, name)
     if known not in _DTYPES:
         raise problem(

@@ -1,8 +1,8 @@
-"""Makes strings that a graph knows: words of its vocabulary, in the order in which it counts them together.
+"""Makes strings that a graph knows: words of its vocabulary, in an order in which it counts n-grams.
 
-A string that is in no vocabulary takes every text model the same way, whatever its weights are. So an input is followed
-to what looks strings up, through what changes their case or takes them apart; where they are taken apart, an element is
-a few words in one text.
+Every text model treats a string outside its vocabulary alike, whatever its weights are. So an input is followed to the
+nodes that look strings up, through nodes that change their case or split them. If they are split, an element is a text
+of a few words.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from onnxsmith.feeds.readers import Owners, Reader, readers
 
 _VOCABULARIES = ("keys_strings", "classlist_strings", "cats_strings", "string_vocabulary", "keys_tensor")
 _TAKE_ANY = {"LabelEncoder", "CategoryMapper", "Equal"}
-"""Operators that have an answer for a string that they do not know."""
+"""Operators that are defined for a string outside their vocabulary."""
 _MOST = 1 << 14
-"""Entries of a vocabulary that are read."""
+"""Entries of a vocabulary that are read. A choice."""
 _WORDS = 6
-"""Entries in one text at most."""
+"""Most entries in one text. A choice."""
 _STRANGE = "onnx"
-"""A word that no vocabulary needs to have, where one may be unknown."""
+"""A word outside the vocabulary, used where the graph accepts unknown words."""
 
 Gram = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """`grams` are words, or words that stand together. With a `joint` an element is some of them, put together by it;
-    without, each word is an element."""
+    """`grams` are words or n-grams. With a `joint`, an element is several of them joined by it; without, each word is
+    an element."""
 
     grams: tuple[Gram, ...] = (("a",), ("onnx",), ("Straße",), ("42",), ("",))
     joint: str | None = None
     strange: bool = False
-    """Whether one of several words is one that the graph does not know."""
+    """Whether one of several words should be unknown to the graph."""
 
     def drawn(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """An array of strings."""
@@ -64,8 +64,8 @@ class Texts:
 
 
 def texts(value: ir.Value, inside: Owners | None = None) -> Texts:
-    """Strings that a label encoder or vectoriser downstream knows; numbers where they are read as such; a few ordinary
-    ones when there is neither."""
+    """Strings that a label encoder or vectoriser knows; numbers as text if the graph parses them; else a few ordinary
+    words."""
     grams: dict[Gram, None] = {}
     joint, swaps, strange = None, False, False
     for reader in readers(value, inside, through=_onward):
@@ -85,12 +85,12 @@ def _changes_case(node: ir.Node) -> bool:
 
 
 def _onward(node: ir.Node, index: int) -> list[ir.Value]:
-    """What carries strings on, whole or in parts."""
+    """The outputs that carry strings on, whole or split."""
     return [node.outputs[0]] if node.op_type in ("StringNormalizer", "Tokenizer", "StringSplit") and index == 0 else []
 
 
 def _joint(node: ir.Node) -> str | None:
-    """What words have to be put together by, so that the node takes them apart; None for a node that does not."""
+    """The separator at which the node splits texts; None if it does not split."""
     if node.op_type == "StringSplit":
         return node.attributes.get_string("delimiter", "") or " "
     if node.op_type != "Tokenizer":
@@ -133,7 +133,7 @@ def _of_tensor(tensor: ir.TensorProtocol) -> list[Gram]:
 
 
 def _grams(pool: Sequence[str], starts: Sequence[int]) -> list[Gram]:
-    """The entries of a pool: at `starts[n]` those of n + 1 words begin."""
+    """The entries of a pool: `starts[n]` is where the entries of n + 1 words begin."""
     found: list[Gram] = []
     for length, (start, end) in enumerate(itertools.pairwise([*starts, len(pool)]), start=1):
         found += [tuple(pool[at : at + length]) for at in range(start, end - length + 1, length)]

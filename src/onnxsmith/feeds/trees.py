@@ -1,4 +1,4 @@
-"""Reads tree ensembles: the way to each leaf and to each split, as the interval that every feature has to be in."""
+"""Reads tree ensembles: the path to each leaf and to each split, as an interval for every feature."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from onnxsmith.model.graph import walk
 KINDS = {"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _MOST = 1 << 16
-"""Splits of one ensemble that are read."""
+"""Splits of one ensemble that are read. A choice: it bounds the memory."""
 
 Box = Mapping[int, tuple[float, float]]
-"""The least and the most of each feature on a way through a tree."""
+"""The lowest and highest value of each feature along a path through a tree."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split that a row comes to when it is in `box`: `feature` is held to `threshold`."""
+    """A split that a row in `box` reaches; it compares `feature` with `threshold`."""
 
     box: Box
     feature: int
@@ -32,8 +32,8 @@ class Split:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """The trees of one node: the boxes of their leaves, their splits, and the input column of each feature that is
-    known. `misses` says that a feature which is not there has a way of its own."""
+    """The trees of one node: the boxes of their leaves, their splits, and the input column of each feature with a known
+    origin. `misses` is True if a missing feature has a branch of its own."""
 
     leaves: tuple[Box, ...]
     splits: tuple[Split, ...]
@@ -57,7 +57,7 @@ def ensembles(model: ir.Model) -> tuple[Ensemble, ...]:
 
 
 def thresholds(node: ir.Node) -> Sequence[float]:
-    """What the splits of one ensemble compare with."""
+    """The thresholds of an ensemble's splits."""
     try:
         found = _floats(node, "nodes_splits" if node.op_type == "TreeEnsemble" else "nodes_values")
     except (KeyError, TypeError):
@@ -69,7 +69,7 @@ def _read(node: ir.Node) -> Ensemble | None:
     try:
         nodes, roots = _tables_of_5(node) if node.op_type == "TreeEnsemble" else _tables(node)
     except (IndexError, KeyError, TypeError, ValueError):
-        return None  # the runtime says what is wrong with it
+        return None  # a malformed node: the runtime will report it
     leaves: list[Box] = []
     splits: list[Split] = []
     for box, at in _ways(nodes, roots):
@@ -86,7 +86,7 @@ def _read(node: ir.Node) -> Ensemble | None:
 
 
 def _tables(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
-    """Nodes by tree and number, None for leaves, and the first node of each tree."""
+    """Nodes by tree and number, with None for leaves, and the root of each tree."""
     held = node.attributes
     trees = held["nodes_treeids"].as_ints()
     keys = list(zip(trees, held["nodes_nodeids"].as_ints(), strict=True))
@@ -104,7 +104,7 @@ def _tables(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
 
 
 def _tables_of_5(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
-    """The same of the operator that ai.onnx.ml has since version 5, where leaves have numbers of their own."""
+    """The same for the operator of ai.onnx.ml version 5, where leaves have numbers of their own."""
     held = node.attributes
     modes, splits = held["nodes_modes"].as_tensor().numpy(), _floats(node, "nodes_splits")
     yes, yes_leaf = held["nodes_truenodeids"].as_ints(), held["nodes_trueleafs"].as_ints()
@@ -117,7 +117,7 @@ def _tables_of_5(node: ir.Node) -> tuple[dict[Any, _Node | None], list[Any]]:
 
 
 def _floats(node: ir.Node, name: str) -> Sequence[float]:
-    """The numbers of an attribute that is a list, or a tensor by the same name or by that of newer versions."""
+    """The numbers of an attribute: a list, or a tensor under the same name or under that of newer versions."""
     attribute = node.attributes.get(name) or node.attributes[f"{name}_as_tensor"]
     if attribute.type == ir.AttributeType.TENSOR:
         return [float(number) for number in attribute.as_tensor().numpy().ravel()]
@@ -125,10 +125,10 @@ def _floats(node: ir.Node, name: str) -> Sequence[float]:
 
 
 def _ways(nodes: Mapping[Any, _Node | None], roots: Sequence[Any]) -> Iterator[tuple[Box, _Node | None]]:
-    """Each node of each tree, None for a leaf, with the box of the way to it."""
+    """Each node of each tree, None for a leaf, with the box of the path to it."""
     for root in roots:
         stack: list[tuple[Any, Box]] = [(root, {})]
-        left = 2 * len(nodes) + 1  # a way that comes back to itself has no end
+        left = 2 * len(nodes) + 1  # a limit, because a malformed tree may have a cycle
         while stack and left:
             left -= 1
             key, box = stack.pop()
@@ -141,7 +141,7 @@ def _ways(nodes: Mapping[Any, _Node | None], roots: Sequence[Any]) -> Iterator[t
 
 
 def _narrowed(box: Box, at: _Node, *, is_true: bool) -> Box | None:
-    """The box behind a split; None where nothing is left of it."""
+    """The box after a split; None if it is empty."""
     if not math.isfinite(at.threshold) or at.mode == "BRANCH_MEMBER":
         return box
     low, high = box.get(at.feature, (-math.inf, math.inf))

@@ -1,4 +1,4 @@
-"""Arrays with a structure: boxes whose corners are in order, matrices that can be inverted, ragged masks."""
+"""Makes structured arrays: boxes with ordered corners, invertible matrices, ragged masks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Draw:
-    """Where the numbers come from."""
+    """The source of random numbers."""
 
     rng: np.random.Generator = field(repr=False)
 
 
 def boxes(shape: tuple[int, ...], draw: Draw, extent: float) -> Array:
-    """Corners x1, y1, x2, y2 on the last axis of 4, or on the first that has 4, inside of `extent`; the sides are
-    never 0. A shape without an axis of 4 gets numbers in the extent."""
+    """Corners x1, y1, x2, y2 inside `extent`, with sides above 0, along the last axis of size 4. A shape without an
+    axis of 4 gets numbers within the extent."""
     axis = next((axis for axis in reversed(range(len(shape))) if shape[axis] == 4), None)
     drawn = draw.rng.uniform(0, extent, shape)
     if axis is None:
@@ -32,7 +32,7 @@ def boxes(shape: tuple[int, ...], draw: Draw, extent: float) -> Array:
 
 
 def matrices(shape: tuple[int, ...], draw: Draw) -> Array:
-    """Matrices near the identity, at most a third of it away in norm, so that none is ill-conditioned."""
+    """Matrices within a third of the identity in norm, so that none is ill-conditioned."""
     if len(shape) < 2:
         return np.asarray(draw.rng.standard_normal(shape))
     off = draw.rng.uniform(-1, 1, shape) / (3 * max(shape[-2:]))
@@ -40,7 +40,7 @@ def matrices(shape: tuple[int, ...], draw: Draw) -> Array:
 
 
 def ragged(shape: tuple[int, ...], draw: Draw) -> Array:
-    """Ones and then zeros in each row, at least a one: padding stands behind, where a causal model takes it, too."""
+    """Rows of ones followed by zeros, with at least a one: padding at the end, which a causal model accepts too."""
     if not shape or not shape[-1]:
         return np.ones(shape, np.int64)
     lengths = draw.rng.integers(1, shape[-1] + 1, (*shape[:-1], 1))

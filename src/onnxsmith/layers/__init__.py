@@ -1,1 +1,1 @@
-"""Inside two models: which tensors of one are which of the other, and where they part."""
+"""Compares two models tensor by tensor: pairs their tensors, and finds where they first differ."""

@@ -1,4 +1,4 @@
-"""Arrays in an `.npz`, written one by one."""
+"""Writes and reads arrays in an `.npz`, one by one."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ ABOUT = "onnxsmith.json"
 
 
 class Writer:
-    """Writes a file."""
+    """Writes an `.npz` file."""
 
     def __init__(self, file: Path) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
 
     def add(self, key: str, array: Array) -> None:
-        """Adds an array; dtypes that numpy lacks as their bits."""
+        """Adds an array. Dtypes that numpy lacks are stored as unsigned integers of their bits."""
         plain = array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin != 1 else array
         with self._zip.open(f"{key}.npy", "w", force_zip64=True) as entry:
             np.lib.format.write_array(entry, plain, allow_pickle=False)
 
     def finish(self, about: str) -> None:
-        """Adds the text and ends the file."""
+        """Adds the text and closes the file."""
         self.add(ABOUT, np.frombuffer(about.encode(), np.uint8))
         self._zip.close()
 
     def close(self) -> None:
-        """Ends the file wherever it is."""
+        """Closes the file, complete or not."""
         self._zip.close()
 
 
 class Reader:
-    """An `.npz` in which nothing is pickled."""
+    """Reads an `.npz` file without pickled objects."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

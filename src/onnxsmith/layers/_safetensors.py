@@ -1,7 +1,7 @@
-"""Arrays in a `.safetensors`: eight bytes with the length of a JSON head, the head, the values one after the other.
+"""Writes and reads arrays in a `.safetensors`: eight bytes with the length of a JSON head, the head, and the values.
 
-The head comes first and can be written last only, so that values wait in a file of their own; none is held in memory.
-Read by memory mapping. The format: https://github.com/huggingface/safetensors#format
+The head comes first but is known last. So the values are written to a second file at first, and none is held in memory.
+Reading maps the file into memory. The format: https://github.com/huggingface/safetensors#format
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _CODES = {
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 _LONGEST = 100_000_000
-"""Bytes of a head that the format allows."""
+"""Largest head in bytes (limit of the safetensors library)."""
 
 
 class Writer:
-    """Writes a file, and until then another one beside it."""
+    """Writes a file, with the values in a second file beside it until `finish`."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -36,7 +36,7 @@ class Writer:
         self._head: dict[str, Any] = {}
 
     def add(self, key: str, array: Array) -> None:
-        """Adds an array; dtypes that the format lacks as their bits."""
+        """Adds an array. Dtypes that the format lacks are stored as unsigned integers of their bits."""
         name = name_of(array.dtype)
         code = _CODES.get(name, f"U{array.dtype.itemsize * 8}")
         begin = self._values.tell()
@@ -45,21 +45,21 @@ class Writer:
         self._head[key] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, self._values.tell()]}
 
     def finish(self, about: str) -> None:
-        """Puts head and values together."""
+        """Writes the head and appends the values."""
         head = json.dumps({"__metadata__": {"onnxsmith": about}, **self._head}, ensure_ascii=False).encode()
-        head += b" " * (-len(head) % 8)
+        head += b" " * (-len(head) % 8)  # the values begin at a multiple of 8 bytes
         self._values.seek(0)
         with self._file.open("wb") as made:
             made.write(len(head).to_bytes(8, "little") + head)
             shutil.copyfileobj(self._values, made, 2**20)
 
     def close(self) -> None:
-        """Lets go of the values."""
+        """Closes the file of values."""
         self._values.close()
 
 
 class Reader:
-    """A file whose head was held to its size."""
+    """Reads a file whose head fits its size."""
 
     def __init__(self, path: Path) -> None:
         size = path.stat().st_size
@@ -78,7 +78,7 @@ class Reader:
         begin, end = item["data_offsets"]
         whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
         if not whole or end > room or end - begin != math.prod(shape) * dtype.itemsize:
-            raise ValueError("a tensor does not fit into the file, or into its place")
+            raise ValueError("the place of a tensor is outside the file, or has another size than the tensor")
         return _NAMES[item["dtype"]], shape, begin
 
     def about(self) -> str:
@@ -86,7 +86,7 @@ class Reader:
         return str(self._about)
 
     def array(self, key: str) -> Array:
-        """One array, mapped."""
+        """One array, mapped into memory."""
         name, shape, begin = self._head[key]
         dtype = numpy_dtype(name)
         if not math.prod(shape):

@@ -1,15 +1,14 @@
-"""Which tensor of one model is which of the other.
+"""Pairs the tensors of two models.
 
-Four ways, the surest first; each pairs what those before it left:
+Four ways, the surest first; each pairs what the ways before it left:
 
 - ports: inputs and outputs of the models, which the comparison has paired;
-- origin: the operation of the exported program that both come from, as the exporter of torch wrote it into the file;
-  or, where numbers in its names moved, the operation of its kind at the same place in the same torch module;
-- names: equal names, also such as quantisers and optimisers make of them;
-- structure: the same operators in the same order from paired tensors on, or up to them; and what is reshaped from
-  paired ones.
+- origin: the operation of the exported program that both tensors come from, as torch's exporter wrote it into the file;
+  or, if the numbers in its names changed, the operation of the same kind at the same place in the same torch module;
+- names: equal names, also names that quantisers and optimisers make from them;
+- structure: the same operators in the same order after paired tensors, or before them; and reshaped paired tensors.
 
-A pair is a claim, not a proof: dtype and shape are held to each other when there are values.
+A pair is a claim, not a proof: its dtypes and shapes are compared once there are values.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from onnxsmith.layers.reshaping import by_reshaping
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tensors that should be equal, and what says so: `port`, `origin`, `name`, `structure`, `weights` or
-    `value`."""
+    """Two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `structure`, `weights` or `value`."""
 
     reference: str
     candidate: str
@@ -35,9 +33,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Alignment:
-    """`pairs` are in the candidate's order. `share` is the part of the tensors of floats that are paired, of the side
-    that has fewer: where the other computes one operation in several steps, those between have no counterpart. What
-    only moves numbers is not missed: one model slices in one step what another does in four."""
+    """`pairs` are in the candidate's order. `share` is the part of the float tensors that are paired, on the side with
+    fewer: if the other side computes one operation in several steps, the tensors between them have no counterpart.
+    Tensors that are only moved or reshaped do not count: one model slices in one step what another slices in four."""
 
     pairs: tuple[Pair, ...]
     left_reference: tuple[str, ...]
@@ -50,7 +48,7 @@ Ports = Mapping[str, str]
 
 
 def align(reference: Outline, candidate: Outline, ports: Ports) -> Alignment:
-    """Pairs what can be paired, each tensor of the candidate once."""
+    """Pairs the tensors of two models, each tensor of the candidate once."""
     known = _Known(reference, candidate)
     known.add(((a, b) for a, b in ports.items() if a in reference.maker or b in candidate.maker), "port")
     known.add(_by_origin(reference, candidate), "origin")
@@ -69,8 +67,8 @@ def extended(
     found: Iterable[tuple[str, str]],
     how: str,
 ) -> Alignment:
-    """The alignment with further pairs, and what is computed alike from those on; `before` itself where there are
-    none."""
+    """The alignment with further pairs, and with pairs that their structure then allows; `before` if `found` is
+    empty."""
     new = list(found)
     if not new:
         return before
@@ -91,7 +89,7 @@ def _add_structure(reference: Outline, candidate: Outline, ports: Ports, known: 
 
 
 class _Known:
-    """The pairs so far."""
+    """The pairs found so far."""
 
     def __init__(self, reference: Outline, candidate: Outline) -> None:
         self._sides = reference, candidate
@@ -100,8 +98,8 @@ class _Known:
         """By the candidate's name."""
 
     def add(self, found: Iterable[tuple[str, str]], how: str, *, again: bool = False) -> None:
-        """With `again` the reference's tensors may be in other pairs already: what is quantised and dequantised again
-        stands for the same tensor as what it was made from."""
+        """Adds pairs of free tensors. With `again`, the reference's tensor may be in another pair already: a tensor
+        that was quantised and dequantised corresponds to the same tensor as its original."""
         for a, b in found:
             if (again or a in self._free[0]) and b in self._free[1] and self._agree(a, b):
                 self._free[0].discard(a)
@@ -136,7 +134,7 @@ class _Known:
 
 
 def _by_origin(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:
-    """By the exported program's name of an operation, where module and kind agree as well."""
+    """Pairs operations by their name in the exported program, if module and kind agree as well."""
     ours = _origins(reference)
     for key, name in _origins(candidate).items():
         if key in ours:
@@ -144,7 +142,7 @@ def _by_origin(reference: Outline, candidate: Outline) -> Iterator[tuple[str, st
 
 
 def _origins(outline: Outline) -> dict[tuple[str, str, str], str]:
-    """What an operation gives in the end: the last tensor that its steps compute, by name, kind and module."""
+    """The last tensor that each operation's steps compute, by name, kind and module."""
     found: dict[tuple[str, str, str], str] = {}
     for step in outline.steps:
         if step.origin and step.outputs:
@@ -156,7 +154,7 @@ def _origins(outline: Outline) -> dict[tuple[str, str, str], str]:
 
 
 def _by_place(reference: Outline, candidate: Outline, known: _Known) -> Iterator[tuple[str, str]]:
-    """By the place among the operations of one kind in one module, where both sides have as many of them."""
+    """Pairs by position among the operations of one kind in one module, if both sides have equally many of them."""
     ours, theirs = (_places(side) for side in (reference, candidate))
     for place, names in theirs.items():
         if place in ours and len(ours[place]) == len(names):
@@ -172,7 +170,7 @@ def _places(outline: Outline) -> dict[tuple[str, str], list[str]]:
 
 
 _SUFFIXES = ("_DequantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
-"""What onnxruntime's quantiser and common converters put behind the name of the tensor that they stand for."""
+"""Suffixes that onnxruntime's quantiser and common converters append to the name of the original tensor."""
 
 
 def _by_name(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:
@@ -196,7 +194,7 @@ def _by_structure(
     inputs: Mapping[str, str],
     walk: Callable[[Outline, Mapping[str, str]], Digests],
 ) -> Iterator[tuple[str, str]]:
-    """Tensors that are computed (or used) alike, where as many on both sides are."""
+    """Pairs tensors that are computed (or used) alike, if both sides have equally many of them."""
     anchors = {pair.reference: pair.candidate for pair in known.pairs.values()} | dict(inputs)
     names = {a: f"pair {number}" for number, a in enumerate(anchors)}
     ours = _grouped(walk(reference, names), reference, lambda name: known.is_free(0, name))
@@ -217,7 +215,7 @@ def _grouped(digests: Digests, outline: Outline, is_free: Callable[[str], bool])
 
 
 def _forward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
-    """How each tensor is computed from anchors, as a digest."""
+    """A digest of how each tensor is computed from anchors."""
     found: Digests = dict(anchors)
     for step in outline.steps:
         text = _digest(step, [found.get(name, "?") for name in step.inputs])
@@ -227,7 +225,7 @@ def _forward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
 
 
 def _backward(outline: Outline, anchors: Mapping[str, str]) -> Digests:
-    """How each tensor is used up to anchors, as a digest; none for what leads to no anchor."""
+    """A digest of how each tensor is used before anchors; tensors that lead to no anchor have none."""
     found: Digests = dict(anchors)
     for step in reversed(outline.steps):
         for name in step.outputs:
@@ -251,5 +249,5 @@ def _digest(step: Step, around: Sequence[str]) -> str:
 
 
 def counted(alignment: Alignment) -> dict[str, int]:
-    """How many pairs each way gave."""
+    """How many pairs each way has found."""
     return dict(Counter(pair.how for pair in alignment.pairs))

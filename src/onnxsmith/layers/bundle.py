@@ -1,10 +1,10 @@
-"""Values of a model on one input, in a file: inputs, outputs and tensors in between, by name, and what made them.
+"""Saves values of a model on one input in a file: inputs, outputs and intermediate tensors by name, and their origin.
 
-A bundle is a `.safetensors` or an `.npz` that other programs read too. What they cannot hold otherwise stands in one
-JSON text, the key `onnxsmith` of the safetensors metadata, an array of its bytes called `onnxsmith.json` in the `.npz`:
-which entry is an input or an output, which arrays make a list, the ONNX dtype, the model's hash, runtime and seed.
-Dtypes that a format lacks are stored as their bits (bfloat16 as uint16 in an `.npz`), strings as JSON, complex numbers
-as pairs. Nothing is pickled.
+A bundle is a `.safetensors` or an `.npz` that other programs can read too. What these formats cannot express is in one
+JSON text: the key `onnxsmith` of the safetensors metadata, an array of bytes called `onnxsmith.json` in the `.npz`. The
+text says which entry is an input or an output, which arrays form a list, the ONNX dtypes, the model's hash, the runtime
+and the seed. Dtypes that a format lacks are stored as their bits (bfloat16 as uint16 in an `.npz`), strings as JSON,
+complex numbers as pairs. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from onnxsmith.runtimes.base import Array, Value
 FORMAT = 1
 SUFFIXES = (".safetensors", ".npz")
 _BAD = (ValueError, LookupError, TypeError, AttributeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What reading a damaged file raises."""
+"""Errors that a damaged file may raise when it is read."""
 Role = Literal["input", "output"]
 
 
 @dataclass(frozen=True)
 class About:
-    """What made the values. `sha256` is the model file's, "" where it was no file; `versions` are of the packages."""
+    """The origin of the values. `sha256` is the model file's, or "" without a file; `versions` are of packages."""
 
     model: str
     sha256: str
@@ -48,8 +48,9 @@ class About:
 
 @dataclass(frozen=True)
 class Entry:
-    """One value. `kind` is `tensor`, `list` (a sequence, or one array for each turn of a loop: `path` tells, it has the
-    bodies) or `absent`. `dtypes` and `keys` have one element for each array; `keys` are their names in the file."""
+    """One value. `kind` is `tensor`, `list` or `absent`. A list is a sequence, or one array for each iteration of a
+    loop; then `path` names the loop bodies. `dtypes` and `keys` have one element for each array; `keys` are the arrays'
+    names in the file."""
 
     name: str
     kind: Literal["tensor", "list", "absent"]
@@ -65,7 +66,7 @@ class Store(Protocol):
 
 
 class Bundle:
-    """An open bundle: `entries` by name, in the order of writing; values are read when they are asked for."""
+    """An open bundle: `entries` by name, in the order of writing. A value is read when it is asked for."""
 
     def __init__(
         self,
@@ -78,14 +79,14 @@ class Bundle:
         self.about, self.entries, self._ports, self._store, self._where = about, entries, ports, store, where
 
     def named(self, role: Role) -> tuple[str, ...]:
-        """The names of the inputs, or of the outputs, in the model's order. All of them are among the entries."""
+        """The names of the inputs, or of the outputs, in the model's order. Each of them is an entry."""
         return self._ports[role]
 
     def value(self, name: str) -> Value:
         """The value of that name: an array, a list of arrays, or None.
 
         Raises:
-            OnnxsmithError: `bundle/unknown-name`; `bundle/unreadable` when its bytes do not make the array.
+            OnnxsmithError: `bundle/unknown-name`; `bundle/unreadable` if its bytes do not form the array.
         """
         if name not in self.entries:
             raise problem(
@@ -107,10 +108,10 @@ class Bundle:
 
 
 class Writer:
-    """Writes a bundle, one value after the other; a context manager. Nothing is at `path` before `finish`.
+    """Writes a bundle, one value after the other; a context manager. The file is at `path` only after `finish`.
 
     Raises:
-        OnnxsmithError: `save/no-folder`, `bundle/suffix`, or `save/failed` when the disk refuses.
+        OnnxsmithError: `save/no-folder`, `bundle/suffix`, or `save/failed` if the disk refuses.
     """
 
     def __init__(self, path: Path) -> None:
@@ -130,11 +131,11 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _disk(self._path):  # what was not on the disk yet is written, or refused, when the file is closed
+        with _disk(self._path):  # closing writes the buffered rest, which may fail like any write
             self._stack.close()
 
     def add(self, name: str, value: Value, path: tuple[str, ...] = ()) -> None:
-        """Adds a value. Each name once."""
+        """Adds a value. Each name may be added once."""
         assert name not in self._entries, name
         listed = isinstance(value, list)
         arrays = value if isinstance(value, list) else [] if value is None else [value]
@@ -150,7 +151,7 @@ class Writer:
         self._entries[name] = Entry(name, kind, tuple(dtypes), tuple(keys), path)
 
     def finish(self, about: About, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Puts the file in its place. `inputs` and `outputs` name those among the values, in the model's order."""
+        """Moves the file to its place. `inputs` and `outputs` are names of added values, in the model's order."""
         ports = {"input": list(inputs), "output": list(outputs)}
         assert all(name in self._entries for names in ports.values() for name in names)
         entries = [asdict(entry) for entry in self._entries.values()]
@@ -160,7 +161,7 @@ class Writer:
             self._made.replace(self._path)
 
     def _free(self, wish: str) -> str:
-        wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy takes the suffix for its own
+        wish = wish.replace("\0", "?") + ("#" if wish.endswith(".npy") else "")  # numpy would strip the suffix
         key, number = wish, 1
         while key in self._keys:
             number += 1
@@ -170,7 +171,7 @@ class Writer:
 
 
 def check_target(path: Path) -> None:
-    """Raises what can be known of a file to write before anything is computed.
+    """Checks the path of a file to write, before anything is computed.
 
     Raises:
         OnnxsmithError: `save/no-folder`, `bundle/suffix`.
@@ -199,20 +200,20 @@ def _disk(path: Path) -> Iterator[None]:
             "the values could not be written",
             where=str(path),
             why=str(error),
-            fix="make room, or check the permissions of the folder; what was there before is unchanged",
+            fix="free disk space, or check the permissions of the folder; an earlier file is unchanged",
         ) from error
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the name is that of one."""
+    """Whether the file's suffix is that of a bundle."""
     return path.suffix in SUFFIXES
 
 
 def read(path: Path) -> Bundle:
-    """The bundle in a file.
+    """Opens the bundle in a file.
 
     Raises:
-        OnnxsmithError: `bundle/unreadable` when it is none, or is damaged.
+        OnnxsmithError: `bundle/unreadable` if the file is no bundle, or is damaged.
     """
     try:
         store = (_npz.Reader if path.suffix == ".npz" else _safetensors.Reader)(path)
@@ -223,7 +224,7 @@ def read(path: Path) -> Bundle:
         entries = {item["name"]: _entry(item, store.keys) for item in text["entries"]}
         inputs, outputs = (tuple(text["ports"][role]) for role in ("input", "output"))
         if not {*inputs, *outputs} <= entries.keys():
-            raise ValueError("an input or an output is not there")
+            raise ValueError("an input or an output is missing")
         return Bundle(about, entries, {"input": inputs, "output": outputs}, store, str(path))
     except (*_BAD, OSError) as error:
         raise _unreadable(str(path), f"{type(error).__name__}: {error}") from error
@@ -239,12 +240,12 @@ def _entry(item: dict[str, Any], known: set[str]) -> Entry:
     )
     number = {"tensor": 1, "absent": 0, "list": len(entry.keys)}[entry.kind]
     if not len(entry.keys) == len(entry.dtypes) == number or not set(entry.keys) <= known:
-        raise ValueError(f"the arrays of {entry.name!r} are not there")
+        raise ValueError(f"the arrays of {entry.name!r} are missing")
     return entry
 
 
 def _plain(array: Array, dtype: str) -> Array:
-    """The array in a dtype that files hold."""
+    """The array in a dtype that the file formats have."""
     if dtype == "string":
         texts = [
             text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else str(text) for text in array.ravel()
@@ -274,7 +275,7 @@ def _restored(array: Array, dtype: str) -> Array:
 def _unreadable(where: str, why: str) -> OnnxsmithError:
     return problem(
         "bundle/unreadable",
-        "this is no bundle of values, or it is damaged",
+        "the file is not a bundle of values, or is damaged",
         where=where,
         why=why,
         fix="write one: `onnxsmith dump model.onnx -o values.safetensors`",

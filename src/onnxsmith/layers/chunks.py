@@ -1,4 +1,4 @@
-"""How many tensors are looked at together: as many as fit into a budget of memory."""
+"""Splits tensors into chunks that fit into a budget of memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from onnxsmith.layers.alignment import Pair
 
 HELD = 6
-"""How often a tensor is held at once: of the reference, plain and forced of the candidate, and on its way to a
-process of its own and back."""
+"""Copies of a tensor that are held at once: the reference's, the candidate's plain and forced ones, and three on the
+way to a process of its own and back."""
 
 
 def chunks(pairs: Sequence[Pair], sizes: Mapping[str, int], budget: int) -> list[list[Pair]]:
-    """The pairs in their order, cut where the next would go over `budget` bytes. `sizes` are bytes by the candidate's
-    name; one that has none counts as the largest that has. An oversized tensor gets a chunk of its own."""
+    """The pairs in their order, split where the next tensor would exceed `budget` bytes. `sizes` are bytes by the
+    candidate's name; a tensor of unknown size counts as the largest known. An oversized tensor gets a chunk of its
+    own."""
     most = max(sizes.values(), default=0)
     found: list[list[Pair]] = [[]]
     held = 0

@@ -1,10 +1,10 @@
-"""Where two models part: the operations that err by themselves, apart from those that hand on what others did.
+"""Finds where two models first differ: the operations that err themselves, apart from those that pass errors on.
 
-Every pair of tensors is looked at in the plain run, in which the candidate computes everything from the inputs. What
-differs there by more than one operation may err, and what it reads differs already, is suspicious; it may still have
-been inherited and have grown. So the suspicious ones are looked at once more in the forced run: each is given what the
-reference has in the place of its inputs, all in one pass, and what differs then is the operation's own.
-`layers/judging.py` says who is to blame.
+Every pair of tensors is compared in the plain run, in which the candidate computes everything from the inputs. A pair
+is suspicious if it differs there by more than one operation may add to the difference of its inputs. Such a difference
+may still be inherited and amplified. So suspicious pairs are computed again in the forced run: each operation is run on
+the reference's inputs, all in one pass, and a difference that remains is the operation's own. `layers/judging.py` then
+decides which operation is to blame.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from onnxsmith.clock import advance
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.judging import judge
-from onnxsmith.layers.pair_difference import Found, Look, held, plainly
+from onnxsmith.layers.pair_difference import Found, Look, plain_look, value_difference
 from onnxsmith.layers.tap import Tap
 from onnxsmith.runtimes.base import Feeds
 
 Chunks = Sequence[Sequence[Pair]]
 
 _MEASURED = 2.0**-30
-"""How exactly a relative difference is known: its scale is a sum of squares in float64, which comes out otherwise in
-the last digits where the same numbers stand in another order, as behind a Transpose."""
+"""Accuracy of a relative difference. Its scale is a sum of squares in float64, whose last digits depend on the order of
+the elements, as after a Transpose. A choice: far above 2^-53, far below any tolerance."""
 
 
 def diverge(
     reference: Tap, candidate: Tap, chunks: Chunks, feeds: tuple[Feeds, Feeds], *, tolerance: float | None = None
 ) -> Found:
-    """Looks at every pair, those of one chunk together, on one input, in the names of each side. Raises what the sides
-    raise when they fail."""
+    """Compares every pair on one input, the pairs of one chunk together, with the names of each side. Raises the errors
+    of the sides."""
     pairs = [pair for chunk in chunks for pair in chunk]
     trial = Trial((reference, candidate), pairs, feeds, tolerance=tolerance, keep=len(chunks) == 1)
     found, known = Found(), dict[str, Look]()
@@ -39,7 +39,7 @@ def diverge(
         advance("layers", number, len(chunks))
         found.looks += _looked(trial, chunk, known)
     gone = {look.pair.candidate for look in found.looks if look.mismatch}
-    if gone:  # what was taken for a cut is none
+    if gone:  # a mismatched pair was used as a cut: everything is compared again without it
         mismatched = [look for look in found.looks if look.mismatch]
         kept = [[pair for pair in chunk if pair.candidate not in gone] for chunk in chunks]
         again = diverge(reference, candidate, [chunk for chunk in kept if chunk], feeds, tolerance=tolerance)
@@ -53,14 +53,14 @@ def diverge(
 
 
 def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list[Look]:
-    """Looks at the pairs of one chunk; those of the chunks before it are `known`, and its own come to them."""
+    """Compares the pairs of one chunk. Results of earlier chunks are in `known`; the new ones are added to it."""
     names = [pair.candidate for pair in chunk]
     ours, plain = trial.reference(names), trial.candidate({}, names)
     trial.note_dtypes(ours, plain)
     trial.measure(names)
     own, inherited = trial.roundings(names, trial.cuts), trial.roundings(names, frozenset())
     looks = [
-        plainly(pair, ours[name], plain[name], own[name], inherited[name])
+        plain_look(pair, ours[name], plain[name], own[name], inherited[name])
         for pair, name in zip(chunk, names, strict=True)
     ]
     known.update({look.pair.candidate: look for look in looks})
@@ -68,16 +68,16 @@ def _looked(trial: Trial, chunk: Sequence[Pair], known: dict[str, Look]) -> list
         look.suspicious = look.suspicious and not _is_handed_on(trial, look, known)
     suspicious = [look for look in looks if look.suspicious]
     if suspicious and trial.sides[1].can_force and not any(look.mismatch for look in looks):
-        ours, forced = trial.behind([look.pair.candidate for look in suspicious], trial.cuts)
+        ours, forced = trial.computed_from([look.pair.candidate for look in suspicious], trial.cuts)
         for look in suspicious:
             name = look.pair.candidate
-            look.own = held(ours[name], forced[name], look.rounding)
+            look.own = value_difference(ours[name], forced[name], look.rounding)
     return looks
 
 
 def _is_handed_on(trial: Trial, look: Look, known: Mapping[str, Look]) -> bool:
-    """Whether a difference is no larger than one operation may add to that of what it reads, all of it rounding."""
-    if look.rounding.noise:  # what quantisers err by has a size and no direction, which is asked of the operation alone
+    """Whether the inputs' differences and one operation's rounding explain a difference, and all are rounding."""
+    if look.rounding.noise:  # a quantiser's error has no known direction: only the forced run can judge it
         return False
     before = [known[name] for name in trial.boundary([look.pair.candidate], trial.cuts) if name in known]
     if not before or look.inherited.reason or any(one.inherited.reason or one.mismatch for one in before):

@@ -1,4 +1,4 @@
-"""`dump`: the values of any tensors of a model on one input, in a file and as statistics."""
+"""`dump`: writes the values of a model's tensors on one input to a file, with statistics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import fnmatch
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith._version import __version__
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison import rungs
+from onnxsmith.comparison import runtime_choice
 from onnxsmith.comparison.run import instead, planned, said_of
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan
@@ -42,7 +42,9 @@ from onnxsmith.runtimes._dtypes import name_of
 from onnxsmith.runtimes.base import Value
 
 _BINS = 16
+"""Bins of a histogram. A choice: one line of a report."""
 _PACKAGES = ("onnx", "onnxruntime", "openvino", "numpy")
+"""Packages whose versions a bundle records, because they affect the values."""
 
 
 def dump(
@@ -57,14 +59,14 @@ def dump(
     statistics: bool = True,
     budget: int = BUDGET,
 ) -> Result:
-    """Runs a model and gives the values of its tensors: to a file (`layers/bundle.py`), and what they look like.
+    """Runs a model and returns the values of its tensors: in a file (`layers/bundle.py`), and as statistics.
 
-    `tensors` are names and patterns (`*attention*`), all computed tensors when there are none; inputs and outputs are
-    always there. Inputs that are not given are generated from `seed`, symbolic dimensions at `sizes` or at 1. `budget`
-    is how many bytes of values are held at once. A path may end in `@runtime`.
+    `tensors` are names and patterns (`*attention*`); without them, all computed tensors are included. Inputs and
+    outputs are always included. Missing inputs are generated from `seed`, with symbolic dimensions at `sizes` or at 1.
+    `budget` is the number of bytes of values that are held at once. A path may end in `@runtime`.
 
     Raises:
-        OnnxsmithError: `model/unknown-tensor` for a name or pattern that nothing matches; `bundle/suffix` and `save/…`
+        OnnxsmithError: `model/unknown-tensor` for a name or pattern that matches nothing; `bundle/suffix` and `save/…`
             for the file; what `run` raises.
     """
     target = None if output is None else Path(output)
@@ -84,36 +86,57 @@ def dump(
         on_disk = Path(source) if isinstance(source, str | Path) and Path(source).suffix == ".onnx" else None
         label = str(source) if isinstance(source, str | Path) else "the given model"
 
+        job = _Job(model, on_disk, label, interface, tensors, target, budget, seed, statistics or target is None)
+
         def on(name: str) -> tuple[Intermediates, tuple[ValueRow, ...], tuple[str, ...]]:
             try:
-                return *dumped(name, feeds), ()
+                return *job.run(name, feeds), ()
             except OnnxsmithError as error:
+                # Only a generated input may be replaced by another one.
                 if error.problem.id != "runtime/failed" or plan is None or values:
                     raise
                 with runtimes.get(name).prepare(on_disk or model, runtimes.patient()) as session:
                     found = instead(session, plan)
                 if found is None:
                     raise
-                return *dumped(name, found.feed.values), (said_of(found),)
-
-        def dumped(name: str, feeds: Mapping[str, Any]) -> tuple[Intermediates, tuple[ValueRow, ...]]:
-            exposing = Exposing(model)
-            names = _chosen(list(exposing.places.values()), tensors, interface)
-            run = Intermediates(
-                on_disk or model, runtimes.get(name), runtimes.patient(), names, feeds, budget, exposing
-            )
-            with Writer(target) if target is not None else contextlib.nullcontext() as writer:
-                rows = tuple(_rows(run, interface, writer, statistics or target is None))
-                if writer is not None:
-                    about = _about(label, on_disk, name, run.provider, seed)
-                    writer.finish(about, *(_names(ports, rows) for ports in (interface.inputs, interface.outputs)))
-            return run, rows
+                return *job.run(name, found.feed.values), (said_of(found),)
 
         with stage("run"):
-            (run, rows, notes), rung = rungs.judged(runtime, [on_disk or model], on)
-    report = _report(label, rung.runtime, run, rows, target, clock)
-    clauses = (rung.clause,) if rung.clause else ()
+            (run, rows, notes), choice = runtime_choice.judged(runtime, [on_disk or model], on)
+    report = _report(label, choice.runtime, run, rows, target, clock)
+    clauses = (choice.clause,) if choice.clause else ()
     return Result(replace(report, notes=(*report.notes, *notes, *clauses)), path=target)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The tensors of one model to dump, and where to; `run` can be repeated on another runtime or input."""
+
+    model: ir.Model
+    file: Path | None
+    label: str
+    interface: Signature
+    tensors: Sequence[str]
+    target: Path | None
+    budget: int
+    seed: int
+    counted: bool
+
+    def run(self, runtime: str, feeds: Mapping[str, Any]) -> tuple[Intermediates, tuple[ValueRow, ...]]:
+        """Runs the model on one input and writes its values."""
+        exposing = Exposing(self.model)
+        names = _chosen(list(exposing.places.values()), self.tensors, self.interface)
+        options = runtimes.patient()
+        run = Intermediates(
+            self.file or self.model, runtimes.get(runtime), options, names, feeds, self.budget, exposing
+        )
+        with Writer(self.target) if self.target is not None else contextlib.nullcontext() as writer:
+            rows = tuple(_rows(run, self.interface, writer, self.counted))
+            if writer is not None:
+                about = _about(self.label, self.file, runtime, run.provider, self.seed)
+                ports = (self.interface.inputs, self.interface.outputs)
+                writer.finish(about, *(_names(group, rows) for group in ports))
+        return run, rows
 
 
 def _report(
@@ -130,12 +153,12 @@ def _report(
     )
     parts = (part, *([written([target])] if target is not None else []), Timing(dict(clock.seconds)))
     notes = tuple([run.trouble] if run.trouble else [])
-    notes += tuple(f"{one} is larger than the budget of memory, and was held all the same" for one in run.alone)
+    notes += tuple(f"{one} is larger than the memory budget, and was held all the same" for one in run.alone)
     return Report("dump", Verdict.DONE, parts, notes=notes)
 
 
 def _split(source: Source, runtime: str | None) -> tuple[Source, str | None]:
-    """`m.onnx@reference` as a path and a runtime."""
+    """Splits `m.onnx@reference` into a path and a runtime."""
     if isinstance(source, str) and not Path(source).exists():
         path, at, asked = source.rpartition("@")
         if at:
@@ -146,14 +169,14 @@ def _split(source: Source, runtime: str | None) -> tuple[Source, str | None]:
 def _plan(
     model: ir.Model, interface: Signature, values: Mapping[str, Any], sizes: Mapping[str, int], seed: int
 ) -> Plan | None:
-    """What is generated for the inputs without a value; None where all have one."""
+    """The plan for inputs without a value; None if all have one."""
     if all(port.name in values for port in interface.required()):
         return None
     return planned(model, interface, {**_sizes(interface, values), **sizes}, seed)
 
 
 def _sizes(interface: Signature, values: Mapping[str, Any]) -> dict[str, int]:
-    """What the given inputs say of symbolic dimensions, so that generated ones go with them."""
+    """Sizes of symbolic dimensions in the given inputs, so that generated inputs fit them."""
     return {
         dim: size
         for port in interface.inputs
@@ -164,7 +187,7 @@ def _sizes(interface: Signature, values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature) -> list[str]:
-    """Full names: the inputs, what was asked for, the outputs."""
+    """Full names of the tensors to dump: the inputs, the requested tensors, the outputs."""
     ports = [port.name for port in interface.inputs], [port.name for port in interface.outputs]
     middle = [place for text in asked for place in _matching(known, text)]
     if not asked:
@@ -174,7 +197,7 @@ def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature
 
 
 def _matching(known: Collection[Place], text: str) -> list[Place]:
-    """The tensors of that name, or that a pattern matches."""
+    """The tensors with that name, else those that match it as a pattern."""
     exact = [place for place in known if text in (place.name, place.value.name)]
     found = exact or [place for place in known if fnmatch.fnmatchcase(place.name, text)]
     if not found:
@@ -195,7 +218,7 @@ def _rows(run: Intermediates, interface: Signature, writer: Writer | None, count
 
 
 def _names(ports: Sequence[Port], rows: Sequence[ValueRow]) -> list[str]:
-    """Those of which there is a value, each once."""
+    """The names of ports that have a value, each once."""
     there = {row.name for row in rows}
     return [name for name in dict.fromkeys(port.name for port in ports) if name in there]
 
@@ -224,13 +247,13 @@ def _row(
 
 
 def _histogram(flat: Any) -> tuple[int, ...]:
-    """How many finite elements lie in each bin from the smallest to the largest; of complex ones the magnitudes."""
+    """Counts of finite elements in equal bins from the smallest to the largest; complex elements by magnitude."""
     wide = np.abs(flat).astype(np.float64) if flat.dtype.kind == "c" else widen(flat)
     if is_float(flat):
         wide = wide[np.isfinite(wide)]
     if not wide.size:
         return ()
-    scale = max(1.0, float(np.max(np.abs(wide))))  # the range of two large numbers may be none
+    scale = max(1.0, float(np.max(np.abs(wide))))  # the range of two large floats of opposite sign may overflow
     low, high = float(wide.min()) / scale, float(wide.max()) / scale
     if not high - low > 0 or high - low < 1e-300:
         return (int(wide.size),)

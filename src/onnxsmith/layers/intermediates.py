@@ -23,10 +23,11 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Value
 
 BUDGET = 2**30
-"""Bytes of values that are held at once when nobody says how many."""
+"""Default for the bytes of values that are held at once. A choice: 1 GiB."""
 _TEXT = 64
+"""Assumed bytes of a string. A choice."""
 _MOST_FAILURES = 32
-"""Failed runs after which what makes them fail is not looked for any more."""
+"""Failed runs after which the tensors that make them fail are no longer searched for. A choice."""
 
 
 def intermediates(
@@ -37,14 +38,15 @@ def intermediates(
     feeds: Feeds,
     budget: int = BUDGET,
 ) -> Intermediates:
-    """The values of the asked tensors (`model/surgery/exposing.py` says how they are called) for one input.
+    """Returns the values of the requested tensors (named as in `model/surgery/exposing.py`) for one input.
 
-    The model is run once as it is, at once, and then as the result is iterated. No more than `budget` bytes of asked
-    values are held at one time, as long as the caller holds none of them; the model's own outputs come on top.
+    The unchanged model is run once immediately; further runs happen while the result is iterated. At most `budget`
+    bytes of requested values are held at one time, if the caller holds none of them; the model's own outputs come on
+    top.
 
     Raises:
-        OnnxsmithError: `model/unknown-tensor` for a name that no tensor has; what the runtime says to the model as it
-            is. What it says to a tensor that is exposed is in `refused`.
+        OnnxsmithError: `model/unknown-tensor` for a name that no tensor has; the runtime's error for the unchanged
+            model. Errors for exposed tensors are in `refused`.
     """
     return Intermediates(source, runtime, options, names, feeds, budget)
 
@@ -52,11 +54,10 @@ def intermediates(
 class Intermediates:
     """Values by name; an iterable that can be used once.
 
-    `outlets` says of each tensor what it is, in the order of the graph. `refused` are those that cannot be given,
-    with the reason. `outputs` are those of the run in which nothing was exposed, by `provider`. Known at the end
-    only: `moved`, the outputs that are others once tensors are exposed, held to those at a tolerance of 0; `runs`, in
-    how many runs the values were made; `alone`, tensors that are larger than the budget, and were given one by one;
-    the rest of `refused`.
+    `outlets` describes each tensor, in the order of the graph. `refused` are the tensors that cannot be returned, with
+    the reason. `outputs` are the outputs of the unchanged model, from `provider`. Complete only after the iteration:
+    `moved`, the outputs that change when tensors are exposed, compared with a tolerance of 0; `runs`, the number of
+    runs; `alone`, tensors larger than the budget, which were computed one by one; the rest of `refused`.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Intermediates:
                 yield from self._given(chunk)
 
     def _given(self, names: list[str]) -> Iterator[tuple[str, Value]]:
-        """The values of one run; of several where that one fails, down to the tensors that make it fail."""
+        """The values of one run. If it fails, splits the names in halves, down to the tensors that make it fail."""
         try:
             exposed, outputs = self._run(names)
         except OnnxsmithError as error:
@@ -108,7 +109,7 @@ class Intermediates:
                 yield from self._given(names[middle:])
                 return
             found = error.problem
-            self.refused |= dict.fromkeys(names, f"the runtime fails where it is exposed: {found.what}; {found.why}")
+            self.refused |= dict.fromkeys(names, f"the runtime fails when it is exposed: {found.what}; {found.why}")
             for name in names:
                 del self.outlets[name]
             return
@@ -128,7 +129,7 @@ class Intermediates:
         return exposed, outputs
 
     def _chunks(self, names: Sequence[str]) -> list[list[str]]:
-        """The names in order, in parts that fit into the budget."""
+        """The names in order, in chunks that fit into the budget."""
         sizes = self._sizes(names)
         chunks: list[list[str]] = []
         held = self._budget
@@ -144,7 +145,7 @@ class Intermediates:
         return chunks
 
     def _sizes(self, names: Sequence[str]) -> dict[str, int]:
-        """Bytes of each tensor, as far as they can be known before it is made."""
+        """Bytes of each tensor, as far as they can be known before it is computed."""
         bound = self._bound()
         sizes = {name: size for name in names if (size := _nbytes(self.outlets[name], bound)) is not None}
         unknown = [name for name in names if name not in sizes]
@@ -153,7 +154,7 @@ class Intermediates:
         return sizes
 
     def _measured(self, names: Sequence[str]) -> dict[str, int]:
-        """Bytes of tensors from a run that gives their shapes; none where it fails."""
+        """Bytes of tensors, from a run that returns their shapes; empty if it fails."""
         exposed = self._exposing.expose(names, sizes=True)
         try:
             with self._runtime.prepare(exposed.model, self._options) as session:
@@ -168,7 +169,7 @@ class Intermediates:
         return found
 
     def _bound(self) -> dict[str, int]:
-        """The size of each symbol, as the input has it."""
+        """The size of each symbol in the input."""
         sizes: dict[str, int] = {}
         for name, value in self._feeds.items():
             shape = self._exposing.outlets[name].shape
@@ -179,7 +180,7 @@ class Intermediates:
 
 
 def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
-    """Bytes of a tensor whose shape follows from the sizes of the input."""
+    """Bytes of a tensor whose shape follows from the sizes of the input; None for others."""
     if outlet.kind != "tensor" or outlet.path or outlet.shape is None or outlet.dtype == "undefined":
         return None
     sizes = [size for dim in outlet.shape if (size := dims.evaluate(dim, bound)) is not None]
@@ -187,6 +188,6 @@ def _nbytes(outlet: Outlet, bound: Mapping[str, int]) -> int | None:
 
 
 def _stored(dtype: str, shape: Sequence[int]) -> int:
-    """Bytes of an array; what strings take is a guess, and an unknown dtype is taken to be a wide one."""
+    """Bytes of an array. The size of strings is a guess, and an unknown dtype counts as float64."""
     known = ir.DataType.DOUBLE if dtype == "undefined" else ir.DataType[dtype.upper()]
     return math.prod(shape) * (_TEXT if known == ir.DataType.STRING else known.numpy().itemsize)

@@ -1,4 +1,4 @@
-"""One input and two sides: the runs that are made of them, and what rounding explains of how they differ."""
+"""Runs two sides on one input, whole or operation by operation, and computes what rounding explains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.comparison.rounding import FACTOR, Rounding, asked, counted
 from onnxsmith.comparison.tensors import difference, is_float
 from onnxsmith.layers.alignment import Pair
 from onnxsmith.layers.loop_divergence import first_inside
-from onnxsmith.layers.noise import shaken
+from onnxsmith.layers.noise import with_noise
 from onnxsmith.layers.pair_difference import Look
 from onnxsmith.layers.tap import Tap, Values
 from onnxsmith.metrics.base import widen
@@ -20,16 +20,16 @@ from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Feeds, Value
 
 _SURE = ("name", "origin", "port")
-"""Pairs that are called the same on both sides."""
+"""Pairs with the same name on both sides."""
 _COARSE = 2.0**-8
 """Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""
 
 
 class Trial:
-    """The sides, their pairs, and the tolerance that was asked for, if one was. `keep` holds on to what the reference
-    computed, for pairs that fit into memory together.
+    """The two sides, their pairs, and the tolerance that the user asked for, if any. `keep` keeps the reference's
+    values, for pairs that fit into memory together.
 
-    Names are the candidate's, and so are the keys of what is given back.
+    Names are the candidate's, also as keys of returned values.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Trial:
         self.cuts = frozenset(self.order)
         self.runs = 0
         self.converted: set[str] = set()
-        """Tensors whose floats have another width than the reference's."""
+        """Tensors whose float dtype differs from the reference's."""
         self.narrowed: set[str] = set()
-        """Those of them that have fewer bytes."""
+        """Tensors among them with a narrower dtype."""
         self._kept: Values | None = {} if keep else None
 
     def note_dtypes(self, ours: Values, theirs: Values) -> None:
-        """Takes in whose floats have which width."""
+        """Records which float dtypes differ."""
         for name, value in theirs.items():
             other = ours[name]
             if not isinstance(value, np.ndarray) or not isinstance(other, np.ndarray) or value.dtype == other.dtype:
@@ -63,11 +63,11 @@ class Trial:
                 self.narrowed.add(name)
 
     def partner(self, name: str) -> str:
-        """What the reference calls it."""
+        """The reference's name of the tensor."""
         return self.pairs[self.order[name]].reference
 
     def reference(self, names: Collection[str]) -> Values:
-        """What the reference computes there, and its inputs that have a counterpart."""
+        """The reference's values of these tensors; inputs are taken from the feeds."""
         given = {name: self.feeds[0][self.partner(name)] for name in names if self.partner(name) in self.feeds[0]}
         names = [name for name in names if name not in given]
         if not names:
@@ -83,7 +83,7 @@ class Trial:
         return {**given, **{name: values[self.partner(name)] for name in names}}
 
     def measure(self, names: Collection[str]) -> None:
-        """Takes the scales of tensors for a side that quantises them, and has to say how much that explains."""
+        """Records the scales of tensors, for a side that quantises and computes its error from them."""
         asking = [(side, place) for place, side in enumerate(self.sides) if side.scales is not None]
         if not asking:
             return
@@ -95,7 +95,7 @@ class Trial:
                 side.scales.setdefault(name if place else self.partner(name), scale)
 
     def candidate(self, given: Mapping[str, Value], names: Sequence[str]) -> Values:
-        """What the candidate computes there, from the nearest tensors before that are given."""
+        """The candidate's values of `names`, computed from the nearest earlier tensors that are `given`."""
         self.runs += 1
         return self.sides[1].forced(self.feeds[1], given, names)
 
@@ -105,21 +105,21 @@ class Trial:
         cuts = frozenset(cuts)
         return list(dict.fromkeys(read for name in names for read in outline.segment(name, cuts)[1] if read in cuts))
 
-    def behind(
-        self, names: Sequence[str], cuts: Collection[str], shaken_at: Collection[str] = ()
+    def computed_from(
+        self, names: Sequence[str], cuts: Collection[str], noisy_at: Collection[str] = ()
     ) -> tuple[Values, Values]:
-        """`names` of both sides; of the candidate with what the reference has at `cuts`, with as much noise as rounding
-        explains in those of `shaken_at`."""
+        """Values of `names` on both sides. The candidate computes them from the reference's values at `cuts`; values at
+        `noisy_at` get random noise of the size that rounding explains."""
         given = self.boundary(names, cuts)
         ours = self.reference(dict.fromkeys((*names, *given)))
         handed = {name: ours[name] for name in given}
-        shaking = [name for name in given if name in shaken_at]
+        shaking = [name for name in given if name in noisy_at]
         roundings = self.roundings(shaking, self.cuts)
-        handed |= {name: shaken(handed[name], roundings[name], name) for name in shaking}
+        handed |= {name: with_noise(handed[name], roundings[name], name) for name in shaking}
         return ours, self.candidate(handed, names)
 
     def is_same_operation(self, pair: Pair) -> bool:
-        """Whether both sides compute the pair from pairs by one operation, or by the same ones in the same order."""
+        """Whether both sides compute the pair from other pairs by the same operations in the same order."""
         if pair.how not in _SURE:
             return False
         theirs = self.sides[1].outline.segment(pair.candidate, self.cuts)[0]
@@ -127,12 +127,12 @@ class Trial:
         return [step.op for step in ours] == [step.op for step in theirs]
 
     def made_with(self, name: str) -> frozenset[str]:
-        """The paired tensors that one step makes, this one among them."""
+        """The paired tensors that the step of `name` computes, including `name`."""
         step = self.sides[1].outline.step_of(name)
         return frozenset(made for made in (step.outputs if step is not None else ()) if made in self.cuts) | {name}
 
-    def behind_all(self, names: Collection[str]) -> frozenset[str]:
-        """All pairs that follow from tensors."""
+    def dependents(self, names: Collection[str]) -> frozenset[str]:
+        """All pairs that depend on these tensors."""
         outline = self.sides[1].outline
         queue, seen = list(names), set(names)
         while queue:
@@ -144,7 +144,7 @@ class Trial:
         return frozenset(seen & self.cuts) - frozenset(names)
 
     def roundings(self, names: Sequence[str], cuts: Collection[str]) -> dict[str, Rounding]:
-        """The wider of what the two sides allow where both begin at `cuts`."""
+        """The larger tolerance of the two sides, with both computing from `cuts`."""
         if self.tolerance is not None:
             return dict.fromkeys(names, asked(self.tolerance))
         theirs = self.sides[1].roundings(cuts, names)
@@ -159,8 +159,8 @@ class Trial:
         return found
 
     def _is_converted(self, name: str, cuts: Collection[str]) -> bool:
-        """Whether something that the steps before a tensor are given has been rounded for them, or their weights
-        have, as where the tensor itself has fewer digits than the reference's."""
+        """Whether the tensor has a narrower dtype than the reference's, or the values at the cuts before it were
+        converted for this side."""
         if not self.converted:
             return False
         if name in self.narrowed:
@@ -168,12 +168,12 @@ class Trial:
         return not self.converted.isdisjoint(self.sides[1].outline.segment(name, frozenset(cuts))[1])
 
     def _guess(self, name: str, cuts: Collection[str]) -> Rounding:
-        """Where neither side is a graph of ONNX: each step sums as many terms as one of unknown length."""
+        """A tolerance if neither side is an ONNX graph: each step counts as a sum of unknown length."""
         steps = len(self.sides[1].outline.segment(name, frozenset(cuts))[0]) or 1
-        return counted(1024 * steps, steps, 2.0**-24)
+        return counted(1024 * steps, steps, 2.0**-24)  # 1024 terms as in `comparison/terms.py`; float32
 
     def inside(self, look: Look) -> Inside | None:
-        """Where the bodies of a pair's steps part, when both sides are given what the reference has."""
+        """Where the bodies of a pair's steps differ, with both sides computing from the reference's values."""
         before = self.boundary([look.pair.candidate], self.cuts)
         theirs = self.sides[1].inside(self.feeds[1], self.reference(before), look.pair.candidate)
         if not theirs:
@@ -181,18 +181,18 @@ class Trial:
         return first_inside(self.sides[0].inside(self.feeds[0], self._before(look), look.pair.reference), theirs)
 
     def _before(self, look: Look) -> Values:
-        """What the reference reads there, by its own names."""
+        """The values that the reference reads for this pair, by its own names."""
         back = {pair.reference: pair.candidate for pair in self.pairs}
         read = [name for name in self.sides[0].outline.segment(look.pair.reference, back.keys())[1] if name in back]
         held = self.reference([back[name] for name in read])
         return {name: held[back[name]] for name in read}
 
     def is_rounding(self, look: Look) -> bool:
-        """Whether the candidate is no further from the reference in float64 than the reference itself, or rounding."""
+        """Whether the candidate is as close to float64 as the reference, or differs from it by rounding only."""
         side, name = self.sides[0], look.pair.candidate
         if look.pair.reference in self.feeds[0]:
             return False
-        ours, theirs = self.behind([name], self.cuts)
+        ours, theirs = self.computed_from([name], self.cuts)
         truth = side.exact(self.feeds[0], self._before(look), look.pair.reference)
         if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fc":
             return False
@@ -203,6 +203,6 @@ class Trial:
         tolerance = max(look.rounding.tolerance, own.worst_rel)
         if difference(truth, theirs_wide, tolerance, look.rounding.floor).reason:
             return False
-        # one element in which the reference is far off excuses no error in all the others
+        # One element in which the reference is far off does not excuse errors in all others: compare mean squares too.
         usual = max(rms(mine - truth), look.rounding.tolerance / FACTOR * rms(truth), look.rounding.floor)
         return rms(theirs_wide - truth) <= FACTOR * usual

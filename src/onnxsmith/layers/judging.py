@@ -1,46 +1,46 @@
-"""Which of the pairs that err by themselves are to blame.
+"""Decides which of the pairs with an error of their own are to blame.
 
-An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo it in the next, and both are
-called what they were. Two questions tell them apart. What do the outputs gain when the error is taken out
-(`layers/swapping.py`)? It is asked of the largest errors, and its answer counts. Does what comes after the error agree
-again when it is computed anew? It is asked of the others: only an error that goes on to an output counts. Where the
-reference can be computed in float64 that decides which side lost the digits.
+An own error beyond rounding need not be a fault: a rewrite may scale one tensor and undo that in the next, and both
+keep their names. Two tests tell faults apart. First: do the outputs improve if the error is taken out
+(`layers/error_effects.py`)? This is tested for the largest errors, and its answer decides. Second: do later tensors
+agree again if they are computed anew? This is tested for the other errors: only an error that reaches an output counts.
+If the reference can be computed in float64, that decides which side lost the digits.
 
-An error of little more than is allowed is slight: the allowance is counted, and a count may be off by a factor. It is
-blamed only where the outputs differ and are better off without it.
+An error slightly above the tolerance is called slight: the tolerance is counted, and the count may be off by a factor.
+It is blamed only if the outputs differ and improve without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from onnxsmith.layers.error_effects import Effect, effect_of, left_without
 from onnxsmith.layers.isolated_runs import Trial
 from onnxsmith.layers.noise import FINE, stands_out
-from onnxsmith.layers.pair_difference import Found, Look, held
-from onnxsmith.layers.swapping import Effect, effect_of, left_without
+from onnxsmith.layers.pair_difference import Found, Look, value_difference
 
 _STEPS_ON = 6
-"""How many pairs further an error is followed with everything else as in the reference."""
+"""Pairs over which an error is followed, with everything else as in the reference. A choice: each is a run."""
 _MOST_DECIDED = 8
-"""Suspects that are followed, and for which the reference is computed in float64."""
+"""Suspects that are followed, and for which the reference is computed in float64. A choice."""
 _SLIGHT = 4.0
-"""An error of fewer times what is allowed is slight."""
+"""An error of fewer multiples of its tolerance is slight. A choice: half the factor 8 of the tolerance."""
 _HUGE = 1000.0
-"""An error of so many times what is allowed, of one operation that both sides compute by the same operator, is named
-though no output moves: what comes behind may hide it on this input and show it on others."""
+"""An error of so many multiples of its tolerance is blamed even if no output moves, if both sides compute the pair by
+the same operator: later operations may hide it on this input and show it on others. A choice."""
 _MOST_EFFECTS = 24
-"""Suspects whose effect on the outputs is computed, in two runs each."""
+"""Suspects whose effect on the outputs is computed. A choice: each needs two runs."""
 _MATTERS = 0.1
-"""What has less than this part of the largest effect on the outputs is not named first."""
+"""A culprit with a smaller share of the largest effect on the outputs is not named first. A choice."""
 
 Effects = dict[str, Effect]
-"""By the candidate's name of a tensor."""
+"""Effects by the candidate's name of the tensor."""
 
 
 def judge(trial: Trial, found: Found) -> None:
-    """Says of each look what it is. Named first is the first in order of those that matter for the outputs; of those
-    whose effect is not known, what comes after the first is judged without it, for behind it nothing agrees any
-    more."""
+    """Sets the verdict of each look and fills the lists of `found`. The first culprit is the earliest of those with a
+    large effect on the outputs. Errors without a known effect are judged with the earlier culprits taken out, because
+    nothing after a culprit agrees."""
     effects = _weigh(trial, found)
     _follow(trial, [look for look in found.looks if _is_suspect(look) and not look.verdict], found)
     found.culprits.sort(key=_importance(trial, found.culprits, effects))
@@ -57,8 +57,8 @@ def _is_suspect(look: Look) -> bool:
 
 
 def _weigh(trial: Trial, found: Found) -> Effects:
-    """Decides on suspects by what they do to the outputs, in order. What follows a tensor that has no counterpart after
-    all was given something else: its own error is measured again, without that."""
+    """Decides on suspects by their effect on the outputs, in order. If a tensor turns out to have no counterpart, the
+    tensors after it were given a wrong input: their own errors are measured again, without that input."""
     differ = any(look.inherited.reason for look in found.looks if look.pair.how == "port")
     strong = any(_is_strong(trial, look) for look in found.looks)
     effects: Effects = {}
@@ -69,7 +69,7 @@ def _weigh(trial: Trial, found: Found) -> Effects:
         if (_is_strong(trial, look) or (differ and not strong)) and len(effects) < _MOST_EFFECTS:
             effect = effect_of(trial, look, {one.pair.candidate for one in found.otherwise})
             effects[look.pair.candidate] = effect or Effect()
-        # what quantisers err by goes on to the outputs, too: whether it is more than that is asked by following it
+        # Quantisation errors reach the outputs too: `_follow` tests whether there is more than that.
         harms = effect is not None and effect.harms and not look.rounding.noise
         if harms or (effect is not None and _is_hidden(trial, look, effect)):
             _decide(trial, look, found)
@@ -92,7 +92,7 @@ def _is_hidden(trial: Trial, look: Look, effect: Effect) -> bool:
 
 
 def _measure_again(trial: Trial, gone: Look, found: Found) -> None:
-    """What the pairs right after one that is none err by themselves."""
+    """Measures again the own errors of the pairs after one that turned out to be none."""
     otherwise = {look.pair.candidate for look in found.otherwise}
     cuts = trial.cuts - otherwise
     after = set(_after(trial, [gone.pair.candidate])) - otherwise
@@ -100,16 +100,16 @@ def _measure_again(trial: Trial, gone: Look, found: Found) -> None:
     names = [look.pair.candidate for look in behind]
     if not names or not trial.sides[1].can_force:
         return
-    ours, theirs = trial.behind(names, cuts)
+    ours, theirs = trial.computed_from(names, cuts)
     roundings = trial.roundings(names, cuts)
     for look, name in zip(behind, names, strict=True):
         look.rounding = roundings[name]
-        look.own = held(ours[name], theirs[name], look.rounding)
+        look.own = value_difference(ours[name], theirs[name], look.rounding)
 
 
 def _decide(trial: Trial, look: Look, found: Found) -> None:
-    """Names a pair, or lets it go where float64 says that the candidate is no worse."""
-    if look.rounding.tolerance and trial.is_rounding(look):  # what rounds rightly has but one right answer
+    """Blames a pair, unless float64 shows that the candidate is no worse."""
+    if look.rounding.tolerance and trial.is_rounding(look):  # with a tolerance of 0 there is one right answer
         look.verdict = "rounding"
         found.rounded.append(look)
     else:
@@ -118,7 +118,7 @@ def _decide(trial: Trial, look: Look, found: Found) -> None:
 
 
 def _importance(trial: Trial, culprits: Sequence[Look], effects: Effects) -> Callable[[Look], tuple[bool, bool, int]]:
-    """Those that move the outputs about as far as any does come first, in order; slight ones last."""
+    """The order of culprits: first those with about the largest effect on the outputs, in order; slight ones last."""
     sizes = {name: effect.size for name, effect in effects.items() if name in {one.pair.candidate for one in culprits}}
     most = max(sizes.values(), default=0.0)
 
@@ -130,7 +130,7 @@ def _importance(trial: Trial, culprits: Sequence[Look], effects: Effects) -> Cal
 
 
 def _follow(trial: Trial, suspects: list[Look], found: Found) -> None:
-    """Decides on suspects by whether what comes after them agrees again."""
+    """Decides on suspects by whether later tensors agree again."""
     for _ in range(_MOST_DECIDED):
         suspects = _going_on(trial, suspects, found)
         if not suspects:
@@ -142,7 +142,7 @@ def _follow(trial: Trial, suspects: list[Look], found: Found) -> None:
 
 
 def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
-    """The suspects whose error goes on to an output; the others are computed otherwise and right in the end."""
+    """The suspects whose error reaches an output; the others compute a step differently, with the same outputs."""
     if not suspects:
         return []
     wrong = trial.cuts - _right_after(trial, {look.pair.candidate for look in (*suspects, *found.otherwise)})
@@ -157,20 +157,20 @@ def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
 
 
 def _right_after(trial: Trial, wrong: set[str]) -> set[str]:
-    """What comes out right again behind `wrong`, while everything that is not reached is as in the reference. An error
-    that is followed for `_STEPS_ON` pairs without an end is taken to go on."""
+    """The tensors after `wrong` that agree again, with everything not reached as in the reference. An error that is
+    followed for `_STEPS_ON` pairs without agreement counts as going on."""
     loose, right = set(wrong), set[str]()
     for _ in range(_STEPS_ON):
         cuts = trial.cuts - loose
         after = [name for name in _after(trial, loose) if name in cuts]
         if not after:
             break
-        ours, theirs = trial.behind(after, cuts)
+        ours, theirs = trial.computed_from(after, cuts)
         roundings = trial.roundings(after, cuts)
-        new = {name for name in after if held(ours[name], theirs[name], roundings[name]).reason}
+        new = {name for name in after if value_difference(ours[name], theirs[name], roundings[name]).reason}
         coarse = [name for name in after if name not in new and roundings[name].unit > FINE]
         if coarse and trial.tolerance is None:
-            _, noisy = trial.behind(coarse, cuts | wrong, shaken_at=wrong)
+            _, noisy = trial.computed_from(coarse, cuts | wrong, noisy_at=wrong)
             new |= {n for n in coarse if stands_out(ours[n], theirs[n], noisy[n], roundings[n])}
         right = set(after) - new
         if not new:
@@ -198,7 +198,7 @@ def _after(trial: Trial, names: Collection[str]) -> list[str]:
 
 
 def _reaches_output(trial: Trial, name: str, wrong: Collection[str]) -> bool:
-    """Whether a way leads from a tensor to an output on which no pair agrees."""
+    """Whether a path leads from a tensor to an output through tensors that all differ."""
     outline = trial.sides[1].outline
     outputs = set(outline.outputs)
     queue, seen = [name], {name}

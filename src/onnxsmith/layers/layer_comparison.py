@@ -1,4 +1,4 @@
-"""Holds two sides to each other tensor by tensor, and says where they part."""
+"""Compares two sides tensor by tensor, and reports where they first differ."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onnxsmith.layers import alignment as aligning
 from onnxsmith.layers.alignment import Alignment
 from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.divergence import diverge
-from onnxsmith.layers.learned import same_weights
+from onnxsmith.layers.equal_values import equal_values, fits
 from onnxsmith.layers.outline import Step
 from onnxsmith.layers.pair_difference import Found, Look
-from onnxsmith.layers.resemblance import equal_values, fits
+from onnxsmith.layers.same_weights import same_weights
 from onnxsmith.layers.tap import Tap
 from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem
@@ -24,16 +24,17 @@ from onnxsmith.report.parts.layers import Layer, Layers, NotFinite, growing
 from onnxsmith.runtimes.base import Feeds, Value
 
 BUDGET = 2 * 2**30
-"""Bytes that the tensors that are looked at may take together."""
+"""Bytes that the compared tensors may take together. A choice: 2 GiB."""
 _LOOK_AT_VALUES = 0.75
-"""With a smaller part paired, tensors of equal values are looked for, which takes a run of each side."""
+"""With a smaller share of paired tensors, tensors are also paired by equal values. A choice: it costs a run of each
+side."""
 LEAST_SHARE = 0.5
-"""The part of the tensors that has to be paired, by default."""
+"""Default for the share of tensors that has to be paired. A choice."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to look at: one input, in the names of each side, and which port of one is which of the other."""
+    """What to compare: one input with the names of each side, and the pairs of ports."""
 
     label: str
     feeds: tuple[Feeds, Feeds]
@@ -41,14 +42,14 @@ class Request:
     budget: int = BUDGET
     least_share: float = LEAST_SHARE
     tolerance: float | None = None
-    """The largest relative difference that is allowed to an operation, in place of what follows from rounding."""
+    """The largest relative difference allowed to an operation, in place of the computed tolerance."""
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
-    """The layers of `candidate` held to those of `reference`.
+    """Compares the layers of `candidate` with those of `reference`.
 
     Raises:
-        OnnxsmithError: `compare/unpaired` when too few tensors could be paired; `runtime/…` when a side fails.
+        OnnxsmithError: `compare/unpaired` if too few tensors could be paired; `runtime/…` if a side fails.
     """
     with stage("align"):
         found = aligning.align(reference.outline, candidate.outline, request.ports)
@@ -73,11 +74,12 @@ def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
 
 
 _ROUNDS = 8
+"""Rounds of pairing by values after an error. A choice: each is a run of each side."""
 
 
 def _behind(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Alignment:
-    """What an error hides from the search for equal values: as far as pairs go, tensors after them are made from what
-    the reference has."""
+    """Pairs tensors by equal values after an error, which hides them from the plain search: tensors after known pairs
+    are computed from the reference's values."""
     for _ in range(_ROUNDS):
         few = found.share < _LOOK_AT_VALUES and found.left_candidate and found.left_reference
         if not few or not candidate.can_force or not fits(reference, found, request.feeds[0], request.budget):
@@ -91,14 +93,16 @@ def _behind(reference: Tap, candidate: Tap, found: Alignment, request: Request) 
 
 
 def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request) -> Exception:
-    some = f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; {request.least_share:.0%} is the least"
+    some = (
+        f"{len(found.pairs)} tensors could be paired, {found.share:.0%}; at least {request.least_share:.0%} is needed"
+    )
     return problem(
         "compare/unpaired",
-        some if found.pairs else "the two have no tensor that could be paired",
+        some if found.pairs else "no tensors of the two could be paired",
         where=f"{reference.label} has {len(reference.outline.tensors())}, {candidate.label} "
         f"{len(candidate.outline.tensors())}; without a counterpart: {', '.join(found.left_candidate[:5])}",
-        why="names, origins, structure and values of the two have too little in common to say where they part",
-        fix="compare with the file as it was exported, before it was optimised; or --min-paired 0.1",
+        why="names, origins, structure and values of the two have too little in common to find where they differ",
+        fix="compare with the exported file before optimisation, or lower the limit: --min-paired 0.1",
     )
 
 
@@ -132,23 +136,23 @@ def _notes(result: Found) -> list[str]:
     if apart:
         first = apart[0]
         notes.append(
-            f"{len(apart)} pairs are none, by their values: {first.pair.reference} and {first.pair.candidate} "
+            f"{len(apart)} pairs do not match, by their values: {first.pair.reference} and {first.pair.candidate} "
             f"({first.mismatch})"
         )
     if result.otherwise:
         names = ", ".join(look.pair.candidate for look in result.otherwise[:5])
         notes.append(
-            f"{len(result.otherwise)} tensors are computed otherwise here and come out right further on: {names}"
+            f"{len(result.otherwise)} tensors are computed differently here and agree further on: {names}"
             f"{', …' if len(result.otherwise) > 5 else ''}"
         )
     if result.slight:
         names = ", ".join(f"{one.pair.candidate} ({one.severity:.1f} times)" for one in result.slight[:5])
         notes.append(
-            f"{len(result.slight)} tensors err by little more than is allowed, and no output shows it: {names}"
+            f"{len(result.slight)} tensors differ by little more than is allowed, and no output shows it: {names}"
         )
     if result.rounded:
         names = ", ".join(look.pair.candidate for look in result.rounded[:5])
-        notes.append(f"by float64 the reference is no closer to the exact values than this side: {names}")
+        notes.append(f"compared in float64, the reference is no closer to the exact values than this side: {names}")
     return notes
 
 
@@ -185,8 +189,8 @@ def _layer(reference: Tap, candidate: Tap, look: Look, by_name: Mapping[str, Loo
 
 
 def _suspicion(step: Step) -> tuple[bool, int, bool]:
-    """Of several steps, those that have learned most come first, those that only move data last; a quantiser loses
-    digits, and what follows it gives back what is left."""
+    """Ranks the steps of one pair: steps with the most weights first, steps that only move data last. A quantiser comes
+    before its dequantiser, because it is the one that loses digits."""
     return step.op in MOVING, -step.weights, step.op == "DequantizeLinear"
 
 

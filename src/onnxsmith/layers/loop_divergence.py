@@ -1,4 +1,4 @@
-"""Where two loops part that are given the same: the first iteration, and in it the first tensor, that differs."""
+"""Finds where two loops with equal inputs first differ: the first iteration, and the first tensor in it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from onnxsmith.comparison.rounding import Rounding, counted
 from onnxsmith.comparison.tensors import is_float
-from onnxsmith.layers.pair_difference import held
+from onnxsmith.layers.pair_difference import value_difference
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Value
 
 _TERMS = 1024
-"""Terms that one step in a body is taken to sum."""
+"""Terms that one step in a body is assumed to sum, as in `comparison/terms.py`."""
 
 
 @dataclass(frozen=True)
 class Inner:
-    """A tensor in the bodies of a node: `values` are those of each time that it was computed, in order. `path` holds
-    the bodies that it lies in, the outermost first, as `node/attribute`."""
+    """A tensor in the body of a node. `values` has one value for each iteration, in order. `path` names the bodies
+    around it, the outermost first, as `node/attribute`."""
 
     name: str
     op: str
@@ -34,9 +34,9 @@ Pairs = Sequence[tuple[Inner, Inner]]
 
 
 def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Inside | None:
-    """The first that differs by more than rounding, in the order in which they are computed: iteration by iteration,
-    and in each as the body goes; where that is a loop or a branch again, in its body. None where nothing that both
-    have does."""
+    """The first tensor that differs by more than rounding, in the order of computation: by iteration, and within one by
+    position in the body. If its node is itself a loop or branch, searches its body. None if no common tensor
+    differs."""
     pairs = list(_paired(reference, candidate))
     found: Inside | None = None
     outer: list[tuple[str, ...]] = list(dict.fromkeys(b.path for _, b in pairs if len(b.path) == 1))
@@ -51,7 +51,7 @@ def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Insi
 
 
 def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
-    """Of the tensors of one body."""
+    """The first difference among the tensors of one body."""
     times = max(len(b.values) for _, b in pairs)
     for number in range(times):
         for place, (a, b) in enumerate(pairs):
@@ -66,11 +66,13 @@ def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
 def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
     if number >= len(a.values):
         return f"computed {len(b.values)} times, and {len(a.values)} times in the reference"
-    return held(a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1))).reason
+    return value_difference(
+        a.values[number], b.values[number], _rounding(a.values[number], (number + 1) * (place + 1))
+    ).reason
 
 
 def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:
-    """Bodies of the same operators one by one; else what has the same name."""
+    """Pairs the tensors of bodies one by one if they have the same operators; else by name."""
     if [one.op for one in reference] == [one.op for one in candidate]:
         yield from zip(reference, candidate, strict=True)
         return

@@ -1,8 +1,8 @@
-"""Tells an error from the rounding of a coarse dtype, or of a quantiser, behind which it hides.
+"""Tells an error from the rounding of a coarse dtype, or from the error of a quantiser, that hides it.
 
-Behind a Cast to float16 two right computations may differ by a whole step of float16 in a few elements, where the
-value lay near the edge of two; an error far below that step moves many. So what came out is held to what comes out
-when the tensor that is suspected has the error that rounding explains, and no other.
+After a Cast to float16, two correct computations may differ by a whole step of float16 in a few elements, whose values
+lie near the boundary of two steps. An error far below that step moves many elements. So the candidate's result is
+compared with a result for which the suspected tensor has random noise of the size that rounding explains.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Value
 
 _SPREAD = 3.0
-"""What quantisers err by may be so many times the root mean square that follows from their steps."""
+"""Largest error of quantisers, in multiples of the root mean square that follows from their steps. A choice."""
 FINE = 2.0**-24
-"""Unit roundoff of float32: what is rounded no coarser needs no such look."""
+"""Unit roundoff of float32: coarser dtypes only need the comparison with noise."""
 
 
-def shaken(value: Value, rounding: Rounding, name: str) -> Value:
+def with_noise(value: Value, rounding: Rounding, name: str) -> Value:
     """The value with a random error of the size that rounding explains, relative to its scale."""
     if not isinstance(value, np.ndarray) or not is_float(value) or value.dtype.kind == "c" or value.size == 0:
         return value
@@ -37,8 +37,7 @@ def shaken(value: Value, rounding: Rounding, name: str) -> Value:
 
 
 def stands_out(reference: Value, computed: Value, noisy: Value, rounding: Rounding) -> bool:
-    """Whether `computed` is further from the reference, in root mean square, than noise and rounding in float32 bring
-    it."""
+    """Whether `computed` is further from the reference, in root mean square, than noise and float32 rounding."""
     values = (reference, computed, noisy)
     if not all(isinstance(value, np.ndarray) and is_float(value) and value.size for value in values):
         return False
@@ -50,10 +49,10 @@ def stands_out(reference: Value, computed: Value, noisy: Value, rounding: Roundi
 
 
 def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
-    """Why what quantisers err by does not explain a difference that is within their largest error everywhere, or "".
+    """Why quantisation error does not explain a difference that is everywhere within its largest size, or "".
 
-    It is as often above as below, so that it adds up to little: of all elements together it has the root mean square
-    that follows from the steps, and hardly any part of the values themselves, as another scale has."""
+    Quantisation error is as often positive as negative. So over all elements it has the root mean square that follows
+    from the steps, and hardly any correlation with the values, which an error in a scale would have."""
     if not rounding.noise or rounding.given is not None:
         return ""
     if not isinstance(reference, np.ndarray) or not isinstance(computed, np.ndarray) or not is_float(reference):
@@ -76,4 +75,4 @@ def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
 
 
 _MANY = 32
-"""With fewer elements chance may add up."""
+"""Elements from which the statistics are meaningful. A choice: with fewer, chance may add up."""

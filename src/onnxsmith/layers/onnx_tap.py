@@ -1,4 +1,4 @@
-"""An ONNX model as a side whose tensors can be looked at."""
+"""Makes an ONNX model a side of a comparison by layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxsmith.comparison.rounding import Rounding, quantises, roundings
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.terms import MOVING
-from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.shapes import size_of
 from onnxsmith.feeds.sizes import Sizes, of_feed
 from onnxsmith.layers.loop_divergence import Inner
 from onnxsmith.layers.outline import Outline, Step, Type, kind_of
@@ -32,11 +32,11 @@ from onnxsmith.runtimes.base import Array, Feeds, Options, Preparer, Session, Va
 
 
 class OnnxTap(Tap):
-    """The tensors of the main graph, functions inlined, and of the branches that `feeds` take; what is inside the
-    body of a loop counts with the node that holds it.
+    """The tensors of the main graph, with functions inlined, and of the branches that `feeds` take. Tensors inside a
+    loop body count as part of the loop's node.
 
-    One session looks at all tensors that are asked for together. It is kept until others are asked for. The tap closes
-    `preparer`. Of a model that `is_inferred` shapes are known, and inferred again only where its graph has changed.
+    One session returns all tensors that are asked for together, and is kept until others are asked for. The tap closes
+    `preparer`. If `is_inferred`, the model's shapes are known, and are inferred again only if its graph changes.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class OnnxTap(Tap):
         self._prepared: tuple[Any, Session, dict[str, str]] | None = None
 
     def _follow(self, model: ir.Model, feeds: Feeds) -> tuple[str, ...]:
-        """Takes the branches that the input takes, those inside others too, one level of them at a time."""
+        """Inlines the branches that the input takes, also those inside others, one level at a time."""
         count = 0
         for _ in range(_LEVELS):
             found = choices(model)
@@ -80,7 +80,7 @@ class OnnxTap(Tap):
                 break
             take(model, known)
             count += len(known)
-        return (f"{count} branches are looked into, those that this input takes",) if count else ()
+        return (f"{count} branches were opened, those that this input takes",) if count else ()
 
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:
         return self.forced(feeds, {}, names)
@@ -107,8 +107,8 @@ class OnnxTap(Tap):
         return self._prepared[1], self._prepared[2]
 
     def _cut(self, given: Mapping[str, Value], names: Sequence[str]) -> Cut:
-        """The graph cut at what is given, with inputs of the sizes that it has. What is known of these tensors may be
-        less, behind an operator of a runtime's own, or wrong, where a fault made other sizes of it."""
+        """The graph cut at the given tensors, with inputs of their actual shapes. The shapes in the file may be missing
+        after a runtime's own operator, or wrong if a fault changed them."""
         made = cut(self.model, given.keys(), names)
         ports = {value.name: value for value in made.model.graph.inputs}
         for name, port in made.inputs.items():
@@ -117,13 +117,13 @@ class OnnxTap(Tap):
                 if ports[port].type is None:
                     ports[port].type = ir.TensorType(ir.DataType.from_numpy(value.dtype))
                 ports[port].shape = ir.Shape(value.shape)
-        for node in made.model.graph:  # what a tool wrote of sizes need not hold for these, and a runtime believes it
+        for node in made.model.graph:  # shapes that a tool wrote may be wrong for these inputs; runtimes trust them
             for inner in node.outputs:
                 inner.shape = None
         return made
 
     def _like(self, name: str, value: Value) -> Value:
-        """A value of the other side in this side's dtype: half of it may be float16 here and float32 there."""
+        """A value of the other side in this side's dtype: one side may have float16 where the other has float32."""
         dtype = self._dtypes.get(name)
         if dtype is None or not isinstance(value, np.ndarray) or value.dtype == dtype:
             return value
@@ -157,7 +157,7 @@ class OnnxTap(Tap):
         try:
             exposed = exposing.expose(self._affordable(exposing, names, handed))
             outputs = self._preparer.prepare(exposed.model, self._options).run(handed)
-        except OnnxsmithError:  # what is exposed in a body may be more than a runtime takes; the node is named
+        except OnnxsmithError:  # the runtime cannot expose so many tensors of a body: the node itself is named
             return ()
         self._prepared = None
         return [
@@ -166,7 +166,7 @@ class OnnxTap(Tap):
         ]
 
     def _affordable(self, exposing: Exposing, names: Sequence[str], feeds: Feeds) -> list[str]:
-        """The first of the tensors in bodies, as many as fit into memory in all iterations together."""
+        """The first tensors in bodies that fit into memory, over all iterations together."""
         sized = exposing.expose(names, sizes=True)
         outputs = self._preparer.prepare(sized.model, self._options).run(feeds)
         kept, held = [], 0
@@ -217,13 +217,13 @@ class OnnxTap(Tap):
 
 
 _INSIDE = 2**28
-"""Bytes of what bodies compute that are held at once."""
+"""Bytes of tensors in bodies that are held at once. A choice: 256 MiB."""
 _WIDEST = 8
-"""Bytes of an element."""
+"""Bytes of an element of the widest usual dtype (float64, int64)."""
 _MOST_WEIGHTS = 256
-"""Constants that one step is made of, at most, as far as they are looked for."""
+"""Constants of one step that are collected. A choice."""
 _LEVELS = 16
-"""How deep branches may stand in branches."""
+"""Levels of nested branches that are followed. A choice."""
 
 
 def _truth(value: ir.Value, values: Mapping[str, Value]) -> bool | None:
@@ -234,7 +234,7 @@ def _truth(value: ir.Value, values: Mapping[str, Value]) -> bool | None:
 
 
 def _count(value: ir.Value, sizes: Sizes) -> int | None:
-    """Elements of a value; None where its shape does not follow from the inputs'."""
+    """Elements of a value; None if its shape does not follow from the inputs."""
     count = 1
     for dim in value.shape if value.shape is not None else (None,):
         size = dim if isinstance(dim, int) else _evaluated(dim, sizes)
@@ -262,7 +262,7 @@ def _outline(model: ir.Model) -> Outline:
     fixed = set(graph.initializers.values()) - set(graph.inputs)
     steps = []
     learned: dict[ir.Value, int] = {}
-    """Elements of weights, those that are made of others first (dequantised, cast) too."""
+    """Elements of weights, including weights computed from constants (dequantised, cast)."""
     for node in graph:
         if node.op_type == "Constant" and not node.domain:
             fixed.update(node.outputs)
@@ -321,10 +321,11 @@ def _dims(value: ir.Value) -> list[int]:
 
 
 _LONG = 64
+"""Characters of an attribute that identify a node. A choice."""
 
 
 def _key(node: ir.Node, fixed: Collection[ir.Value]) -> str:
-    """Attributes, and the shapes of weights: what tells a node from others of its operator, not what it has learned."""
+    """Attributes and shapes of weights: they tell a node from others with its operator, without the learned values."""
     texts = []
     for name, attribute in sorted(node.attributes.items()):
         if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):

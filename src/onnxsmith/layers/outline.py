@@ -1,7 +1,7 @@
-"""What two sides of a comparison are made of, as plain data: steps that compute tensors from tensors.
+"""Describes the two sides of a comparison as plain data: steps that compute tensors from tensors.
 
-An ONNX graph and a traced torch module look alike here, so that pairing them and finding where they part need not know
-which is which.
+An ONNX graph and a traced torch module look alike here. So the code that pairs their tensors and finds where they
+differ need not know which is which.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Step:
-    """One operation. `inputs` and `outputs` are names of tensors; constants are no inputs.
+    """One operation. `inputs` and `outputs` are names of tensors; constants are not among the inputs.
 
-    `op` is the operator (`Conv`, `aten.convolution`), `key` says what else tells it from its like (attributes, shapes
-    of weights). `module`, `source` and `origin` are where it comes from: torch module, `file:line`, and the name of
-    the operation in the exported program, as far as the side knows.
+    `op` is the operator (`Conv`, `aten.convolution`). `key` tells the step from others with that operator (attributes,
+    shapes of weights). `module`, `source` and `origin` say where it comes from, as far as the side knows: the torch
+    module, `file:line`, and the operation's name in the exported program.
     """
 
     label: str
@@ -29,23 +29,23 @@ class Step:
     source: str = ""
     origin: str = ""
     weights: int = 0
-    """Elements of the constants that it reads."""
+    """Elements of the constants that the step reads."""
     kind: str = ""
-    """What made it, in the terms of the exported program: `aten.linear.default`."""
+    """The operation that it was made from, in the terms of the exported program: `aten.linear.default`."""
     moves: bool = False
-    """Whether it hands on what it reads, elsewhere or in another shape, and computes nothing."""
+    """Whether it only moves or reshapes its input, without computing."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """What is known of a tensor beforehand: `kind` (`float` of any width, `int` of any, or the dtype's own name), and
-    its shape, None for a size that is not known, and for a rank that is not."""
+    """The type of a tensor as far as it is known before a run: `kind` (`float` or `int` of any width, else the dtype's
+    name), and the shape, with None for an unknown size or an unknown rank."""
 
     kind: str = ""
     shape: tuple[int | None, ...] | None = None
 
     def agrees(self, other: Type) -> bool:
-        """Whether nothing that is known of both tells them apart."""
+        """Whether the two types may belong to one tensor: no known part differs."""
         if self.kind and other.kind and self.kind != other.kind:
             return False
         if self.shape is None or other.shape is None:
@@ -55,19 +55,19 @@ class Type:
 
 
 def kind_of(dtype: str) -> str:
-    """`float` for a dtype that rounds, whatever its width; other dtypes have to be the same on both sides."""
+    """`float` for float dtypes of any width, which may differ between the sides; other dtypes unchanged."""
     return "float" if "float" in dtype or dtype == "double" else dtype
 
 
 @dataclass(frozen=True)
 class Outline:
-    """Steps in an order in which each comes after what it reads."""
+    """Steps in topological order."""
 
     steps: tuple[Step, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     hidden: frozenset[str] = field(default=frozenset())
-    """Tensors that cannot be looked at: sizes as Python numbers, tuples, what follows from constants alone."""
+    """Tensors without a value to compare: sizes as Python numbers, tuples, results of constants alone."""
     types: Mapping[str, Type] = field(default_factory=dict)
 
     @cached_property
@@ -86,7 +86,7 @@ class Outline:
 
     @cached_property
     def moving(self) -> frozenset[str]:
-        """Tensors that depend on an input, and can be looked at."""
+        """Tensors that depend on an input and have a value to compare."""
         known = set(self.inputs)
         for step in self.steps:
             if any(name in known for name in step.inputs):
@@ -94,15 +94,15 @@ class Outline:
         return frozenset(known - self.hidden)
 
     def tensors(self) -> tuple[str, ...]:
-        """What steps compute and can be looked at, in order."""
+        """The computed tensors that have a value to compare, in order."""
         return tuple(name for step in self.steps for name in step.outputs if name in self.moving)
 
     def is_number(self, name: str) -> bool:
-        """Whether a tensor holds floats, as far as is known: integers are mostly sizes and places."""
+        """Whether a tensor holds floats, as far as is known: integers are mostly sizes and positions."""
         return name not in self.types or self.types[name].kind in ("float", "")
 
     def moves(self, name: str) -> bool:
-        """Whether the step that gives a tensor computes nothing."""
+        """Whether the step that computes a tensor only moves or reshapes its input."""
         step = self.step_of(name)
         return step is not None and step.moves
 
@@ -112,7 +112,7 @@ class Outline:
         return None if number is None else self.steps[number]
 
     def segment(self, name: str, cuts: Iterable[str]) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-        """The steps between the nearest tensors in `cuts` and `name`, in order, and those tensors and inputs."""
+        """The steps between the nearest tensors in `cuts` and `name`, in order; and those tensors and graph inputs."""
         known = cuts if isinstance(cuts, set | frozenset) else set(cuts)
         inside: set[int] = set()
         boundary: dict[str, None] = {}

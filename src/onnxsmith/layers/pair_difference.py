@@ -1,4 +1,4 @@
-"""What is seen of one pair of tensors, and of all of them."""
+"""Compares the two tensors of a pair, and collects the results of all pairs."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Array, Value
 
 _ULP = 2.0**-23
+"""One ulp of float32 at 1."""
 _BEYOND_NOISE = 5.0
-"""How severe an error is that no element shows, and all of them together do."""
+"""Severity of an error that shows only in all elements together. A choice: just above slight (`layers/judging.py`)."""
 
 
 @dataclass
 class Look:
-    """One pair: how it differs in the plain run, and by itself. `own` is None where the plain run shows no more
-    than rounding may add in one operation, and where nothing could be given to the side."""
+    """The result of one pair: how it differs in the plain run, and how by itself. `own` is None if one operation's
+    rounding explains the plain run, or if the side cannot be given values."""
 
     pair: Pair
     inherited: Difference
     own: Difference | None
     rounding: Rounding
-    """What an operation may err by itself."""
+    """The rounding of the pair's own operation."""
     shape: tuple[int, ...] = ()
     dtype: str = ""
     mismatch: str = ""
-    """Why it is no pair after all."""
+    """Why the tensors do not belong together after all."""
     suspicious: bool = False
-    """Whether it differs in the plain run by more than one operation may add to what its inputs differ by."""
+    """Whether it differs in the plain run by more than one operation may add to the differences of its inputs."""
     nonfinite: tuple[int, int] = (0, 0)
     """NaN and infinite elements, in the reference and in the candidate."""
     verdict: str = ""
@@ -43,8 +44,8 @@ class Look:
 
     @property
     def severity(self) -> float:
-        """How many times over what is allowed the pair errs by itself. What is rounded rightly is allowed nothing, and
-        counts as allowed an ulp of float32; integers that differ are beyond any rounding."""
+        """The own error in multiples of its tolerance. An operation that rounds nothing has the tolerance 0, for which
+        an ulp of float32 is used; integers that differ are beyond any rounding."""
         if self.own is None or not self.own.reason:
             return 0.0
         if not self.own.worst_rel or "float" not in self.dtype:
@@ -55,54 +56,54 @@ class Look:
 
 @dataclass
 class Found:
-    """All pairs that were looked at, in the candidate's order. `culprits` err by themselves, and an output shows it."""
+    """All compared pairs, in the candidate's order. `culprits` have an own error that an output shows."""
 
     looks: list[Look] = field(default_factory=list)
     culprits: list[Look] = field(default_factory=list)
     otherwise: list[Look] = field(default_factory=list)
-    """Pairs that differ by themselves and whose difference is undone before any output."""
+    """Pairs with an own difference that is undone before any output."""
     rounded: list[Look] = field(default_factory=list)
-    """Pairs of which float64 says that the reference lost the digits, or neither side is worse."""
+    """Pairs for which float64 shows that the reference lost the digits, or that neither side is worse."""
     slight: list[Look] = field(default_factory=list)
-    """Pairs that err by little more than is allowed, which no output shows."""
+    """Pairs with an own error slightly above its tolerance, which no output shows."""
     left: tuple[float, float] | None = None
-    """How far the output that differs most is off, and how far with the reference's value at the first culprit."""
+    """The difference of the worst output, and the same with the reference's value at the first culprit."""
     inside: Inside | None = None
-    """Where the bodies of the first culprit part, if it has some."""
+    """Where the bodies of the first culprit first differ, if it has some."""
     runs: int = 0
 
     @property
     def first_nonfinite(self) -> Look | None:
-        """The first tensor of the candidate that is not finite where the reference is."""
+        """The first tensor that is finite in the reference and not in the candidate."""
         return next((look for look in self.looks if look.nonfinite[1] > look.nonfinite[0]), None)
 
 
-def plainly(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
-    """A pair in the plain run; `own` is what one operation may err, `inherited` all that come before it together."""
+def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
+    """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` of the whole path to it."""
     look = Look(pair, Difference(), None, own, mismatch="" if pair.how == "port" else mismatch(ours, plain))
     if isinstance(ours, np.ndarray):
         look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
     if look.mismatch:
         return look
-    look.inherited = held(ours, plain, own)
+    look.inherited = value_difference(ours, plain, own)
     look.suspicious = bool(look.inherited.reason)
     if look.suspicious:
-        look.inherited = _widened(look.inherited, ours, inherited) or held(ours, plain, inherited)
+        look.inherited = _widened(look.inherited, ours, inherited) or value_difference(ours, plain, inherited)
     look.nonfinite = _nonfinite(ours), _nonfinite(plain)
-    says_something = look.inherited.reason or pair.how == "port"  # of the rest there is little to say, in much time
+    says_something = look.inherited.reason or pair.how == "port"  # metrics take time: only where they inform
     if says_something and isinstance(ours, np.ndarray) and isinstance(plain, np.ndarray) and ours.shape == plain.shape:
         look.metrics = measures(ours, plain)
     return look
 
 
 def _widened(found: Difference, ours: Value, rounding: Rounding) -> Difference | None:
-    """A difference that is within a wider tolerance, without measuring it again; None where that has to be done."""
+    """The difference without its reason if it is within a wider tolerance; None if it has to be measured again."""
     measured = isinstance(ours, np.ndarray) and is_float(ours) and found.worst_rel > 0
     return replace(found, reason="") if measured and found.worst_rel <= rounding.tolerance else None
 
 
-def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
-    """Two values of one tensor; floats of different widths are held to each other as numbers."""
+def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
+    """Compares two values of one tensor; floats of different widths are compared as numbers."""
     arrays = isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray)
     if arrays and not mismatch(reference, candidate):
         ours, theirs = np.asarray(reference), np.asarray(candidate)
@@ -115,12 +116,12 @@ def held(reference: Value, candidate: Value, rounding: Rounding) -> Difference:
 
 
 def _levels(reference: Array, candidate: Array) -> float:
-    """How far apart integers are at most."""
+    """The largest difference of two arrays of integers."""
     return float(np.max(np.abs(widen(reference) - widen(candidate)), initial=0.0))
 
 
 def mismatch(reference: Value, candidate: Value) -> str:
-    """Why two values cannot be those of one tensor; floats of different widths can."""
+    """Why two values cannot belong to one tensor. Floats of different widths can."""
     if isinstance(reference, list) or isinstance(candidate, list) or reference is None or candidate is None:
         return "" if type(reference) is type(candidate) else "one side is a tensor, the other is none"
     if reference.shape != candidate.shape:

@@ -1,4 +1,4 @@
-"""A saved bundle of values as a side: what a model gave once, on the input that it holds, without the model."""
+"""Makes a saved bundle of values a side of a comparison: a model's values on the saved input, without the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Recording(Program):
         )
 
     def inputs(self) -> Values:
-        """The input that the values belong to."""
+        """The input for which the values were saved."""
         return {name: self.bundle.value(name) for name in self.bundle.named("input")}
 
 
@@ -45,7 +45,7 @@ def _port(bundle: Bundle, name: str) -> Port:
 
 
 class Replaying(Runtime):
-    """Gives what a recording holds."""
+    """Returns the outputs of a recording."""
 
     title = "a saved bundle"
 
@@ -65,28 +65,28 @@ class _Replay(Session):
         self.signature = recording.signature
 
     def run(self, feeds: Feeds) -> Outputs:
-        """The outputs, for the input that they belong to.
+        """The saved outputs, if `feeds` are the saved input.
 
         Raises:
-            OnnxsmithError: `compare/other-input` for any other.
+            OnnxsmithError: `compare/other-input` for another input.
         """
         check_input(self._recording, feeds)
         return {port.name: self._recording.bundle.value(port.name) for port in self.signature.outputs}
 
 
 def check_input(recording: Recording, feeds: Feeds) -> None:
-    """Raises where the input is not, to the bit, the one that the values belong to."""
+    """Raises `compare/other-input` if the feeds are not equal to the saved input, to the bit."""
     for name, value in recording.inputs().items():
         if name not in feeds or difference(value, feeds[name], 0.0).reason:
             raise problem(
                 "compare/other-input",
-                f"the bundle holds the values for one input, and {name!r} is another",
-                fix="leave --input away: the input in the bundle is used",
+                f"the bundle holds the values for one input, and input {name!r} differs from it",
+                fix="leave out --input: the input in the bundle is used",
             )
 
 
 class ReplayTap(Tap):
-    """The tensors that the bundle holds, in the order of writing. Nothing can be computed anew: it is a reference."""
+    """The tensors of the bundle, in the order of writing. It can only be a reference: nothing can be recomputed."""
 
     can_force = False
 

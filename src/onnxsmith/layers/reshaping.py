@@ -1,5 +1,5 @@
-"""Pairs of tensors that hold the elements of a pair, in their order, in another shape: a `view` here, a `Reshape`
-there, with other names."""
+"""Pairs tensors that are reshaped copies of paired tensors: a `view` on one side, a `Reshape` with other names on the
+other."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _RESHAPING = {
     "aten.unflatten.int", "aten.unsqueeze.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims",
     "aten.alias.default", "aten.clone.default", "aten.contiguous.default",
 }  # fmt: skip
-"""Operators whose result has the elements of their first input in the same order."""
+"""Operators that keep the elements of their first input and their order."""
 
 
 def is_reshaping(op: str) -> bool:
-    """Whether an operator, of ONNX or of PyTorch, gives the elements that it reads in the same order."""
+    """Whether an operator, of ONNX or of PyTorch, keeps the elements of its input and their order."""
     return op in _RESHAPING
 
 
 def by_reshaping(
     reference: Outline, candidate: Outline, pairs: Mapping[str, str], is_free: Callable[[int, str], bool]
 ) -> Iterator[tuple[str, str]]:
-    """Tensors made by reshaping alone from two that are paired (`pairs`: the reference's name → the candidate's), where
-    both sides have as many of one shape."""
+    """Pairs tensors made by reshaping alone from paired ones (`pairs`: the reference's name → the candidate's), if both
+    sides have equally many of one shape."""
     ours = _grouped(reference, {a: a for a in pairs}, lambda name: is_free(0, name))
     theirs = _grouped(candidate, {b: a for a, b in pairs.items()}, lambda name: is_free(1, name))
     for key, names in theirs.items():
@@ -38,7 +38,7 @@ Groups = Mapping[tuple[str, tuple[int | None, ...]], list[str]]
 
 
 def _grouped(outline: Outline, anchors: Mapping[str, str], is_free: Callable[[str], bool]) -> Groups:
-    """Free tensors by the anchor that they are reshaped from and by shape."""
+    """Free tensors by shape and by the anchor from which they are reshaped."""
     groups: dict[tuple[str, tuple[int | None, ...]], list[str]] = defaultdict(list)
     found: dict[str, str] = {}
     for step in outline.steps:

@@ -1,4 +1,4 @@
-"""One side of a comparison by layer: what it is made of, and the values of its tensors."""
+"""Defines one side of a comparison by layer: its outline and the values of its tensors."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ Values = dict[str, Value]
 
 
 class Tap(ABC):
-    """A side whose tensors can be looked at. A context manager; closing twice is fine."""
+    """A side whose tensors can be compared. A context manager; closing twice is fine."""
 
     label: str
     signature: Signature
     outline: Outline
     notes: tuple[str, ...] = ()
     can_force: bool = True
-    """Whether `forced` does anything."""
+    """Whether `forced` can compute from given values."""
     quantises: bool = False
-    """Whether it computes in a few steps what it could compute in floats."""
+    """Whether the side computes on quantised values."""
     scales: dict[str, float] | None = None
-    """Where it quantises and the other side does not: root mean squares of its tensors, as they become known."""
+    """Root mean squares of tensors, as they become known, if this side quantises and the other does not."""
 
     @abstractmethod
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:
-        """The tensors `names`, in one run on the feeds."""
+        """The values of `names`, in one run on the feeds."""
 
     @abstractmethod
     def forced(self, feeds: Feeds, given: Mapping[str, Value], names: Collection[str]) -> Values:
-        """The tensors `names`, each computed from the nearest tensors before it that are `given`, in one run. One
-        that is given and asked for is computed all the same, for itself."""
+        """The values of `names`, each computed from the nearest earlier tensors that are `given`, in one run. A tensor
+        that is both given and asked for is computed as well."""
 
     @abstractmethod
     def exact(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Value:
-        """As `forced`, for one tensor, with every float in float64. None where that cannot be had."""
+        """Like `forced`, for one tensor, with every float in float64. None if that is impossible."""
 
     @abstractmethod
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
-        """How far apart two right computations of each of `names` may be that begin at the same `cuts`; none for what
-        the side cannot tell."""
+        """The allowed difference of two correct computations of each of `names` that begin at the same `cuts`. Names
+        that the side cannot judge are left out."""
 
     def inside(self, feeds: Feeds, given: Mapping[str, Value], name: str) -> Sequence[Inner]:
-        """What the bodies of the steps before `name` compute in each iteration, from `given` on; nothing where there
-        are none, or they cannot be looked into."""
+        """The values in the bodies of the steps before `name` in each iteration, computed from `given`. Empty if there
+        are no bodies, or if they cannot be exposed."""
         return ()
 
     def weights(self, step: Step) -> list[Array]:
-        """What a step has learned: the constants of floats that it reads, or that those were made of."""
+        """The weights of a step: float constants that it reads, or that its operands are computed from."""
         return []
 
     def nbytes(self, feeds: Feeds) -> Mapping[str, int]:
-        """Bytes of its tensors on these feeds, of those whose shapes are known."""
+        """Bytes of the side's tensors on these feeds, as far as their shapes are known."""
         return {}
 
-    def close(self) -> None:  # noqa: B027 — some hold nothing to let go of
-        """Lets go of what it holds."""
+    def close(self) -> None:  # noqa: B027 — some sides hold no resources
+        """Frees the side's resources."""
 
     def __enter__(self) -> Self:
         return self

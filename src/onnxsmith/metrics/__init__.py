@@ -1,1 +1,1 @@
-"""How far apart two arrays are, one measure a file."""
+"""Measures of the difference between two arrays, one in each file."""

@@ -1,4 +1,4 @@
-"""Whether two rows of scores have the same k best."""
+"""Compares the k best elements of two rows of scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxsmith.metrics.base import Array, Metric, widen
 
 
 class Agreement(Metric):
-    """A metric of rows of scores, by the places of their `k` best."""
+    """A metric of rows of scores, by the positions of their `k` best."""
 
     k: ClassVar[int]
     better = "higher"
@@ -26,10 +26,10 @@ class Agreement(Metric):
 
 
 def agreement(reference: Array, candidate: Array, k: int) -> float:
-    """The share of rows, along the last axis, whose k largest elements are at the same places, in any order.
+    """The share of rows, along the last axis, whose k largest elements are at the same positions, in any order.
 
-    Where elements tie for the last place each side may choose: rows agree if some choice of both is the same. Rows with
-    a NaN are left out; NaN when none is left.
+    If elements tie for the last position, either may count: rows agree if they agree for some choice. Rows with a NaN
+    are left out; the result is NaN if no row is left.
     """
     size = reference.shape[-1]
     a, b = widen(reference).reshape(-1, size), widen(candidate).reshape(-1, size)
@@ -45,6 +45,6 @@ def agreement(reference: Array, candidate: Array, k: int) -> float:
 
 
 def _chosen(rows: Array, k: int) -> tuple[Array, Array]:
-    """What is among the k largest however ties are broken, and what may be."""
+    """The elements among the k largest for every choice between ties, and those for some choice."""
     last = np.partition(rows, -k, axis=1)[:, -k, None]
     return rows > last, rows >= last

@@ -1,4 +1,4 @@
-"""What a metric is: one number for how far two arrays are apart."""
+"""Defines a metric: one number for the difference of two arrays."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ Floats = npt.NDArray[np.float64]
 
 
 class Metric(ABC):
-    """One measure. Members of this room are found by their files."""
+    """One measure. Metrics are found by their files."""
 
     title: ClassVar[str]
     unit: ClassVar[str] = ""
     better: ClassVar[Literal["lower", "higher"]] = "lower"
-    """In which direction two arrays are closer."""
+    """Whether a lower or a higher measure means closer arrays."""
     equal: ClassVar[float] = 0.0
-    """The measure of equal arrays: the best there is."""
+    """The measure of equal arrays, which is the best."""
 
     def applies(self, reference: Array) -> bool:
-        """Whether it says something of arrays of this dtype and shape."""
+        """Whether the metric is meaningful for arrays of this dtype and shape."""
         return reference.size > 0 and is_numeric(reference)
 
     @abstractmethod
     def measure(self, reference: Array, candidate: Array) -> float:
-        """The measure of two arrays of one shape, in their own dtype, to which it applies.
+        """The measure of two arrays of one shape, in their own dtypes, for which `applies` is true.
 
-        Elements that are NaN or infinite on either side are left out: whether they may be there is another question.
-        NaN when nothing is left to measure.
+        Elements that are NaN or infinite on either side are left out: other code compares their places. NaN if no
+        element is left.
         """
 
     def is_worse(self, measure: float, than: float) -> bool:
-        """Whether a measure says that two arrays are further apart than another does. NaN, nothing measured, is not."""
+        """Whether the first measure means a larger difference than the second. False for NaN (nothing measured)."""
         return measure > than if self.better == "lower" else measure < than
 
 
@@ -50,14 +50,14 @@ def members() -> dict[str, Metric]:
 
 
 def measures(reference: Array, candidate: Array) -> dict[str, float]:
-    """What every metric that applies says of two arrays of one shape, by its id."""
+    """The measures of two arrays of one shape, by metric id, for all metrics that apply."""
     return {
         name: metric.measure(reference, candidate) for name, metric in members().items() if metric.applies(reference)
     }
 
 
 def is_numeric(array: Array) -> bool:
-    """Whether it holds numbers: floats of every width, integers, complex numbers, bools; no strings."""
+    """Whether the array holds numbers: floats of any width, integers, complex numbers, bools; not strings."""
     return array.dtype.kind in "fciub" or (array.dtype.kind == "V" and array.dtype.names is None)
 
 
@@ -69,24 +69,25 @@ def widen(array: Array) -> Floats:
 
 
 _BLOCK = 2**15
+"""Elements of a block. A choice: 256 KiB of float64, which fits into a core's cache."""
 
 
 def blocks(*arrays: Array) -> Iterator[tuple[Floats, ...]]:
-    """Arrays of one size, flattened and as float64, a piece that fits into a cache at a time: what is computed of a
-    large tensor needs no copies of its size."""
+    """Arrays of one size, flattened, as float64, in blocks that fit into a cache, so that a large tensor is processed
+    without copies of its size."""
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, _BLOCK):
         yield tuple(widen(array[start : start + _BLOCK]) for array in flat)
 
 
 def finite(reference: Array, candidate: Array) -> tuple[Floats, Floats]:
-    """The elements that are finite on both sides, as float64, in one dimension."""
+    """The elements that are finite on both sides, as flat float64 arrays."""
     a, b = widen(reference), widen(candidate)
     both = np.isfinite(a) & np.isfinite(b)
     return (a.reshape(-1), b.reshape(-1)) if both.all() else (a[both], b[both])
 
 
 def scaled(a: Floats, b: Floats) -> tuple[Floats, Floats, float]:
-    """Both over the largest magnitude in either, and that: for ratios, so that no square overflows or vanishes."""
+    """Both arrays divided by their largest magnitude, and that magnitude. For ratios: no square over- or underflows."""
     peak = max(float(np.max(np.abs(a))), float(np.max(np.abs(b))))
     return (a / peak, b / peak, peak) if peak else (a, b, 1.0)

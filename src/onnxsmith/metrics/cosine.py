@@ -8,11 +8,11 @@ from onnxsmith.metrics.base import Array, Floats, Metric, finite
 
 
 class Cosine(Metric):
-    """1 - cos of the angle between the two, all elements as one vector: 0 for one direction, 1 for a right angle, 2 for
-    opposite ones. Blind to scale. Two vectors of zeros are equal; a vector of zeros and another are at 1.
+    """1 - cos of the angle between the two arrays, as vectors: 0 for equal directions, 1 for a right angle, 2 for
+    opposite directions. It does not see scale. Two zero vectors are equal; a zero vector and another are at 1.
 
-    Computed as |u - v|² / 2 for the unit vectors u and v (|u - v|² = 2 - 2 cos): 1 minus a cosine near 1 would lose
-    half of the digits.
+    Computed as |u - v|² / 2 for the unit vectors u and v (|u - v|² = 2 - 2 cos), because 1 minus a cosine near 1 would
+    lose half of the digits.
     """
 
     title = "cosine distance"
@@ -27,5 +27,5 @@ class Cosine(Metric):
 
 
 def _unit(vector: Floats) -> Floats:
-    safe = vector / float(np.max(np.abs(vector)))  # squares neither overflow nor vanish
+    safe = vector / float(np.max(np.abs(vector)))  # prevents over- and underflow of the squares
     return safe / float(np.sqrt(np.sum(safe**2)))

@@ -10,8 +10,8 @@ from onnxsmith.metrics.base import Array, Metric, blocks, finite
 class MaxRel(Metric):
     """max |reference - candidate| / (rms(reference) + |reference|); 0 where both are zero.
 
-    The root mean square keeps elements that cancel to almost nothing from dominating, and an element that stands out
-    from being measured by the others alone.
+    With the root mean square, elements that cancel to almost nothing do not dominate. With the element's own size, an
+    exceptionally large element is not judged by the scale of the others.
     """
 
     title = "largest difference relative to scale"
@@ -24,14 +24,14 @@ class MaxRel(Metric):
 
 
 def largest(reference: Array, candidate: Array, scale: float) -> tuple[float, float]:
-    """The largest difference of finite floats, and the largest over `scale` and the reference's own size; 0 where there
-    is none."""
+    """The largest difference of finite floats, and the largest relative to `scale` plus the reference's own size; 0 if
+    there is no difference."""
     absolute = over = 0.0
     for a, b in blocks(reference, candidate):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             apart = np.abs(a - b)
             ratio = apart / (np.abs(a) + scale)
-        if scale == 0:  # every size is 0, and so may be the difference
+        if scale == 0:  # 0 / 0 for equal elements
             ratio[apart == 0] = 0.0
         absolute, over = max(absolute, float(np.max(apart))), max(over, float(np.max(ratio)))
     return absolute, over

@@ -1,4 +1,4 @@
-"""The ratio of a picture's peak to the noise."""
+"""The ratio of an image's peak to the noise."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.metrics.max_rel import rms
 class Psnr(Metric):
     """10 log10(peak² / mean (reference - candidate)²), in decibels (ITU-T J.340), over all channels at once.
 
-    The peak of integers is the largest of their dtype, 255 for uint8; that of floats is the range of the reference, its
-    largest less its smallest element. Infinite for equal arrays, minus infinity where the reference has no range.
+    The peak of integers is the largest of their dtype, 255 for uint8. The peak of floats is the range of the reference,
+    its largest minus its smallest element. Infinite for equal arrays, minus infinity for a constant reference.
     """
 
     title = "peak signal to noise"
@@ -21,7 +21,7 @@ class Psnr(Metric):
     equal = float("inf")
 
     def applies(self, reference: Array) -> bool:
-        """Pictures, also in batches: three dimensions or more, and neither bools nor complex numbers."""
+        """Images, also in batches: three dimensions or more, and neither bools nor complex numbers."""
         return super().applies(reference) and reference.ndim >= 3 and reference.dtype.kind not in "bc"
 
     def measure(self, reference: Array, candidate: Array) -> float:

@@ -11,7 +11,7 @@ from onnxsmith.metrics.max_rel import rms
 class Sqnr(Metric):
     """10 log10(Σ reference² / Σ (reference - candidate)²), in decibels, the usual measure of a quantised layer.
 
-    Infinite for equal arrays, minus infinity where the reference is zero and the candidate is not. 6.02 dB are a bit.
+    Infinite for equal arrays, minus infinity if only the reference is zero. One bit is 6.02 dB (20 log10 2).
     """
 
     title = "signal to quantisation noise"

@@ -1,4 +1,4 @@
-"""Whether the best is the same."""
+"""Compares the best element of rows of scores."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from onnxsmith.metrics._ranks import Agreement
 
 
 class Top1(Agreement):
-    """The share of rows, along the last axis, whose largest element is at the same place; ties may fall either way. 1
-    for a classifier whose answers are all the same."""
+    """The share of rows, along the last axis, whose largest element is at the same position; ties may be broken either
+    way. 1 if a classifier gives the same answers."""
 
     title = "agreement of the top 1"
     k = 1

@@ -1,4 +1,4 @@
-"""Whether the best five are the same."""
+"""Compares the five best elements of rows of scores."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from onnxsmith.metrics._ranks import Agreement
 
 
 class Top5(Agreement):
-    """The share of rows, along the last axis, whose five largest elements are at the same places, in any order; ties
-    may fall either way. 1 for a classifier whose answers are all the same."""
+    """The share of rows, along the last axis, whose five largest elements are at the same positions, in any order; ties
+    may be broken either way. 1 if a classifier gives the same answers."""
 
     title = "agreement of the top 5"
     k = 5

@@ -24,12 +24,12 @@ _KINDS = tuple(
 
 
 class Ulp(Metric):
-    """How many numbers of the dtype lie between reference and candidate, and one; the largest such count.
+    """The largest distance in units in the last place: how many steps of the dtype lie between the two values.
 
-    Floats of one format that are ordered by value are ordered by their bits, sign and magnitude apart, so that the
-    distance is a difference of integers, across zero too: +0 and -0 are the same (B. Dawson, "Comparing Floating Point
-    Numbers, 2012 Edition"; the same bias as in GoogleTest's FloatingPoint). Where the sides have two formats the
-    narrower one counts, and the wider side is rounded to it. Complex numbers count by their parts.
+    Floats of one format are ordered like their bits, apart from the sign. So the distance is a difference of integers,
+    also across zero, with +0 and -0 equal (B. Dawson, "Comparing Floating Point Numbers, 2012 Edition"; the same bias
+    as in GoogleTest's FloatingPoint). If the sides have two formats, the narrower one counts, and the wider side is
+    rounded to it. Complex numbers count by their parts.
     """
 
     title = "largest distance in units in the last place"
@@ -55,7 +55,7 @@ def _parts(array: Array) -> Array:
 
 
 def _ordered(array: Array) -> npt.NDArray[np.uint64]:
-    """The place of each number in the order of all: positive ones above the middle, negative ones below."""
+    """The rank of each number among all of its format: positive numbers above the middle, negative ones below."""
     bits = array.dtype.itemsize * 8
     codes = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
     sign = np.uint64(1 << (bits - 1))

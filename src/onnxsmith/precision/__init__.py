@@ -1,1 +1,1 @@
-"""What a narrower float may compute of a model, and what it may not."""
+"""Finds which nodes of a model may compute in a narrower float."""

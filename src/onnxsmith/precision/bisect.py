@@ -1,4 +1,4 @@
-"""`bisect`: which nodes must stay in float32 so that the rest of a model can be float16 or bfloat16."""
+"""`bisect`: finds the nodes that must stay in float32 while the rest of a model is float16 or bfloat16."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime, Session
 
 _OTHER_SEED = 1000
-"""What the final check adds to the seed: its inputs are others than those that were searched with."""
+"""Added to the seed for the final check, so that its inputs differ from those of the search."""
 _ROUNDS = 8
-"""Searches after which an input of the check that still shows a difference ends it."""
+"""Searches in all; each further one adds the input on which the final check failed. A choice."""
 
 
 def bisect(
@@ -65,20 +65,20 @@ def bisect(
     tries: int | None = None,
     seed: int = 0,
 ) -> Result:
-    """Finds nodes that must stay in float32 while all others compute in `to` (`float16` or `bfloat16`), such that the
-    outputs stay within tolerance and no node can be left out. `Result.model` is the mixed model.
+    """Finds nodes that must stay in float32 while all others compute in `to` (`float16` or `bfloat16`), so that the
+    outputs stay within tolerance and every node in the list is needed. `Result.model` is the mixed model.
 
-    `tolerance` is relative to an output's scale; without one it follows from the graph as if all of it were of the
-    narrow dtype. `keep` are nodes to keep in any case. `inputs` are texts as the command line takes them, generated
-    ones come on top but with `only_given`; `sizes` fixes symbolic dimensions. A node counts as narrow when what it
-    reads and makes is rounded, and it computes in float32 in between, which is what an accelerator does; the variant of
-    the narrow dtype itself has to pass on `runtime`, too, unless `any_runtime` is set. At most `tries` variants are
-    tried. The list goes to `output` (JSON where that ends in .json), the mixed model to the path `model`.
+    `tolerance` is relative to an output's scale; by default it follows from the graph, computed for a model that is
+    narrow throughout. Nodes in `keep` stay in float32 in any case. `inputs` are texts as on the command line; generated
+    inputs are added unless `only_given` is set; `sizes` fixes symbolic dimensions. A narrow node rounds its inputs and
+    outputs and computes in float32 between, as accelerators do. The variant that is narrow itself has to pass on
+    `runtime` too, unless `any_runtime` is set. At most `tries` variants are tried. The list is written to `output`
+    (JSON if that ends in .json), the mixed model to the path `model`.
 
     Raises:
         OnnxsmithError: `bisect/unknown-dtype`, `bisect/tolerance`, `bisect/tries`, `bisect/opset`,
             `bisect/nothing-to-narrow`, `bisect/unknown-node`, `bisect/no-kernels`, `bisect/none-suffices`;
-            `model/…`, `input/…`, `runtime/…`, `verify/…` and `save/…` for what these say.
+            `model/…`, `input/…`, `runtime/…`, `verify/…` and `save/…` for problems of these.
     """
     request = Request(
         to, tolerance, tuple(keep), tuple(inputs), sizes or {}, only_given, runtime, any_runtime, tries, seed
@@ -128,13 +128,13 @@ def _in_vain(where: str, part: Precision) -> Problem:
         f"nothing that takes memory or time could be made {part.to}",
         where=f"{where}: {part.narrow} of {part.nodes} nodes, {part.weights_narrow} of {part.weights} weights",
         why="; ".join([*kept, *fixed])[:400],
-        fix="give a wider --tolerance, or --any-runtime where the runtime lacks kernels; "
+        fix="give a wider --tolerance, or --any-runtime if the runtime lacks kernels; "
         "`onnxsmith explain bisect/nothing-narrow` lists more",
     ).problem
 
 
 class _Search:
-    """One bisection: the reference, what it was asked, and the tries."""
+    """One bisection: the reference, the request, and the tries."""
 
     def __init__(self, loaded: ir.Model, request: Request, stack: ExitStack) -> None:
         self._request = request
@@ -167,7 +167,7 @@ class _Search:
         )
 
     def run(self) -> None:
-        """Searches, and checks what was found on other inputs; one that shows a difference is searched with, too."""
+        """Searches, and checks the result on other inputs; an input that shows a difference joins the next search."""
         with stage("reference"):
             self.trials.runs = self._runs()
         self.trials.always = frozenset(self._request.keep)
@@ -198,7 +198,7 @@ class _Search:
         self.kept = tuple(sorted({*found, *self.trials.always}, key=order.__getitem__))
 
     def _order(self) -> list[str]:
-        """The nodes that may be kept, those with the largest errors of their own first."""
+        """The nodes that may be kept, those with the largest own errors first."""
         try:
             self.own = ranking.errors(self.model, self.units, self._to, self.runtime, self.trials.runs[0].feed.values)
         except OnnxsmithError as error:
@@ -212,17 +212,17 @@ class _Search:
             return problem(
                 "bisect/tries",
                 f"no variant within tolerance was found in {len(self.trials.seen)} tries",
-                fix=f"give it more: --tries {4 * len(self.trials.seen)}; or a wider tolerance",
+                fix=f"allow more tries: --tries {4 * len(self.trials.seen)}; or a wider tolerance",
             )
         return problem(
             "bisect/none-suffices",
-            "no keep-list suffices: even with every node in float32 the outputs are out of tolerance",
+            "no keep-list is enough: even with every node in float32 the outputs are out of tolerance",
             why=str(self.trials.trial(every)),
             fix="give a wider --tolerance; see `onnxsmith explain bisect/none-suffices`",
         )
 
     def _passes_check(self) -> bool:
-        """Verifies the list on inputs that were not searched with. Where it does not hold, the tries learn why."""
+        """Verifies the list on inputs that the search did not use. If it fails, the tries get that input too."""
         with stage("verify"):
             checks = [self._check(self.kept, rounded=True)]
             if checks[0][0].equal and not self._request.any_runtime:
@@ -273,7 +273,7 @@ class _Search:
         return roundings(whole)
 
     def part(self, mixed: ir.Model) -> Precision:
-        """What was found, and what came of it in the mixed model."""
+        """The report's part on the list and the mixed model."""
         seen = self.trials.seen
         own = [name for name in self.kept if name not in self.trials.always]
         tried = {name: seen.get(frozenset(self.kept) - {name}) for name in own}
@@ -313,7 +313,7 @@ class _Search:
 
 
 def _worst(part: Verification) -> str:
-    """The output that differs most, in a few words."""
+    """The output that differs most, as a short text."""
     if not part.outputs:
         return "no outputs"
     worst = max(part.outputs, key=lambda output: (not output.equal, output.worst_rel))

@@ -1,7 +1,7 @@
-"""Operators' types: what ONNX's schemas and a runtime's own say of nodes, and the dtypes of values that follow.
+"""Finds the dtypes of values from ONNX's schemas and a runtime's own.
 
-Shape inference knows ONNX's operators. Behind one of a runtime's own (`com.microsoft::FusedMatMul`) nothing has a
-dtype, so that none of what follows could be told to be float32.
+Shape inference knows ONNX's operators only. After a runtime's own operator (`com.microsoft::FusedMatMul`) no value
+would have a dtype, and no later node could be recognised as float32.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnxsmith.model.graph.schema import Parameter, Schema
 from onnxsmith.runtimes.base import Runtime
 
 NAMING = ("to", "dtype", "output_dtype", "output_datatype")
-"""Attributes that say of an output which dtype it has."""
+"""Attributes that set the dtype of an output."""
 
 
 class Operators:
@@ -29,18 +29,18 @@ class Operators:
             self._own.setdefault((known["domain"], known["name"]), []).append(_schema(known))
 
     def of(self, node: ir.Node) -> Schema | None:
-        """The schema in force, the runtime's own for operators that ONNX does not have."""
+        """The node's schema: ONNX's, or the runtime's for an operator that ONNX lacks."""
         version = self._versions.get(node.domain, 1)
         known = schema.find(node.op_type, node.domain, version)
         own = [one for one in self._own.get((node.domain, node.op_type), ()) if one.since <= version]
         return known or max(own, key=lambda one: one.since, default=None)
 
     def is_own(self, node: ir.Node) -> bool:
-        """Whether the runtime alone has the operator."""
+        """Whether only the runtime has the operator."""
         return (node.domain, node.op_type) in self._own
 
     def newer(self, node: ir.Node) -> Iterator[Schema]:
-        """The later schemas that ONNX has of it, the oldest first."""
+        """ONNX's later schemas of the operator, the oldest first."""
         known = self.of(node)
         for version in range(known.since + 1, known.newest + 1) if known is not None else ():
             found = schema.find(node.op_type, node.domain, version)
@@ -70,8 +70,8 @@ def _schema(known: dict[str, object]) -> Schema:
 
 
 def fill(model: ir.Model, operators: Operators) -> None:
-    """Gives dtypes to values of `model` that have none, as far as they follow from those before them. What shape
-    inference guessed for a runtime's own operator counts only where the operator's schema says so."""
+    """Adds dtypes to values of `model` without one, as far as they follow from earlier values. A dtype that shape
+    inference guessed for a runtime's own operator is kept only if the operator's schema gives it."""
     _fill(model.graph, operators)
 
 
@@ -96,7 +96,7 @@ Found = Iterator[tuple[ir.Value, ir.DataType]]
 
 
 def _from_bodies(node: ir.Node, bodies: list[ir.Graph]) -> Found:
-    """A loop's first result is its condition, which it does not give out."""
+    """Dtypes from the bodies' outputs. A loop's first output is its condition, which the node does not return."""
     skipped = 1 if node.op_type == "Loop" else 0
     for body in bodies:
         for value, given in zip(node.outputs, body.outputs[skipped:], strict=False):

@@ -1,6 +1,6 @@
-"""A keep-list as a file: the names of the nodes that stay in float32, one a line, or as JSON.
+"""Reads and writes a keep-list: the names of the nodes that stay in float32, one on each line, or as JSON.
 
-A line that begins with `#` is a comment. A name that would be read as something else is written as a JSON string.
+A line that begins with `#` is a comment. A name that would be misread is written as a JSON string.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def text(names: Sequence[str], to: str, *, as_json: bool = False) -> str:
 
 
 def read(path: str | Path) -> tuple[str, ...]:
-    """The names in a keep-list.
+    """Reads the names from a keep-list.
 
     Raises:
-        OnnxsmithError: `bisect/keep-list` for a file that is none.
+        OnnxsmithError: `bisect/keep-list` if the file is no keep-list.
     """
     file = Path(path)
     try:
@@ -38,10 +38,10 @@ def read(path: str | Path) -> tuple[str, ...]:
 
 
 def unreadable(file: Path, why: str) -> OnnxsmithError:
-    """The problem with a file that is no keep-list."""
+    """The problem of a file that is no keep-list."""
     return problem(
         "bisect/keep-list",
-        "this is no keep-list",
+        "this file is not a keep-list",
         where=str(file),
         why=why,
         fix='write the name of a node on each line, or {"keep": ["name", …]} into a .json file',
@@ -50,7 +50,7 @@ def unreadable(file: Path, why: str) -> OnnxsmithError:
 
 def _names(found: object) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise ValueError("the names are no list of strings")
+        raise ValueError("the names are not a list of strings")
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Operators that a runtime knows in float32 and not in the narrow dtype."""
+"""Finds operators that a runtime has in float32 and not in the narrow dtype."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MOVING = {
     "Identity", "OneHot", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Tile", "Transpose",
     "Unsqueeze", "Where",
 }  # fmt: skip
-"""Operators that compute nothing: a runtime that has no others in a dtype does not have the dtype."""
+"""Operators that compute nothing: a runtime that has only these in a dtype cannot compute in it."""
 
 
 def without(trials: Trials, runtime: str) -> dict[str, str]:
-    """Operators that the runtime does not take in the narrow dtype, and what it says to each. The model is prepared
-    once; where it is refused, once for each of its operators.
+    """Operators that the runtime refuses in the narrow dtype, each with its message. The model is prepared once; if it
+    is refused, once for each operator.
 
     Raises:
-        OnnxsmithError: `bisect/no-kernels` when the runtime takes no operator that computes anything, or refuses the
-            variant though it takes each operator by itself.
+        OnnxsmithError: `bisect/no-kernels` if the runtime refuses all operators that compute something, or refuses the
+            variant though it accepts each operator alone.
     """
     whole = _refusal(trials, list(trials.units.units))
     if not whole:
@@ -41,7 +41,7 @@ def without(trials: Trials, runtime: str) -> dict[str, str]:
 
 
 def _refusal(trials: Trials, units: list[Unit]) -> str:
-    """What the runtime says to the model with these nodes narrow; "" when it takes it."""
+    """The runtime's message for the model with these nodes narrow; "" if it accepts the model."""
     trials.sessions += 1
     try:
         with trials.prepare(narrowed(trials.model, units, trials.to)):
@@ -59,5 +59,5 @@ def _nothing(trials: Trials, runtime: str, said: str) -> OnnxsmithError:
         f"{runtime} does not compute this model in {dtype}",
         where=f"{len(trials.units.units)} of {walk.count_nodes(trials.model)} nodes",
         why=said[:400],
-        fix="add --any-runtime for a keep-list by rounding alone, made for a runtime that has the dtype",
+        fix="add --any-runtime: the keep-list then depends on rounding only, for a runtime that has the dtype",
     )

@@ -1,13 +1,13 @@
-"""A model part of whose nodes compute in a narrower float.
+"""Makes a model in which some nodes compute in a narrower float.
 
-Two forms, with the same nodes narrow. In the one that is written they are of the narrow dtype, weights included, with
-Casts at the borders. In the other all stay float32 and what they read and make is rounded to the narrow dtype by a pair
-of Casts: what a kernel stores that accumulates in float32, as those of accelerators do. It runs wherever float32 does.
-It is also what must be measured: onnxruntime has no float16 kernels on a CPU for most operators, computes these in
-float32, and leaves the Casts between two of them out, so that nothing is rounded there and nothing overflows.
+There are two forms with the same narrow nodes. In the typed form, which is written to a file, these nodes have the
+narrow dtype, weights included, with Casts at the borders. In the rounded form everything stays float32, and pairs of
+Casts round the inputs and outputs of narrow nodes to the narrow dtype. This is what a kernel stores that accumulates in
+float32, as accelerators do, and it runs wherever float32 runs. It is also the form to measure: on a CPU, onnxruntime
+has no float16 kernels for most operators. It computes them in float32 and removes the Casts between two of them, so
+that nothing is rounded there and nothing overflows.
 
-Graph inputs and outputs keep their dtypes, and so does what goes into bodies and comes out of them. Nodes outside are
-not touched.
+Graph inputs and outputs keep their dtypes, and so do inputs and outputs of bodies. Other nodes are unchanged.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Array = npt.NDArray[Any]
 
 _FLOAT = ir.DataType.FLOAT
 _DENSE = {"value", "value_float", "value_floats"}
-"""Attributes of a Constant that can be converted."""
+"""Attributes of a Constant whose value can be converted."""
 
 
 def narrowed(model: ir.Model, narrow: Collection[Unit], to: ir.DataType, *, rounded: bool = False) -> ir.Model:
-    """A copy of `model` in which the nodes `narrow` compute in `to`; with `rounded` in float32, what they read and make
-    rounded to `to`. Weights that stay are shared, others are converted when they are read."""
+    """A copy of `model` in which the nodes `narrow` compute in `to`. With `rounded`, they compute in float32 on inputs
+    and outputs rounded to `to`. Weights that stay are shared, others are converted when they are read."""
     made = cloned(model)
     nodes = list(walk.nodes(made.graph))
     form = _Rounded(made, to) if rounded else _Typed(made, to)
@@ -43,7 +43,7 @@ def narrowed(model: ir.Model, narrow: Collection[Unit], to: ir.DataType, *, roun
 
 
 class _Form(ABC):
-    """Gives values a narrow version, and what is narrow a wide one."""
+    """Makes narrow versions of values, and float32 versions of narrow results."""
 
     def __init__(self, model: ir.Model, to: ir.DataType) -> None:
         self.to = to
@@ -51,7 +51,7 @@ class _Form(ABC):
         self.names = Names(model)
         self.slots: set[tuple[ir.Node, int]] = set()
         self.ready: set[ir.Value] = set()
-        """Values that hold nothing but narrow numbers."""
+        """Values that hold only narrow numbers."""
         self._versions: dict[ir.Value, ir.Value] = {}
         self._home = {
             value: graph for graph in walk.graphs(model) for value in (*graph.inputs, *graph.initializers.values())
@@ -74,7 +74,7 @@ class _Form(ABC):
         self._drop_constants()
 
     def _drop_constants(self) -> None:
-        """Takes out Constant nodes that nobody reads now."""
+        """Removes Constant nodes without readers."""
         for value in self._versions:
             maker = value.producer()
             if maker is None or maker.op_type != "Constant" or maker.domain or maker.graph is None:
@@ -84,14 +84,14 @@ class _Form(ABC):
 
     @abstractmethod
     def give_back(self, value: ir.Value) -> None:
-        """`value` is made by a narrow node: readers that are not narrow get it in float32."""
+        """Handles the result of a narrow node: readers that are not narrow get it in float32."""
 
-    def declare(self, node: ir.Node, attribute: str) -> None:  # noqa: B027 — one form has nothing to say
-        """The node's own attribute says which dtype it makes."""
+    def declare(self, node: ir.Node, attribute: str) -> None:  # noqa: B027 — the rounded form changes no attribute
+        """Sets the attribute that gives the dtype of the node's result."""
 
     @abstractmethod
     def made_narrow(self, value: ir.Value) -> ir.Value:
-        """A narrow version of a value that is made by a node that is not, given, or constant."""
+        """A narrow version of an input, a constant, or the result of a node that is not narrow."""
 
     def _version(self, value: ir.Value) -> ir.Value:
         if value not in self._versions:
@@ -105,7 +105,7 @@ class _Form(ABC):
         return ir.Node("", "Cast", [value], [ir.AttrInt64("to", to.value)], outputs=[made], name=f"{made.name}_Cast")
 
     def place(self, value: ir.Value, nodes: Sequence[ir.Node]) -> None:
-        """Puts nodes where `value` begins to be there."""
+        """Inserts nodes directly after the value's producer, or at the start of its graph."""
         maker = value.producer()
         if maker is not None and maker.graph is not None:
             maker.graph.insert_after(maker, nodes)
@@ -118,7 +118,7 @@ class _Form(ABC):
 
 
 class _Rounded(_Form):
-    """All in float32, rounded in passing."""
+    """Everything in float32, rounded by pairs of Casts."""
 
     def give_back(self, value: ir.Value) -> None:
         back = ir.Value(name=value.name)
@@ -139,7 +139,7 @@ class _Rounded(_Form):
 
 
 class _Typed(_Form):
-    """Of the narrow dtype."""
+    """Nodes and weights in the narrow dtype."""
 
     def give_back(self, value: ir.Value) -> None:
         self.ready.add(value)
@@ -207,6 +207,6 @@ class _Typed(_Form):
 
 
 def _converted(array: Array, to: ir.DataType) -> Array:
-    """The numbers in the narrow dtype; what is out of its range is infinite there."""
+    """The numbers in the narrow dtype; numbers beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return np.asarray(array).astype(to.numpy())

@@ -1,4 +1,4 @@
-"""What every node errs by itself when it is narrow and all else is not, in one forced pass."""
+"""Measures every node's own error when it alone is narrow, in one forced pass."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from onnxsmith.precision.units import Units
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
 
 _BUDGET = 2**30
-"""Bytes of tensors that are held at once."""
+"""Bytes of tensors that are held at once. A choice: 1 GiB."""
 
 
 def errors(
     model: ir.Model, units: Units, to: ir.DataType, runtime: Runtime, feeds: Feeds, budget: int = _BUDGET
 ) -> dict[str, float]:
-    """By node: the largest difference of what it makes, relative to its scale, when it is given what the reference has
-    in the place of its inputs, rounded; infinite where one side is not finite and the other is. Nodes in a body have
-    what the node errs that holds it. Nodes whose values cannot be had are left out.
+    """Each node's own error: the largest difference of its result, relative to scale, if it computes from the
+    reference's inputs, rounded. Infinite if only one side is finite. A node in a body has the error of the node that
+    holds the body. Nodes whose values cannot be exposed are left out.
 
     Raises:
-        OnnxsmithError: what the runtime says to a model that is cut apart.
+        OnnxsmithError: the runtime's error for a model that is cut.
     """
     variant = narrowed(model, units.units, to, rounded=True)
     options = Options()

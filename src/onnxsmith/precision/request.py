@@ -1,4 +1,4 @@
-"""What a bisection is asked for, and what is refused of it."""
+"""Holds the options of a bisection, and refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnxsmith.problem import problem
 
 @dataclass(frozen=True)
 class Request:
-    """How a bisection is asked for. See `bisect`."""
+    """The options of a bisection. See `bisect`."""
 
     to: str = "float16"
     tolerance: float | None = None
@@ -31,29 +31,29 @@ class Request:
 
 
 def refuse(request: Request) -> None:
-    """Raises for options that mean nothing."""
+    """Raises for options that make no sense."""
     if request.to not in NARROW:
         raise problem(
-            "bisect/unknown-dtype", f"there is no {request.to!r} to go to", fix=f"one of: {', '.join(NARROW)}"
+            "bisect/unknown-dtype", f"{request.to!r} is not a possible dtype", fix=f"one of: {', '.join(NARROW)}"
         )
     if request.tolerance is not None and not (math.isfinite(request.tolerance) and request.tolerance >= 0):
         raise problem(
             "bisect/tolerance",
-            f"a tolerance of {request.tolerance:g} allows nothing, or everything",
-            fix="give a part of an output's scale: --tolerance 0.01; or none",
+            f"a tolerance of {request.tolerance:g} is not usable",
+            fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
         )
     if request.tries is not None and request.tries < 1:
         raise problem(
-            "bisect/tries", f"{request.tries} tries find nothing", fix="give at least 1, or none for no limit"
+            "bisect/tries", f"{request.tries} tries find nothing", fix="give at least 1, or leave it out for no limit"
         )
 
 
 _OLDEST = {"float16": 6, "bfloat16": 13}
-"""The opsets in which Cast took a number for a dtype, and in which operators took bfloat16."""
+"""The first opset in which Cast takes a dtype as a number, and in which operators have bfloat16."""
 
 
 def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Operators) -> Units:
-    """What can be narrow of the model.
+    """The nodes of the model that can be narrow.
 
     Raises:
         OnnxsmithError: `bisect/opset`, `bisect/nothing-to-narrow`, `bisect/unknown-node`.
@@ -62,7 +62,7 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
         raise problem(
             "bisect/opset",
             f"opset {opsets.of(model)} is too old for {request.to}",
-            fix=f"bring it further first: onnxsmith simplify MODEL -o newer.onnx --opset 18; "
+            fix=f"convert it first: onnxsmith simplify MODEL -o newer.onnx --opset 18; "
             f"{request.to} needs {_OLDEST[request.to]}",
         )
     units = find(model, to, operators)
@@ -71,16 +71,16 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
         raise problem(
             "bisect/nothing-to-narrow",
             f"no node of the model can become {request.to}",
-            why="; ".join(fixed)[:400] or "none of them reads or makes float32: it is narrow already, or has no floats",
+            why="; ".join(fixed)[:400] or "no node reads or makes float32: it is narrow already, or has no floats",
             fix="start from the float32 model",
         )
     unknown = [name for name in request.keep if name not in units.by_name]
     if unknown:
         raise problem(
             "bisect/unknown-node",
-            f"no node that could be narrow is called {unknown[0]!r}",
+            f"no node that can be narrow is called {unknown[0]!r}",
             where=", ".join(unknown[:5]),
-            why="the list was made for another model, or for this one before it was changed",
-            fix="`onnxsmith inspect MODEL --nodes` lists the names; or bisect without --keep",
+            why="the list was made for another model, or for an earlier version of this one",
+            fix="`onnxsmith inspect MODEL --nodes` lists the names; or run bisect without --keep",
         )
     return units

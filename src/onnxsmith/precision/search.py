@@ -1,9 +1,9 @@
-"""The search for a smallest set that passes, over things of any kind.
+"""Searches for a smallest set that passes, over elements of any kind.
 
 Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
-Software Engineering 28(2), 2002) over an order in which those that matter should come first: a prefix of the order that
-passes is found by doubling and halving, and then parts of it are dropped, half of it first and single members last, for
-as long as what is left passes.
+Software Engineering 28(2), 2002) over an order in which important elements should come first. First finds a prefix of
+the order that passes, by doubling and halving. Then drops parts of it, halves first and single elements last, as long
+as the rest passes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Passes = Callable[[frozenset[T]], bool]
 
 
 def minimal(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
-    """Members of `order`, in it, that pass together, and do not when any one of them is missing; None where not even
-    all pass.
+    """Elements of `order`, in that order, that pass together and fail if any one of them is missing; None if not even
+    all elements pass.
 
-    Every answer that counts was given by `passes`, so that this holds whether or not more always pass when fewer do.
+    `passes` has confirmed the result, so it holds even if a larger set does not always pass when a smaller one does.
     """
     if passes(frozenset()):
         return ()
@@ -28,7 +28,7 @@ def minimal(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
 
 
 def _prefix(order: Sequence[T], passes: Passes[T]) -> Sequence[T] | None:
-    """A prefix that passes: the shortest, where every longer one passes as well."""
+    """A prefix that passes: the shortest one, if every longer one passes as well."""
     low, high = 0, 1
     while high < len(order) and not passes(frozenset(order[:high])):
         low, high = high, high * 2

@@ -1,4 +1,4 @@
-"""Tries: a model with some nodes narrow, on inputs to which the reference's answers are known."""
+"""Tries variants: a model with some nodes narrow, on inputs with known answers of the reference."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnxsmith.runtimes.base import Session
 
 Keep = frozenset[str]
 Prepare = Callable[[ir.Model], Session]
-"""Gives a session for a model."""
+"""Makes a session of a model."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How a variant came off: the first difference beyond the tolerance, by output and input; none where it passed."""
+    """The result of a variant: the first difference beyond the tolerance, by output and input, if it failed."""
 
     passed: bool
     output: str = ""
@@ -37,7 +37,7 @@ class Trial:
 
 @dataclass
 class Trials:
-    """Tries variants of `model`, each set of kept nodes once. `always` are kept whatever is asked."""
+    """Tries variants of `model`, each set of kept nodes once. Nodes in `always` are kept in every variant."""
 
     model: ir.Model
     units: Units
@@ -47,19 +47,19 @@ class Trials:
     roundings: Mapping[str, Rounding]
     always: Keep = frozenset()
     most: int | None = None
-    """How many variants may be tried; None for as many as it takes."""
+    """The largest number of variants; None for no limit."""
     typed: bool = False
-    """Whether the variant of the narrow dtype itself has to pass as well."""
+    """Whether the typed variant has to pass as well (`narrowing`)."""
     told: Callable[[int], None] = lambda _: None
     seen: dict[Keep, Trial] = field(default_factory=dict)
     sessions: int = 0
     remembered: int = 0
     refused: int = 0
-    """Questions that were not asked, because `most` were."""
+    """Variants that were not tried because of the limit."""
 
     def passes(self, keep: Collection[str]) -> bool:
-        """Whether the variant with these nodes in float32 is within tolerance on every input; False when no more may
-        be tried."""
+        """Whether the variant with these nodes in float32 is within tolerance on every input; False if the limit of
+        variants is reached."""
         key = frozenset(keep) | self.always
         if key not in self.seen and self.most is not None and len(self.seen) >= self.most:
             self.refused += 1
@@ -67,7 +67,7 @@ class Trials:
         return self.trial(key).passed
 
     def trial(self, keep: Collection[str]) -> Trial:
-        """How that variant comes off."""
+        """The result of that variant."""
         key = frozenset(keep) | self.always
         if key in self.seen:
             self.remembered += 1
@@ -77,16 +77,16 @@ class Trials:
         return self.seen[key]
 
     def variant(self, keep: Collection[str], *, rounded: bool) -> ir.Model:
-        """The model in which all but `keep` is narrow."""
+        """The model with every node narrow except `keep`."""
         return narrowed(self.model, self.narrow(keep), self.to, rounded=rounded)
 
     def narrow(self, keep: Collection[str]) -> list[Unit]:
-        """The nodes that are then narrow."""
+        """The nodes that are narrow in that variant."""
         kept = frozenset(keep) | self.always
         return [unit for unit in self.units.units if unit.name not in kept]
 
     def again(self, run: Run | None = None) -> None:
-        """Forgets what was tried: there is one input more, or a further condition."""
+        """Forgets all results, because there is a further input or condition."""
         if run is not None:
             self.runs.insert(0, run)
         self.seen.clear()
@@ -108,7 +108,7 @@ class Trials:
         return Trial(True)
 
     def _failed(self, at: int, output: str, found: Difference) -> Trial:
-        """What one variant fails on, most others do: that input comes first from now on."""
+        """Records a failure, and moves its input to the front: most variants fail on the same input."""
         run = self.runs.pop(at)
         self.runs.insert(0, run)
         return Trial(False, output, run.feed.label, found)

@@ -1,4 +1,4 @@
-"""Which nodes of a model could compute in a narrower float, and what they are called."""
+"""Finds the nodes of a model that could compute in a narrower float, and gives them names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from onnxsmith.model.graph.schema import Parameter, Schema
 from onnxsmith.precision.dtypes import NAMING, Operators
 
 NARROW = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}
-"""The dtypes that there are, by name."""
+"""The possible dtypes, by name."""
 VALUE = "value"
-"""The attribute of ConstantOfShape that does so, by a tensor."""
+"""The attribute of ConstantOfShape whose tensor sets the dtype."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A node that can be narrow. `index` is its place in `walk.nodes`; `inputs` and `outputs` are the positions that
-    become narrow with it, `attribute` names its dtype where one does."""
+    """A node that can be narrow. `index` is its position in `walk.nodes`. `inputs` and `outputs` are the positions that
+    become narrow with it. `attribute` is the attribute that sets its dtype, if it has one."""
 
     index: int
     name: str
@@ -33,8 +33,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Units:
-    """The nodes that can be narrow, and why others that touch float32 cannot: reason → operator → how many. `other`
-    counts the nodes that touch none: they hold integers, or floats of another width."""
+    """The nodes that can be narrow, and why other nodes with float32 values cannot: reason → operator → count. `other`
+    counts nodes without float32 values: they hold integers, or floats of another width."""
 
     units: tuple[Unit, ...]
     fixed: Mapping[str, Mapping[str, int]]
@@ -47,8 +47,8 @@ class Units:
 
 
 def find(model: ir.Model, to: ir.DataType, operators: Operators | None = None) -> Units:
-    """The nodes of `model`, whose dtypes have been inferred, that can compute in `to` what they compute in float32.
-    `operators` has the schemas of a runtime's own operators, too."""
+    """The nodes of `model`, with inferred dtypes, that can compute in `to` instead of float32. `operators` may include
+    the schemas of a runtime's own operators."""
     operators = operators or Operators(model)
     found: list[Unit] = []
     other = 0
@@ -69,8 +69,8 @@ def find(model: ir.Model, to: ir.DataType, operators: Operators | None = None) -
 
 
 def labels(model: ir.Model) -> Sequence[str]:
-    """A name for each of `walk.nodes` that no other has: its own, else `-> ` and what it makes; where several share
-    that, after the nodes whose bodies they lie in."""
+    """A unique name for each of `walk.nodes`: its own, else `-> ` and its result; if several nodes share that, with the
+    path of the bodies around it."""
     plain = [walk.node_label(node) for node in walk.nodes(model.graph)]
     made = [next((f"-> {v.name}" for v in node.outputs if v.name), "") for node in walk.nodes(model.graph)]
     full = [f"{path}{label}" for path, label in _paths(model.graph, "")]
@@ -106,23 +106,23 @@ def _touches_float(node: ir.Node) -> bool:
 
 
 def _is_unknown(node: ir.Node) -> bool:
-    """Whether it may touch floats for all that is known: no value of it has a dtype that rules it out."""
+    """Whether it may have float values: no known dtype excludes that."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None and value.name]
     return any(value.type is None for value in node.outputs if value.name) and any(v.dtype is None for v in values)
 
 
 def _unit(node: ir.Node, index: int, name: str, operators: Operators, to: ir.DataType) -> Unit | str:
     if any(True for _ in captures.subgraphs(node)):
-        return "what goes into a body and comes out of it stays float32; its nodes are judged one by one"
+        return "inputs and outputs of bodies stay float32; the nodes inside are judged one by one"
     if any(v is not None and v.type is not None and not isinstance(v.type, ir.TensorType) for v in _values(node)):
-        return "sequences and optional values stay as they are"
+        return "sequences and optional values are not converted"
     if node.op_type in walk.RANDOM and not node.domain:
-        return "it draws random numbers, others in another dtype"
+        return "it draws random numbers, which would differ in another dtype"
     known = operators.of(node)
     if known is None:
-        return "neither onnx nor the runtime has a schema of it"
+        return "neither onnx nor the runtime has a schema for it"
     if _is_open(node, known, to):
-        return "the dtype of one of its values is not known"
+        return "the dtype of one of its values is unknown"
     free = _variables(node, known, to)
     inputs = tuple(i for i, v in enumerate(node.inputs) if _is_float(v) and _type(known.input(i)) in free)
     outputs, attribute = _outputs(node, known, free, to)
@@ -133,7 +133,7 @@ def _unit(node: ir.Node, index: int, name: str, operators: Operators, to: ir.Dat
 
 
 def _later(node: ir.Node, operators: Operators, to: ir.DataType) -> int:
-    """The first newer opset in which the operator has the dtype for what is float32 here; 0 for none."""
+    """The first newer opset in which the operator allows the dtype in place of float32; 0 if there is none."""
     for newer in operators.newer(node):
         if any(
             _is_float(v) and _type(newer.input(i)) in _variables(node, newer, to) for i, v in enumerate(node.inputs)
@@ -155,20 +155,20 @@ def _allows(formal: Parameter | None, dtype: ir.DataType) -> bool:
 
 
 def _is_open(node: ir.Node, known: Schema, to: ir.DataType) -> bool:
-    """Whether a value of unknown dtype may be a float that would have to become narrow too."""
+    """Whether a value of unknown dtype may be a float that would have to become narrow with the node."""
     pairs = [(value, known.input(i)) for i, value in enumerate(node.inputs)]
     pairs += [(value, known.output(i)) for i, value in enumerate(node.outputs) if value.name]
     return any(value is not None and value.dtype is None and _allows(formal, to) for value, formal in pairs)
 
 
 def _variables(node: ir.Node, known: Schema, to: ir.DataType) -> set[str]:
-    """Type variables that are float32 by an input and may be narrow."""
+    """Type variables that are float32 in this node and may be narrow."""
     pairs = [(value, known.input(i)) for i, value in enumerate(node.inputs)]
     return {_type(formal) for value, formal in pairs if _is_float(value) and _allows(formal, to)}
 
 
 def _outputs(node: ir.Node, known: Schema, free: set[str], to: ir.DataType) -> tuple[tuple[int, ...], str]:
-    """Outputs that become narrow: with an input of their type variable, or because an attribute says so."""
+    """Outputs that become narrow: with an input of their type variable, or by an attribute."""
     bound = {_type(known.input(i)) for i, value in enumerate(node.inputs) if value is not None}
     attribute = _attribute(node, known)
     found, named = [], ""

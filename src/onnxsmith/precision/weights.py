@@ -1,4 +1,4 @@
-"""How many weights of a model are float32."""
+"""Counts the float32 weights of a model."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Weights:
 
 
 def float32_weights(model: ir.Model) -> Weights:
-    """What `model` holds in float32; a tensor that two Constants hold counts twice."""
+    """The float32 tensors of `model`; a tensor that two Constants hold counts twice."""
     sizes = [tensor.nbytes for tensor in walk.tensors(model) if tensor.dtype == ir.DataType.FLOAT]
     return Weights(len(sizes), sum(sizes))
 
 
 def own_weights(model: ir.Model) -> ir.Model:
-    """The model with no weights among its inputs where its IR version has them stand there: a copy; else itself."""
+    """The model without weights among its graph inputs, where its old IR version lists them: a copy, or the model."""
     if walk.has_own_initializers(model):
         return model
     made = cloned(model)
@@ -40,11 +40,11 @@ def own_weights(model: ir.Model) -> ir.Model:
 
 
 _OWN = 4
-"""The IR version since which an initializer that is an input is one that a caller may replace."""
+"""The first IR version in which an initializer need not be a graph input (onnx IR version 4)."""
 
 
 def replaceable(model: ir.Model) -> str:
-    """What has to be said of weights that are inputs as well."""
+    """A note on weights that are graph inputs as well; empty if there are none."""
     held = [value for value in model.graph.inputs if value.name in model.graph.initializers]
     few = sum(value.dtype == ir.DataType.FLOAT for value in held)
-    return f"{few} weights are graph inputs as well, which a caller may replace: they stay in float32" if few else ""
+    return f"{few} weights are graph inputs too, so a caller may replace them: they stay in float32" if few else ""

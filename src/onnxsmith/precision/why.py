@@ -1,4 +1,4 @@
-"""Why a node is kept: what it erred, and the range of numbers that it saw."""
+"""Explains why a node is kept: its error, and the range of its numbers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from onnxsmith.report.parts.precision import NO_KERNEL, KeptNode
 from onnxsmith.runtimes.base import Runtime, Value
 
 _TOGETHER = 32
-"""Tensors that are looked at in one run."""
+"""Tensors that are exposed in one run. A choice."""
 
 
 @dataclass
 class Range:
-    """The magnitudes of a tensor's numbers over all inputs, of those that are finite and not 0."""
+    """The magnitudes of a tensor's numbers over all inputs, without 0, NaN and infinities."""
 
     name: str
     low: float = np.inf
@@ -35,7 +35,7 @@ class Range:
     seen: bool = False
 
     def add(self, value: Value) -> None:
-        """Takes in the numbers of one run."""
+        """Adds the numbers of one run."""
         if not isinstance(value, np.ndarray) or not is_float(value):
             return
         self.seen = True
@@ -50,7 +50,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Reasons:
-    """What is known of kept nodes, by name."""
+    """Known facts on kept nodes, by name: own errors, results without the node, missing kernels."""
 
     own: Mapping[str, float]
     without: Mapping[str, str]
@@ -60,7 +60,7 @@ class Reasons:
 def explained(
     model: ir.Model, kept: Iterable[Unit], to: ir.DataType, runtime: Runtime, runs: Iterable[Run], reasons: Reasons
 ) -> tuple[KeptNode, ...]:
-    """The kept nodes with what can be said of each."""
+    """The kept nodes, each with the reason."""
     kept = list(kept)
     nodes = list(walk.nodes(model.graph))
     seen = ranges(model, [nodes[unit.index] for unit in kept if unit.name not in reasons.unsupported], runtime, runs)
@@ -86,7 +86,7 @@ def explained(
 
 
 def ranges(model: ir.Model, nodes: Iterable[ir.Node], runtime: Runtime, runs: Iterable[Run]) -> dict[ir.Value, Range]:
-    """What floats the nodes read and make, in the reference. Those that the runtime does not give are left out."""
+    """The ranges of the floats that the nodes read and write in the reference, as far as the runtime exposes them."""
     wanted = {
         value for node in nodes for value in (*node.outputs, *node.inputs)
         if value is not None and value.name and value.dtype == ir.DataType.FLOAT
@@ -125,6 +125,6 @@ def _why(seen: Iterable[Range], to: ir.DataType) -> str:
 
 
 def limits_of(to: ir.DataType) -> tuple[float, float]:
-    """The smallest positive number of a dtype, denormal ones included, and the largest."""
+    """The smallest positive number of a dtype, subnormal numbers included, and the largest number."""
     known: Any = ml_dtypes.finfo(to.numpy())  # type: ignore[no-untyped-call]
     return float(known.smallest_subnormal), float(known.max)

@@ -20,7 +20,7 @@ from onnxsmith.runtimes._lenient import checked as checked_model
 
 
 def checked(path: Path) -> Path:
-    """The path of the keep-list, where one can be written."""
+    """The path of the keep-list, after a check that it can be written."""
     if path.is_dir():
         raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
     if not path.absolute().parent.is_dir():
@@ -38,18 +38,18 @@ Sizes = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is written where: the list to `keep`, the model to `mixed`; None for nowhere. `source` is what the mixed
-    model was made from."""
+    """The files to write: the list to `keep`, the model to `mixed`; None for no file. The mixed model was made from
+    `source`."""
 
     keep: Path | None
     mixed: str | Path | None
     source: Source
 
     def write(self, names: Sequence[str], to: str, model: ir.Model, before: ir.Model) -> tuple[Written, Sizes]:
-        """Writes both, the list last, once the model is in place; and the sizes of the model before and after.
+        """Writes the model, then the list; returns the files, and the model's size before and after.
 
         Raises:
-            OnnxsmithError: `save/…`, or `model/invalid` for a mixed model that is not valid.
+            OnnxsmithError: `save/…`, or `model/invalid` if the mixed model is not valid.
         """
         files: list[Path] = []
         sizes: Sizes = (None, None)
@@ -67,7 +67,7 @@ class Delivery:
 
 
 def _write(path: Path, content: str) -> None:
-    """A text in one piece, or none of it."""
+    """Writes the text completely, or not at all."""
     try:
         with replacing(path) as aside:
             aside.write_text(content, encoding="utf-8")

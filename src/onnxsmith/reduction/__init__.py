@@ -1,1 +1,1 @@
-"""Makes a failing model small: the fewest nodes that still fail in the same way."""
+"""Makes a failing model small: finds the fewest nodes that still fail in the same way."""

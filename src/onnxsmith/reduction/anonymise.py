@@ -1,4 +1,4 @@
-"""Makes names and numbers up, so that a model can be handed on without what it says about its maker."""
+"""Replaces names and numbers by made-up ones, so that a model can be shared without facts about its maker."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
-from onnxsmith.reduction.plainer import strip
+from onnxsmith.reduction.simplifying import strip
 from onnxsmith.reduction.tensors import tensor
 from onnxsmith.runtimes.base import Array, Value
 
 STEERING = 64
-"""Elements up to which integers are taken for shapes, axes and the like, and stay as they are."""
+"""Elements up to which integers count as shapes, axes and the like, and stay unchanged. A choice."""
 _KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
 def anonymised(case: Case, oracle: Oracle) -> tuple[Case, tuple[str, ...]]:
-    """The case, and what of the original is still in it. Descriptions and metadata, names, the inputs' values and
-    the weights are taken out or made up, each as far as it still fails."""
+    """The anonymised case, and what of the original is still in it. Descriptions, metadata, names, inputs and weights
+    are removed or replaced, each as far as the case still fails."""
     kept: list[str] = []
     for what, change in (("descriptions and metadata", _undescribed), ("names", _renamed)):
         smaller = change(case)
         if oracle.fails(smaller):
             case = smaller
         else:
-            kept.append(f"{what}: without them the failure is another")
+            kept.append(f"{what}: without them the model fails in another way")
     case, left = _randomised(case, oracle, _Inputs())
     kept += [f"values of input {name}" for name in left]
     case, left = _randomised(case, oracle, _Weights())
@@ -87,7 +87,7 @@ def _rename_dims(value: ir.Value, dims: dict[str, str]) -> None:
 
 
 class _Inputs:
-    """The values that inputs are fed."""
+    """The values that are fed to inputs."""
 
     def names(self, case: Case) -> list[str]:
         return [name for name, value in case.feeds.items() if isinstance(value, np.ndarray) and value.size]
@@ -101,7 +101,7 @@ class _Inputs:
 
 
 class _Weights:
-    """Initializers and constants, all but integers that steer."""
+    """Initializers and constants, except small integers, which steer shapes and axes."""
 
     def names(self, case: Case) -> list[str]:
         return [held.name or "" for held, _ in _weights(case.model)]
@@ -137,7 +137,7 @@ def _steers(held: ir.TensorProtocol) -> bool:
 
 
 def _randomised(case: Case, oracle: Oracle, kind: _Inputs | _Weights) -> tuple[Case, list[str]]:
-    """The case with as many random values as it fails with, and the names of those that stay."""
+    """The case with as many random values as it still fails with, and the names of those that keep their values."""
     queue, stay = [kind.names(case)], []
     while queue:
         names = queue.pop(0)
@@ -156,8 +156,8 @@ def _array(held: ir.TensorProtocol) -> Array:
 
 
 def _random(array: Array) -> Array:
-    """Other values of the same dtype, shape and spread. NaN, infinities and zeros stay where they are, and so do signs
-    where all are alike: they decide which path a kernel takes."""
+    """Other values of the same dtype, shape and spread. NaN, infinities and zeros keep their places, and all numbers
+    their sign, because these decide which path a kernel takes."""
     rng = np.random.default_rng([array.size, array.ndim])
     if array.dtype.kind in "OUS":
         made = np.empty(array.shape, dtype=object)
@@ -179,7 +179,7 @@ def _random(array: Array) -> Array:
 
 
 def _remaining(case: Case) -> Iterator[str]:
-    """What no attempt is made at."""
+    """Parts of the original that this module never changes, as sentences."""
     steering = [tensor for tensor in walk.tensors(case.model) if tensor.size and _steers(tensor)]
     if steering:
         yield f"{len(steering)} integer tensors of up to {STEERING} elements, which steer shapes and axes"

@@ -1,4 +1,4 @@
-"""Values as an `.npz` holds them: numpy's own dtypes, strings without pickling."""
+"""Writes values to an `.npz` that numpy alone can read: numpy's own dtypes, strings without pickling."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
 def is_plain(value: Value) -> bool:
-    """Whether an `.npz` holds the value, and gives it back as a runtime takes it."""
+    """Whether an `.npz` can hold the value and return it as a runtime takes it."""
     return isinstance(value, np.ndarray) and (value.dtype.kind in "biufcU" or _texts(value) is not None)
 
 
 def _texts(value: Array) -> Array | None:
-    """Strings as numpy's own, which need no pickle; None where they would not come back the same."""
+    """Strings as numpy's string dtype, which needs no pickle; None if they would not be read back the same."""
     if value.dtype.kind not in "OS":
         return None
     items = [item if isinstance(item, str) else None for item in value.ravel().tolist()]
@@ -25,7 +25,7 @@ def _texts(value: Array) -> Array | None:
 
 
 def write(feeds: Feeds, path: Path) -> list[str]:
-    """Writes the plain values, and returns the names of those that are none."""
+    """Writes the plain values, and returns the names of the others."""
     plain: dict[str, Array] = {}
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and is_plain(value):

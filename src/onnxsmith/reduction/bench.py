@@ -1,4 +1,4 @@
-"""The runtimes that tries are made on, each in a process that stays."""
+"""Runs tries on runtimes, each in a process that stays alive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.runtimes.reference import Reference, Tracer
 
 
 def identity(runtime: str) -> tuple[str, Options]:
-    """What a text names: the same for `onnxruntime` and `onnxruntime:cpu`.
+    """The runtime and options that a text names: the same for `onnxruntime` and `onnxruntime:cpu`.
 
     Raises:
         OnnxsmithError: `runtime/unknown`, `runtime/unknown-option`, `runtime/not-installed`.
@@ -22,7 +22,7 @@ def identity(runtime: str) -> tuple[str, Options]:
 
 
 class Bench:
-    """Prepares models on runtimes that are named by text. A call that takes longer than `time_limit` is stopped."""
+    """Prepares models on runtimes that are named by text. Stops a call that takes longer than `time_limit` seconds."""
 
     def __init__(self, time_limit: float) -> None:
         self.time_limit = time_limit
@@ -31,7 +31,7 @@ class Bench:
     def prepare(
         self, runtime: str, path: Path, interface: Signature | None = None, *, time_limit: float | None = None
     ) -> Session:
-        """A session that ends when the same runtime with the same options prepares the next model."""
+        """A session. It ends when the same runtime with the same options prepares the next model."""
         chosen, options = parse(runtime)
         key = identity(runtime)
         if key not in self._preparers:
@@ -40,7 +40,7 @@ class Bench:
         return self._preparers[key].prepare(path, options, interface=interface)
 
     def tracer(self) -> Tracer:
-        """The reference evaluator, which tells what every tensor held."""
+        """The reference evaluator, which records the value of every tensor."""
         found = self._preparers.setdefault(("reference", Options()), Reference().preparer())
         assert isinstance(found, Tracer)
         return found

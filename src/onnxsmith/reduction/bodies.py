@@ -1,4 +1,4 @@
-"""Takes nodes out of branches, loop bodies and functions."""
+"""Removes nodes from branches, loop bodies and functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.reduction.tensors import Known, made_up, tensor
 
 
 def computing(model: ir.Model) -> list[int]:
-    """The places, among all nodes of the model, of those in bodies and functions that compute something."""
+    """The positions, among all nodes of the model, of the nodes in bodies and functions that compute something."""
     return [
         index
         for index, node in enumerate(walk.all_nodes(model))
@@ -21,8 +21,8 @@ def computing(model: ir.Model) -> list[int]:
 
 
 def without(case: Case, doomed: list[int], known: Known) -> Case | None:
-    """The case without the nodes at these places among all. What one made is replaced by something of its dtype and
-    shape that it was made from, in the same body, or by a constant. None where some value can be replaced by neither.
+    """The case without the nodes at these positions. The result of a removed node is replaced by an earlier value of
+    its dtype and shape in the same body, from which it was computed, or by a constant. None if neither is possible.
     """
     copy = cloned(case.model)
     all_nodes = list(walk.all_nodes(copy))
@@ -51,9 +51,9 @@ def without(case: Case, doomed: list[int], known: Known) -> Case | None:
 
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
-    """The nearest value of the same graph outside of the chunk from which `value` was made; of the same dtype and
-    shape, as far as these are known: in a function they never are. One that is an output already is none: a graph gives
-    a value out once."""
+    """The nearest value outside the chunk from which `value` was computed, in the same graph and of the same dtype and
+    shape. In a function these are unknown, so any value counts. A value that is an output already does not, because a
+    graph lists an output once."""
     wanted = _kind(value, known)
     level, seen = [value], {value}
     graph = value.producer().graph  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The check that a caller names: by text, as a function, or as a check itself."""
+"""Finds the check that a caller names: by text, as a function, or as a check itself."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from onnxsmith.reduction.function import Function, FunctionCheck
 
 
 def chosen(given: str | Check | Function, status: int | None) -> Check:
-    """The check; `status` is the exit status that means failure, where it is a command.
+    """The check; `status` is the exit status that means failure, if the check is a command.
 
     Raises:
-        OnnxsmithError: `reduce/unknown-check`, with what there is; `runtime/…` for a runtime that cannot be used.
+        OnnxsmithError: `reduce/unknown-check`, with the possible checks; `runtime/…` for a runtime that cannot be used.
     """
     if isinstance(given, Check):
         return given
@@ -22,14 +22,14 @@ def chosen(given: str | Check | Function, status: int | None) -> Check:
         if callable(given):
             return FunctionCheck(given)
         raise problem(
-            "reduce/unknown-check", f"{type(given).__name__} is no check", fix="give a text, or a function to call"
+            "reduce/unknown-check", f"{type(given).__name__} is not a check", fix="give a text, or a function to call"
         )
     made = _parsed(given)
     if status is None:
         return made
     if not hasattr(made, "status"):
         raise problem(
-            "reduce/unknown-check", "only a command has an exit status", where=given, fix="leave --status out"
+            "reduce/unknown-check", "only a command has an exit status", where=given, fix="leave out --status"
         )
     return type(made)(**{**vars(made), "status": status})
 

@@ -1,8 +1,8 @@
-"""Takes nodes out of the middle, in chunks that get smaller (delta debugging).
+"""Removes nodes from the middle, in chunks that get smaller (delta debugging).
 
 A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
-Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is taken out in two ways: what it made is replaced by
-something alike that it was made from, or by an input that holds the value.
+Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is removed in two ways: its results are replaced by similar
+tensors from which they were computed, or by inputs that hold their values.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from onnxsmith.reduction.tensors import Known
 
 _Take = Callable[[Case, list[int]], "Iterable[Case | None]"]
 _MOST_MISSES = 6
-"""Chunks that were cut out in vain, after which whole chunks are only replaced by something alike: what a failure needs
-flows from far away, and a cut stops it."""
+"""Failed cuts after which whole chunks are only bypassed. A choice: if a failure needs values from far away, every cut
+stops it."""
 
 
 def outputs(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case with the fewest outputs, and without the nodes that only the others needed."""
+    """The case with the fewest outputs, without the nodes that only other outputs needed."""
     return swept(case, oracle, lambda c: list(range(len(c.model.graph.outputs))), _without_outputs)
 
 
 def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without every node of the main graph that it fails without."""
+    """The case without the nodes of the main graph that the failure does not need."""
 
     misses = 0
 
@@ -37,7 +37,7 @@ def nodes(case: Case, known: Known, oracle: Oracle) -> Case:
         yield without(current, doomed, known, bypass=True, live=False)
         if misses < _MOST_MISSES or len(doomed) == 1:
             yield without(current, doomed, known, bypass=False, live=True)
-            misses += 1  # only reached where that did not fail
+            misses += 1  # the generator is resumed only if that case did not fail
 
     return swept(case, oracle, lambda c: computing(c.model.graph), take)
 
@@ -48,7 +48,7 @@ def inner_nodes(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def swept(case: Case, oracle: Oracle, places: Callable[[Case], list[int]], take: _Take) -> Case:
-    """Takes out chunks of what `places` lists, from the end, as long as the case fails: a half, a quarter, … one."""
+    """Removes chunks of `places`, from the end, as long as the case fails: halves, quarters, … single places."""
     size = max(1, len(places(case)) // 2)
     while True:
         changed = False

@@ -1,4 +1,4 @@
-"""Takes nodes out of a graph: what they made comes from an input that holds its value, or from something alike."""
+"""Removes nodes from a graph: their results come from inputs that hold the values, or from similar tensors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from onnxsmith.runtimes.base import Value
 
 
 def computing(graph: ir.Graph) -> list[int]:
-    """The places of the nodes that compute something: all but `Constant`, which hold a value."""
+    """The positions of the nodes that compute something: all except `Constant`."""
     return [index for index, node in enumerate(graph) if node.op_type != "Constant" or node.domain]
 
 
 def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, live: bool) -> Case | None:
-    """The case without the nodes at these places of the main graph, and without what only they needed.
+    """The case without the nodes at these positions of the main graph, and without the nodes that only they needed.
 
-    With `bypass`, what a removed node made is replaced by a tensor of the same dtype and shape that it was made from,
-    where there is one. Otherwise, and with values that an `.npz` holds, it becomes an input, else an initializer. With
-    `live`, what removed nodes read becomes an output. None where some value cannot be replaced by anything.
+    With `bypass`, the result of a removed node is replaced by a tensor of the same dtype and shape from which it was
+    computed, if there is one. Otherwise the result becomes an input, or an initializer if an `.npz` cannot hold its
+    value. With `live`, the operands of removed nodes become outputs. None if some value cannot be replaced.
     """
     copy = cloned(case.model)
     graph = copy.graph
@@ -62,8 +62,8 @@ def without(case: Case, doomed: Iterable[int], known: Known, *, bypass: bool, li
 
 
 def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
-    """Those whose results something else can stand for: a sequence, or a tensor of an unknown dtype, keeps its maker
-    as long as its readers stay."""
+    """The nodes whose results can be replaced. A sequence, or a tensor of unknown dtype, needs its node as long as it
+    has readers."""
     inside = {inner for node in wanted for inner in _whole(node)}
     queue = list(wanted)
     while queue:
@@ -77,7 +77,7 @@ def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
 
 
 def _reads(node: ir.Node) -> Iterable[ir.Value]:
-    """What the node reads, what its bodies capture included."""
+    """The values that the node reads, including those that its bodies capture."""
     yield from (value for value in node.inputs if value is not None)
     for body in captures.subgraphs(node):
         own = {body, *walk.nested(body)}
@@ -86,14 +86,14 @@ def _reads(node: ir.Node) -> Iterable[ir.Value]:
 
 
 def _whole(node: ir.Node) -> Iterable[ir.Node]:
-    """The node and those in its bodies."""
+    """The node and the nodes in its bodies."""
     yield node
     for body in captures.subgraphs(node):
         yield from walk.nodes(body)
 
 
 def _is_read(value: ir.Value, inside: set[ir.Node]) -> bool:
-    """Whether a node outside reads the value, in a body too; `inside` holds the nodes of bodies as well."""
+    """Whether a node outside reads the value, also in a body; `inside` includes the nodes of bodies."""
     return any(node not in inside for node in value.consumers())
 
 
@@ -102,7 +102,7 @@ def _read_by(nodes: Iterable[ir.Node]) -> list[ir.Value]:
 
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
-    """The nearest tensor outside from which `value` was made, of the same dtype and shape."""
+    """The nearest tensor outside from which `value` was computed, of the same dtype and shape."""
     wanted = known.kind(value.name or "")
     if wanted is None or wanted[1] is None:
         return None
@@ -126,7 +126,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _drop_output(graph: ir.Graph, value: ir.Value, source: ir.Value | None) -> None:
-    """The output becomes what stands for it, where that may be one."""
+    """Replaces the output by `source`, if that can be an output; else removes it."""
     places = [index for index, output in enumerate(graph.outputs) if output is value]
     fits = source is not None and source.producer() is not None and not source.is_graph_output()
     for index in reversed(places):
@@ -146,7 +146,7 @@ def _put_in(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
 
 
 def _settle_outputs(graph: ir.Graph, read: list[ir.Value], kept: list[ir.Node]) -> None:
-    """What removed nodes read becomes an output; where none is left, what the last node made does."""
+    """Makes the operands of removed nodes outputs; if no output is left, the results of the last node."""
     here = set(kept)
     for value in read:
         if value.producer() in here and not value.is_graph_output() and not _is_constant(value):
@@ -158,7 +158,7 @@ def _settle_outputs(graph: ir.Graph, read: list[ir.Value], kept: list[ir.Node]) 
 
 
 def _declare(graph: ir.Graph, known: Known) -> None:
-    """Gives outputs a type and a shape, which the format asks for, where these are known."""
+    """Gives outputs their known types and shapes, which the format requires."""
     for value in graph.outputs:
         kind = known.kind(value.name or "")
         if value.type is None and kind is not None:
@@ -174,7 +174,7 @@ def _remove(graph: ir.Graph | ir.Function, nodes: list[ir.Node]) -> None:
 
 
 def prune(model: ir.Model) -> None:
-    """Removes what no output needs: nodes, initializers, inputs, functions that nobody calls."""
+    """Removes everything that no output needs: nodes, initializers, inputs, functions."""
     holders: list[ir.Graph | ir.Function] = [*reversed(list(walk.graphs(model))), *model.functions.values()]
     for holder in holders:
         _prune_nodes(holder)

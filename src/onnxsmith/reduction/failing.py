@@ -1,4 +1,4 @@
-"""The failure of the original, to which every later one is held: on which inputs, and that it stays."""
+"""Finds the original failure, with which all later ones are compared: on which inputs, and whether it repeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxsmith.reduction.oracle import Oracle
 def failing(
     model: ir.Model, oracle: Oracle, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
 ) -> tuple[Case, str, list[str]]:
-    """The first inputs on which the model fails. Sets what later tries are held to."""
+    """The first inputs on which the model fails. Sets `oracle.first`, with which later failures are compared."""
     ends: list[Outcome] = []
     doubtful: tuple[Case, str, Outcome] | None = None
     for label, values in proposals(model, given, sizes, seed):
@@ -32,7 +32,7 @@ def failing(
         doubtful = doubtful or (case, label, outcome)
     if doubtful is not None and all(outcome.failure is not None for outcome in ends):
         oracle.first = doubtful[2].failure
-        return doubtful[0], doubtful[1], ["every generated input is refused: give one that is meant, with --input"]
+        return doubtful[0], doubtful[1], ["every generated input is refused: give a meaningful input with --input"]
     raise _does_not_fail(ends, oracle)
 
 
@@ -42,26 +42,26 @@ def _does_not_fail(ends: list[Outcome], oracle: Oracle) -> OnnxsmithError:
             "reduce/time-limit",
             f"the original could not be judged within {oracle.bench.time_limit:g} s",
             why=ends[-1].why,
-            fix="give a try more time: --time-limit 300",
+            fix="give each try more time: --time-limit 300",
         )
     last = next((outcome for outcome in reversed(ends) if outcome.why), ends[-1])
     return problem(
         "reduce/does-not-fail",
         f"the model does not fail this check on any of {len(ends)} inputs",
         why=f"the last one: {last.end.value}: {last.why}"[:600],
-        fix="give the inputs on which it fails: --input inputs.npz; or another check",
+        fix="give the inputs on which it fails: --input inputs.npz; or choose another check",
     )
 
 
 def refuse_flaky(case: Case, oracle: Oracle) -> None:
-    """Raises unless the failure is there a second time, in new processes."""
+    """Raises `reduce/flaky` unless the failure repeats in new processes."""
     oracle.bench.close()
     again = oracle.judge(case)
     if again.failure is None or oracle.first is None or not again.failure.is_like(oracle.first):
         raise problem(
             "reduce/flaky",
-            "the model failed once, and not a second time on the same inputs",
+            "the model failed once, but not a second time on the same inputs",
             why=f"first: {oracle.first.what if oracle.first else ''}; then: "
             f"{again.failure.what if again.failure else again.why or again.end.value}"[:600],
-            fix="find what makes it vary (random numbers, threads, time) and take it out of the check",
+            fix="find the cause of the variation (random numbers, threads, time) and remove it from the check",
         )

@@ -1,4 +1,4 @@
-"""The folder that is handed on: model, inputs, a program that shows the failure, and what it showed."""
+"""Writes the folder to share: model, inputs, a program that shows the failure, and the program's output."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from onnxsmith.reduction.checks.base import Failure
 from onnxsmith.reduction.oracle import Oracle
 
 _MARK = "onnxsmith reduce"
+"""Marks the README of a folder, so that a later reduction may replace the folder."""
 _PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino")
 _SAID = 4000
+"""Characters of the program's output that are kept. A choice."""
 _TITLE = 100
+"""Characters of the program's title. A choice."""
 _GRACE = 30.0
-"""Seconds for the program to start, beside what a try may take."""
+"""Seconds for the program to start, beyond the time limit of a try. A choice."""
 
 
 def checked(output: str | Path) -> Path:
-    """The folder's path, once it is known that it may be written.
+    """The folder's path, after a check that it may be written.
 
     Raises:
-        OnnxsmithError: `reduce/folder-in-use` when something else is there; `save/no-folder` when the folder around it
+        OnnxsmithError: `reduce/folder-in-use` if the path holds something else; `save/no-folder` if the parent folder
             does not exist.
     """
     path = Path(output).absolute()
@@ -47,7 +50,7 @@ def checked(output: str | Path) -> Path:
     if path.is_symlink() or (path.exists() and not (path.is_dir() and _is_ours(path))):
         raise problem(
             "reduce/folder-in-use",
-            "the output is there already, and not from an earlier reduction",
+            "the output exists, and is not from an earlier reduction",
             where=str(path),
             why="the folder is replaced as a whole",
             fix="name a folder that does not exist, or an empty one",
@@ -62,10 +65,10 @@ def _is_ours(path: Path) -> bool:
 
 
 def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
-    """Writes the folder aside, runs its program in a process of its own, and moves it into place.
+    """Writes the folder under a temporary name, runs its program in a new process, and moves it to `target`.
 
     Raises:
-        OnnxsmithError: `reduce/not-confirmed` when the written files do not fail; `save/failed` when the disk refuses.
+        OnnxsmithError: `reduce/not-confirmed` if the written files do not fail; `save/failed` if the disk refuses.
     """
     try:
         with beside(target) as around:
@@ -85,7 +88,7 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
         raise problem(
             "reduce/input-kind",
             f"the value of input {odd[0]!r} cannot be written to an .npz",
-            why="it is a sequence, or of a dtype that numpy does not have, and as a constant it does not fail",
+            why="it is a sequence, or of a dtype that numpy lacks; as a constant in the model it does not fail",
             fix="reduce in Python and without a folder: Result.model is the reduced model",
         )
     failure = _confirmed(folder, case, oracle)
@@ -102,7 +105,7 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
 
 
 def _confirmed(folder: Path, case: Case, oracle: Oracle) -> Failure:
-    """How the file fails as it was written."""
+    """The failure of the written file."""
     outcome = oracle.judge(Case(load(folder / "model.onnx"), case.feeds))
     if outcome.failure is None or oracle.first is None or not outcome.failure.is_like(oracle.first):
         raise _unconfirmed(outcome.failure.what if outcome.failure else outcome.why or outcome.end.value)
@@ -130,12 +133,12 @@ def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
         output.seek(0)
         said = _neutral(output.read().decode(errors="replace"), folder)
     if not oracle.check.shows(failure, code, said):
-        raise _unconfirmed(f"repro.py does not show it; it ended with status {code}: {said[-300:]}")
+        raise _unconfirmed(f"repro.py does not show the failure; it ended with status {code}: {said[-300:]}")
     return code, said[-_SAID:]
 
 
 def _neutral(text: str, folder: Path) -> str:
-    """Without this machine's folders, which say who made the report."""
+    """The text without paths of this machine, which would identify the author of the report."""
     places = {str(folder): ".", sys.prefix: "…", sys.base_prefix: "…", str(Path.home()): "~"}
     for place, name in places.items():
         text = text.replace(place, name) if len(place) > 1 else text
@@ -145,9 +148,9 @@ def _neutral(text: str, folder: Path) -> str:
 def _unconfirmed(why: str) -> OnnxsmithError:
     return problem(
         "reduce/not-confirmed",
-        "the reduced model does not fail once it is written, so nothing was",
+        "the reduced model does not fail once it is written, so nothing was written",
         why=why,
-        fix="the failure depends on chance, or on the process it happens in: make the check steadier",
+        fix="the failure depends on chance, or on its process: make the check more stable",
     )
 
 
@@ -190,6 +193,6 @@ def _readme(case: Case, failure: Failure, code: int) -> str:
 
 {failure.what}
 
-`python repro.py` in this folder shows it; it ended with {status}, and `output.txt` is what it said. It needs what
-`versions.txt` lists, at these versions as far as the failure depends on them.
+`python repro.py` in this folder shows the failure; it ended with {status}, and `output.txt` holds its output. It needs
+the packages in `versions.txt`, in these versions if the failure depends on them.
 """

@@ -1,4 +1,4 @@
-"""A check that is a Python function of the caller's."""
+"""A check that is a Python function of the caller."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcom
 from onnxsmith.runtimes.base import Feeds
 
 Function = Callable[[Path, Feeds], object]
-"""Called with the model's file and its inputs by name; true where the model still fails."""
+"""Called with the model's file and its inputs by name; returns a true value if the model still fails."""
 
 
 @dataclass(frozen=True)
 class FunctionCheck(Check):
-    """Asks a function. It runs in this process, so nothing stops it when it crashes or hangs; a command is safer."""
+    """Calls a function in this process. A crash or a hang of it ends or blocks the reduction; a command is safer."""
 
     usage = ""
 
@@ -30,7 +30,7 @@ class FunctionCheck(Check):
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
         try:
             fails = self.function(attempt.path, attempt.feeds)
-        except Exception as error:  # noqa: BLE001 — it is somebody else's code, and the model is a mutilated one
+        except Exception as error:  # noqa: BLE001 — the caller's code may raise anything on a cut model
             return Outcome(End.REFUSED, why=f"the check raised {type(error).__name__}: {error}")
         if not fails:
             return Outcome(End.PASSED, why="the check says that it does not fail")
@@ -47,4 +47,4 @@ class FunctionCheck(Check):
         )
 
     def shows(self, failure: Failure, status: int, said: str) -> bool:
-        return status == 0  # it shows what the check was asked of; the check itself is its caller's
+        return status == 0  # the program only prints the case: the check itself stays with the caller

@@ -1,4 +1,4 @@
-"""Cuts the graph from both ends, by halving: the first prefix that fails, then the last suffix of it that does."""
+"""Cuts the graph from both ends, by halving: first to the shortest failing prefix, then to a suffix of that."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from onnxsmith.reduction.tensors import Known
 
 
 def prefix(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without nodes at its end, as few left as halving finds. What these read becomes an output."""
+    """The case with as few nodes from the start as halving finds. Operands of the removed nodes become outputs."""
     places = computing(case.model.graph)
     return _halved(case, len(places), oracle, lambda n: without(case, places[n:], known, bypass=False, live=True))
 
 
 def suffix(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without nodes at its start. What these made becomes an input, with the value that it had."""
+    """The case with as few nodes from the end as halving finds. Results of the removed nodes become inputs."""
     places = computing(case.model.graph)
     count = len(places)
     return _halved(case, count, oracle, lambda n: without(case, places[: count - n], known, bypass=False, live=False))
 
 
 def _halved(case: Case, count: int, oracle: Oracle, cut: Callable[[int], Case | None]) -> Case:
-    """The smallest case that fails of those which `cut` makes, if they fail from some number of nodes on; whether or
-    not they do, the one returned fails."""
+    """The smallest failing case that `cut` makes, if the cases fail from some number of nodes on. In any case the
+    returned one fails."""
     best, low, high = case, 0, count
     while high - low > 1:
         middle = (low + high) // 2

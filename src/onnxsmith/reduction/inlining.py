@@ -1,5 +1,5 @@
-"""Puts bodies into the graph around them, where the pieces can be taken out one by one: functions, the branch of an If
-that is taken, the first iteration of a Loop or a Scan."""
+"""Moves bodies into the graph around them, where nodes can be removed one by one: functions, the taken branch of an If,
+the first iteration of a Loop or Scan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOLDERS = {"If", "Loop", "Scan"}
 
 
 def functions(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without model-local functions, if it fails so. One whose functions cannot be inlined stays as it is."""
+    """The case without model-local functions, if it still fails. Unchanged if they cannot be inlined."""
     if not case.model.functions:
         return case
     model, trouble = inlined(case.model)
@@ -32,7 +32,7 @@ def functions(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def bodies(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case with bodies put in the place of their nodes, each where the case fails so."""
+    """The case with bodies in place of their nodes, each if the case still fails."""
     refused: set[str] = set()
     while True:
         place = next((at for at, key in _holders(case.model) if key not in refused), None)
@@ -44,7 +44,7 @@ def bodies(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def _holders(model: ir.Model) -> list[tuple[int, str]]:
-    """Nodes with bodies in the main graph, the last first, and what tells each from the others."""
+    """Nodes with bodies in the main graph, the last first, each with a key that identifies it."""
     found = enumerate(model.graph)
     return [(at, repr([v.name for v in n.outputs])) for at, n in found if n.op_type in _HOLDERS and not n.domain][::-1]
 
@@ -69,7 +69,7 @@ def _one(case: Case, place: int, attribute: str) -> Iterator[Case]:
 
 
 def _put(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
-    """Puts the body in the place of the node. False where the two do not fit together."""
+    """Replaces the node by the body. Returns False if their ports do not match."""
     names = Names(model)
     given = _given(node, body, names)
     if given is None:
@@ -89,7 +89,7 @@ def _put(model: ir.Model, node: ir.Node, body: ir.Graph) -> bool:
 
 
 def _given(node: ir.Node, body: ir.Graph, names: Names) -> list[ir.Value] | None:
-    """What the body's inputs are in the first iteration."""
+    """The values of the body's inputs in the first iteration."""
     found: list[ir.Value | None]
     if node.op_type == "If":
         found = []
@@ -110,7 +110,7 @@ def _given(node: ir.Node, body: ir.Graph, names: Names) -> list[ir.Value] | None
 
 
 def _results(node: ir.Node, results: list[ir.Value], names: Names, version: int) -> list[ir.Value] | None:
-    """What the node's outputs are after one iteration: states as they are, what is scanned with an axis of one."""
+    """The values of the node's outputs after one iteration: states unchanged, scanned outputs with an axis of 1."""
     own = results[1:] if node.op_type == "Loop" else results
     if len(own) < len(node.outputs) or (node.op_type == "If" and len(own) > len(node.outputs)):
         return None
@@ -133,7 +133,7 @@ def _constant(node: ir.Node, array: Array, names: Names) -> ir.Value:
 
 
 def _before(node: ir.Node, made: ir.Node, name: str) -> ir.Value:
-    """What the new node gives, once it stands before `node`."""
+    """Inserts the new node before `node`, and returns its output."""
     assert node.graph is not None
     node.graph.insert_before(node, made)
     made.outputs[0].name = name

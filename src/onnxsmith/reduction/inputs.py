@@ -1,4 +1,4 @@
-"""Inputs on which the original may fail: the given ones, or generated ones, the likeliest first."""
+"""Proposes inputs on which the original may fail: the given ones, or generated ones, the likeliest first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.feeds.generate import SPREADS, Feed, Generator
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.manner import SPREADS
 from onnxsmith.feeds.sizes import bases
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import inferred
@@ -16,12 +17,13 @@ from onnxsmith.problem import OnnxsmithError
 
 _MOST_SIZES = 8
 _MOST = 24
+"""Sets of sizes, and inputs in all. A choice: each input is a run."""
 
 
 def proposals(
     model: ir.Model, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Labelled inputs to try. Without `given`, generated ones; where none can be generated, none for any input."""
+    """Labelled inputs to try: `given`, else generated ones; if none can be generated, an empty feed."""
     if given is not None:
         yield "the given inputs", given
         return

@@ -1,4 +1,4 @@
-"""Tries: writes a case to a file, has the check judge it, and remembers what came of it."""
+"""Tries cases: writes each to a file, lets the check judge it, and remembers the result."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ANOTHER = "another failure"
 
 @dataclass
 class Oracle:
-    """Answers whether a case still fails as the original does. Equal cases are tried once."""
+    """Decides whether a case fails like the original. Equal cases are tried once."""
 
     check: Check
     bench: Bench
     first: Failure | None = None
-    """The original's failure, to which later ones are held; None until it is known."""
+    """The original's failure, with which later ones are compared; None until it is known."""
     tries: Counter[str] = field(default_factory=Counter)
-    """How tries ended."""
+    """Numbers of tries by their end."""
     remembered: int = 0
     slowest: float = 0.0
     told: Callable[[], None] = lambda: None
@@ -33,7 +33,7 @@ class Oracle:
     _seen: dict[bytes, bool] = field(default_factory=dict)
 
     def judge(self, case: Case) -> Outcome:
-        """What the check says of the case, written to a file of its own."""
+        """The check's outcome for the case, written to a file of its own."""
         begin = time.perf_counter()
         with written(case.model) as path:
             own = names(case.model) | self.known_names
@@ -43,7 +43,7 @@ class Oracle:
         return outcome
 
     def fails(self, case: Case | None) -> bool:
-        """Whether the case fails as the original does."""
+        """Whether the case fails like the original."""
         if case is None or self.first is None:
             return False
         key = case.key()
@@ -52,7 +52,7 @@ class Oracle:
             return self._seen[key]
         try:
             outcome = self.judge(case)
-        except OnnxsmithError as error:  # what cannot be written, or has a signature that is none
+        except OnnxsmithError as error:  # the case cannot be written, or its signature is invalid
             if error.problem.id.startswith("reduce/"):
                 raise
             outcome = Outcome(End.REFUSED, why=error.problem.what)

@@ -1,10 +1,10 @@
-"""The steps of a reduction, in their order."""
+"""Lists the steps of a reduction, in their order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnxsmith.reduction import chunks, halving, inlining, plainer, ports, sizes
+from onnxsmith.reduction import chunks, halving, inlining, ports, simplifying, sizes
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import Known
@@ -23,20 +23,20 @@ CUTS: tuple[tuple[str, Step], ...] = (
 """Repeated until no step makes the model smaller."""
 
 EXACT = {"nodes cut off at the end", "nodes cut off at the start", "outputs"}
-"""Cuts after which every tensor that is left holds what it held before."""
+"""Cuts after which every remaining tensor has the value that it had before."""
 
 OPENINGS: tuple[tuple[str, Step], ...] = (
     ("functions inlined", inlining.functions),
     ("bodies inlined", inlining.bodies),
     ("states and results of bodies", ports.fewer),
 )
-"""What lets more be cut: after one that changed something, the cuts begin again."""
+"""Steps that open ways for more cuts: after a change, the cuts begin again."""
 
 SHRINKS: tuple[tuple[str, Shrink], ...] = (
-    ("inputs made readable", plainer.readable),
+    ("inputs made readable", simplifying.readable),
     ("smaller dimensions", sizes.smaller),
-    ("attributes left out", plainer.attributes),
-    ("small inputs made constants", plainer.constants),
-    ("descriptions left out", plainer.descriptions),
+    ("attributes left out", simplifying.attributes),
+    ("small inputs made constants", simplifying.constants),
+    ("descriptions left out", simplifying.descriptions),
 )
-"""Made once nothing can be taken out: what is left becomes plainer."""
+"""Steps for the remaining model, once no node can be removed."""

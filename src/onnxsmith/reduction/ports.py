@@ -1,5 +1,5 @@
-"""Takes ports off nodes whose bodies stay: states of a Loop or a Scan, with all that belongs to one, tensors that these
-collect, results of an If."""
+"""Removes ports of nodes whose bodies stay: states of a Loop or Scan with their inputs and outputs, scanned outputs,
+results of an If."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _LISTS = ("scan_output_axes", "scan_output_directions")
 
 
 def fewer(case: Case, known: Known, oracle: Oracle) -> Case:
-    """The case without the states that it fails without, and without results that nobody reads.
+    """The case without states that the failure does not need, and without results that nobody reads.
 
-    Who reads a state, in the body or after it, reads instead what it was at first. A node keeps one output.
+    Readers of a removed state, in the body or after it, read its initial value instead. A node keeps at least one
+    output.
     """
 
     def take(current: Case, chosen: list[int]) -> list[Case | None]:
@@ -41,7 +42,7 @@ def fewer(case: Case, known: Known, oracle: Oracle) -> Case:
 
 
 def _droppable(model: ir.Model) -> Iterator[tuple[int, int]]:
-    """The place of a node among all, and the index of an output of its that may go."""
+    """Pairs of a node's position among all nodes and the index of an output that may be removed."""
     for place, node in enumerate(walk.all_nodes(model)):
         if not _is_sound(node) or len(node.outputs) < 2:
             continue
@@ -57,7 +58,7 @@ def _droppable(model: ir.Model) -> Iterator[tuple[int, int]]:
 
 
 def _is_sound(node: ir.Node) -> bool:
-    """Whether the node is one of the three, and it and its bodies have the ports that belong together."""
+    """Whether the node is an If, Loop or Scan whose ports match those of its bodies."""
     if node.domain or node.op_type not in ("If", "Loop", "Scan"):
         return False
     bodies = list(captures.subgraphs(node))
@@ -99,7 +100,7 @@ def _drop(node: ir.Node, index: int) -> None:
 
 
 def _give(body: ir.Graph, held: ir.Value, initial: ir.Value) -> None:
-    """The initial value in the place of a body's input; a copy where the body gives it out, which has to be its own."""
+    """Replaces a body's input by its initial value. If the body returns the input, it returns a copy instead."""
     name, held.name = held.name, None
     if held.is_graph_output():
         node = ir.node("Identity", [initial])
@@ -112,7 +113,7 @@ def _give(body: ir.Graph, held: ir.Value, initial: ir.Value) -> None:
 
 
 def _close(node: ir.Node, index: int) -> None:
-    """Takes an output that nobody reads away; those behind it move up, with their names and readers."""
+    """Removes an unread output; later outputs move up, with their names and readers."""
     for old, new in zip(node.outputs[index + 1 :], node.outputs[index:], strict=False):
         old.replace_all_uses_with(new, replace_graph_outputs=True)
         new.name, old.name = old.name, None

@@ -1,4 +1,4 @@
-"""Carries the steps of a reduction out, and keeps the score."""
+"""Runs the steps of a reduction, and counts tries and nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.report.parts.reduction import Step
 
 
 class Process:
-    """One reduction: the smallest case so far, what its tensors held, and the steps taken."""
+    """One reduction: the smallest case so far, its recorded tensors, and the steps taken."""
 
     def __init__(self, case: Case, oracle: Oracle) -> None:
         self.case, self.oracle = case, oracle
@@ -25,10 +25,10 @@ class Process:
         self._known: Known | None = None
 
     def run(self) -> Case:
-        """Takes every step as often as it helps, and returns what is left."""
+        """Repeats every step as long as it helps, and returns the smallest case."""
         smaller = fed(pruned(self.case.model), self.case.feeds)
         if self.oracle.fails(smaller):
-            self._take("what no output needs", smaller, keeps_values=True)
+            self._take("nodes that no output needs", smaller, keeps_values=True)
         self._cut()
         while self._open():
             self._cut()
@@ -53,8 +53,8 @@ class Process:
         return self.case is not before
 
     def _values(self) -> Known:
-        """What the tensors of the present case hold; recorded when it is asked for, because a failing model may take
-        its time."""
+        """The recorded tensors of the present case, recorded on demand, because a run of a failing model may be
+        slow."""
         if self._known is None:
             bench = self.oracle.bench
             self._known = record(self.case, bench, self.oracle.check.patience() or bench.time_limit)

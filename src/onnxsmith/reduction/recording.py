@@ -1,4 +1,4 @@
-"""Runs a case once and keeps what every tensor of its main graph held, so that the graph can be cut anywhere."""
+"""Runs a case once and records the tensors of its main graph, so that the graph can be cut anywhere."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Outputs
 
 MOST_BYTES = 2**30
-"""Values beyond this are not kept: what is cut there gets values that are made up."""
+"""Bytes of recorded values. A choice: 1 GiB; a cut at other tensors gets made-up values."""
 
 
 def record(case: Case, bench: Bench, limit: float) -> Known:
-    """What is known of every tensor. A run that takes longer than `limit` seconds is stopped.
+    """Records every tensor as far as possible. Stops a run that takes longer than `limit` seconds.
 
-    Asked of onnxruntime first, without its optimisation; what it refuses, or crashes on, of the reference evaluator,
-    which goes on after a node that fails; and of the longest prefix of the graph that runs.
+    Runs onnxruntime without optimisation first. If that refuses the model or crashes, runs the reference evaluator,
+    which continues after a node that fails; and then the longest prefix of the graph that runs.
     """
     known = Known(values=dict(case.feeds), kinds=kinds(case.model))
     wanted = _affordable(case.model, known.kinds)
@@ -37,7 +37,7 @@ def record(case: Case, bench: Bench, limit: float) -> Known:
 
 
 def _affordable(model: ir.Model, known: dict[str, Kind]) -> list[str]:
-    """The names of the main graph's tensors whose values fit into memory, the smallest first where not all do."""
+    """The names of the main graph's tensors whose values fit into memory, the smallest first if not all do."""
     names = [value.name for node in model.graph for value in node.outputs if value.name]
     sizes = {name: _bytes(known.get(name)) for name in names}
     if sum(sizes.values()) <= MOST_BYTES:
@@ -59,8 +59,8 @@ def _bytes(kind: Kind | None) -> int:
 
 
 def _run(case: Case, names: Sequence[str], bench: Bench, limit: float) -> Outputs | None:
-    """The values of these tensors, or of those among all that the reference evaluator can tell; None where neither
-    runtime gives any."""
+    """The values of these tensors, or those that the reference evaluator records; None if neither runtime returns
+    any."""
     copy = cloned(case.model)
     wanted = set(names)
     while copy.graph.outputs:
@@ -71,7 +71,7 @@ def _run(case: Case, names: Sequence[str], bench: Bench, limit: float) -> Output
             with written(copy) as path:
                 return bench.prepare("onnxruntime:disable_all", path, time_limit=limit).run(case.feeds)
     except OnnxsmithError as error:
-        if error.problem.id == "runtime/timeout":  # the evaluator is slower still
+        if error.problem.id == "runtime/timeout":  # the reference evaluator would be slower still
             return None
     try:
         with written(case.model) as path:
@@ -81,7 +81,7 @@ def _run(case: Case, names: Sequence[str], bench: Bench, limit: float) -> Output
 
 
 def _prefix(case: Case, known: Known, bench: Bench, limit: float) -> Outputs:
-    """What the longest prefix that runs gives, found by halving."""
+    """The values of the longest prefix that runs, found by halving."""
     places = computing(case.model.graph)
     low, high, best = 0, len(places), Outputs()
     while high - low > 1:
@@ -100,7 +100,7 @@ def _names(model: ir.Model) -> list[str]:
 
 
 def pruned(model: ir.Model) -> ir.Model:
-    """A copy without what no output needs."""
+    """A copy without the nodes that no output needs."""
     copy = cloned(model)
     prune(copy)
     return copy

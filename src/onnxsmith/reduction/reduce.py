@@ -1,4 +1,4 @@
-"""`reduce`: the smallest model that still fails a check."""
+"""`reduce`: finds the smallest model that still fails a check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from onnxsmith.result import Result
 from onnxsmith.words import several
 
 _FIRST_LIMIT = 60.0
-"""Seconds that one try may take where nobody said."""
+"""Default for the seconds that one try may take. A choice."""
 
 
 def reduce(
@@ -46,17 +46,17 @@ def reduce(
     time_limit: float | None = None,
     seed: int = 0,
 ) -> Result:
-    """The smallest model found that fails `check` as the given one does. `Result.model` is that model.
+    """Finds the smallest model that fails `check` like the given one. `Result.model` is that model.
 
     `check` is a text (`differs onnxruntime reference`, `crashes onnxruntime`, `refuses onnxruntime`,
-    `slow onnxruntime 10`, `command python check.py {model}`), or a function of the model's path and its inputs that is
-    true where the model still fails. `inputs` are arrays by name, or texts as the command line takes them; generated
-    where there are none. Into the folder `output` go the model, its inputs and a program that shows the failure. With
-    `anonymise` names and weights are made up. A try that takes longer than `time_limit` seconds is stopped.
+    `slow onnxruntime 10`, `command python check.py {model}`), or a function of the model's path and its inputs that
+    returns a true value if the model still fails. `inputs` are arrays by name, or texts as on the command line; without
+    them, inputs are generated. The folder `output` gets the model, its inputs and a program that shows the failure.
+    With `anonymise`, names and weights are replaced. A try that takes longer than `time_limit` seconds is stopped.
 
     Raises:
-        OnnxsmithError: `reduce/does-not-fail`, `reduce/flaky`, `reduce/time-limit`, `reduce/unknown-check`, … or what
-            is wrong with the model, a runtime or the inputs.
+        OnnxsmithError: `reduce/does-not-fail`, `reduce/flaky`, `reduce/time-limit`, `reduce/unknown-check`, … or the
+            problem of the model, a runtime or the inputs.
     """
     judge = chosen(check, status)
     for name in judge.runtimes():
@@ -94,7 +94,7 @@ def _part(process: Process, inputs: str, files: list[Path], **known: Any) -> Red
         steps=tuple(process.steps),
         tries=dict(oracle.tries),
         remembered=oracle.remembered,
-        confirmed="the written files fail the same way, in a process of their own" if files else "",
+        confirmed="the written files fail in the same way, in a new process" if files else "",
         **known,
     )
 

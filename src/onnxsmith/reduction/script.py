@@ -1,4 +1,4 @@
-"""The program that shows a failure with nothing but onnx, numpy and the runtime."""
+"""Writes the program that shows a failure with only onnx, numpy and the runtime."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _IMPORTS = {
     "openvino": "import openvino as ov",
     "reference": "from onnx.reference import ReferenceEvaluator",
 }
-"""The runtimes whose own lines are written; others are reached through onnxsmith."""
+"""Runtimes that the program calls directly; others are called through onnxsmith."""
 
 
 def opening(*runtimes: str) -> tuple[str, ...]:
-    """The lines that import what the runtimes need, read the inputs, and say how each runtime is to run."""
+    """The lines that import the runtimes, read the inputs, and set each runtime's options."""
     names = {text.partition(":")[0] for text in runtimes}
     others = names - _IMPORTS.keys()
     lines = ["from pathlib import Path", ""] if others else []
@@ -32,7 +32,7 @@ def opening(*runtimes: str) -> tuple[str, ...]:
 
 
 def call(runtime: str) -> str:
-    """An expression that runs the model on a runtime: a list of outputs."""
+    """An expression that runs the model on a runtime and gives a list of outputs."""
     name, options = identity(runtime)
     match name:
         case "reference":
@@ -50,7 +50,7 @@ def call(runtime: str) -> str:
 
 
 def _setting(runtime: str) -> list[str]:
-    """The lines that say how the runtime is to run, where it is not as always."""
+    """The lines that set a runtime's options, if they differ from the defaults."""
     (name, options), variable = identity(runtime), _variable(runtime)
     if name == "onnxruntime" and _differ(options):
         lines = [f"{variable} = ort.SessionOptions()"]

@@ -1,4 +1,4 @@
-"""Makes dimensions smaller: every axis of one size is cut to another, in inputs and weights at once."""
+"""Makes dimensions smaller: all axes of one size are cut to another, in inputs and weights at once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from onnxsmith.reduction.tensors import tensor
 from onnxsmith.runtimes.base import Array, Value
 
 _MOST_SIZES = 24
+"""Sizes that are tried. A choice."""
 _MOST_TEXT = 64
-"""Elements up to which integers are taken for sizes that a graph computes with."""
+"""Elements up to which integers count as sizes that the graph computes with. A choice."""
 
 
 def smaller(case: Case, oracle: Oracle) -> Case:
-    """The case with smaller dimensions: the batch first, then each size that stands in its inputs and weights, the
-    largest first; to 1, to 2, else to half, again and again."""
+    """The case with smaller dimensions: the batch first, then each size in its inputs and weights, the largest first.
+    A size is cut to 1, to 2, or to half, again and again."""
     for target in (1, 2):
         made = _batch(case, target)
         if made is not None and oracle.fails(made):
@@ -45,7 +46,7 @@ def _found(case: Case) -> set[int]:
 
 
 def _batch(case: Case, target: int) -> Case | None:
-    """The first axis of every input cut to `target`; None where it is no longer than that."""
+    """The case with the first axis of every input cut to `target`; None if it is no longer than that."""
     arrays = [value for value in case.feeds.values() if isinstance(value, np.ndarray) and value.ndim]
     first = {value.shape[0] for value in arrays}
     if len(first) != 1 or max(first) <= target:
@@ -80,7 +81,7 @@ def _resized(case: Case, size: int, target: int) -> Case:
 
 
 def _weights(model: ir.Model, size: int) -> Iterator[tuple[Callable[[ir.TensorProtocol], None], ir.TensorProtocol]]:
-    """Tensors that have the size as a dimension, or hold it as a small integer, with a way to replace each."""
+    """Tensors that have the size as a dimension, or hold it as a small integer, each with a function to replace it."""
     for value in list(walk.initializers(model)):
         held = value.const_value
         if held is not None and held.dtype != ir.DataType.STRING and _concerns(held, size):
@@ -118,7 +119,7 @@ def _attribute_setter(node: ir.Node) -> Callable[[ir.TensorProtocol], None]:
 
 
 def _forget(model: ir.Model) -> None:
-    """Declared shapes that other sizes would contradict."""
+    """Removes declared shapes, which the new sizes would contradict."""
     for node in walk.all_nodes(model):
         for value in node.outputs:
             value.shape = None

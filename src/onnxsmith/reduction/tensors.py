@@ -1,4 +1,4 @@
-"""What is known of every tensor of a graph: its value on the inputs of a case, or else its dtype and shape."""
+"""Stores what is known of the tensors of a graph: the value on a case's inputs, or else dtype and shape."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from onnxsmith.reduction.arrays import is_plain
 from onnxsmith.runtimes.base import Array, Value
 
 Kind = tuple[ir.DataType, tuple[int, ...] | None]
-"""Dtype and shape; the shape is None where it is not known in full."""
+"""Dtype and shape; the shape is None if it is not fully known."""
 
 
 @dataclass
 class Known:
-    """`values` are what tensors held; `kinds` follow from the graph, where nothing was held."""
+    """`values` are recorded tensors; `kinds` are dtypes and shapes that follow from the graph."""
 
     values: dict[str, Value] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
 
     def kind(self, name: str) -> Kind | None:
-        """Dtype and shape of a tensor; None where the dtype is not known, or it is no tensor."""
+        """Dtype and shape of a tensor; None if the dtype is unknown, or if it is no tensor."""
         if name in self.values:
             value = self.values[name]
             if not isinstance(value, np.ndarray):
@@ -34,7 +34,7 @@ class Known:
         return self.kinds.get(name)
 
     def array(self, name: str) -> Array | None:
-        """What the tensor held; made up where only dtype and shape are known, None where not even these are."""
+        """The recorded value; a made-up one if only dtype and shape are known, None if not even these are."""
         if name in self.values:
             value = self.values[name]
             return value if isinstance(value, np.ndarray) else None
@@ -44,7 +44,7 @@ class Known:
         return made_up(dtype, shape)
 
     def is_cuttable(self, value: ir.Value) -> bool:
-        """Whether something could stand in the place of the value: it is a tensor, as far as anybody knows."""
+        """Whether the value can be replaced: as far as is known, it is a tensor."""
         name = value.name or ""
         if name in self.values:
             return isinstance(self.values[name], np.ndarray)
@@ -52,6 +52,7 @@ class Known:
 
 
 _MOST_MADE_UP = 2**26
+"""Elements of a made-up tensor. A choice: 256 MiB of float32."""
 
 
 def dtype_of(value: Array) -> ir.DataType:
@@ -60,7 +61,7 @@ def dtype_of(value: Array) -> ir.DataType:
 
 
 def made_up(dtype: ir.DataType, shape: tuple[int, ...]) -> Array:
-    """Values for a tensor of which nothing is known but its kind, the same for the same kind."""
+    """Made-up values for a tensor, equal for equal dtypes and shapes."""
     rng = np.random.default_rng(0)
     if dtype == ir.DataType.STRING:
         return np.full(shape, "a", dtype=object)
@@ -72,8 +73,8 @@ def made_up(dtype: ir.DataType, shape: tuple[int, ...]) -> Array:
 
 
 def kinds(model: ir.Model) -> dict[str, Kind]:
-    """Dtype and shape of every tensor, as far as they follow from the graph, bodies included. A name that stands in
-    several graphs for tensors of different kinds is left out."""
+    """Dtype and shape of every tensor, bodies included, as far as they follow from the graph. A name of different
+    tensors in several graphs is left out."""
     found: dict[str, Kind | None] = {}
     shaped = inferred(model)[0]
     graphs: list[ir.Graph | ir.Function] = [*walk.graphs(shaped), *shaped.functions.values()]
@@ -97,8 +98,8 @@ def _kind(value: ir.Value) -> Kind | None:
 
 
 def port(name: str, known: Known) -> tuple[ir.Value, Array | None] | None:
-    """A value to stand in the place of a tensor, and what it holds: an initializer where an `.npz` could not hold it.
-    None where nothing is known of it."""
+    """A value to replace a tensor, and its content. It is an initializer if an `.npz` cannot hold the content. None if
+    nothing is known of the tensor."""
     kind = known.kind(name)
     if kind is None:
         return None
@@ -111,7 +112,7 @@ def port(name: str, known: Known) -> tuple[ir.Value, Array | None] | None:
 
 
 def tensor(array: Array, name: str) -> ir.TensorProtocol:
-    """The array as an initializer holds it."""
+    """The array as the tensor of an initializer."""
     if array.dtype.kind in "OUS":
         texts = [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
         return ir.StringTensor(texts, shape=ir.Shape(array.shape), name=name)

@@ -1,1 +1,1 @@
-"""Ways to run a model. One file each: `prepare` gives a session, a session runs feeds."""
+"""Ways to run a model, one in each file: `prepare` returns a session, a session runs feeds."""

@@ -1,7 +1,7 @@
-"""How much memory and time one call of a runtime may take.
+"""Limits the memory and time of one call of a runtime.
 
-A model of two hundred bytes can ask for terabytes, or for a loop without an end. Runtimes in a process of their own run
-under limits, so that such a model ends in a Problem and not in a machine that swaps.
+A model of two hundred bytes can ask for terabytes, or for an endless loop. Runtimes in their own process run under
+limits, so that such a model ends in a Problem and does not make the machine swap.
 """
 
 from __future__ import annotations
@@ -20,17 +20,22 @@ MEMORY = "ONNXSMITH_MEMORY_LIMIT"
 TIME = "ONNXSMITH_TIME_LIMIT"
 """The environment variable for seconds; 0 for no limit."""
 PATIENCE = 600.0
-"""Seconds for what a user asked to be run, unlike a verification's own inputs."""
+"""Seconds for a run that the user asked for, unlike a verification's own inputs. A choice."""
 
 _LEAST_MEMORY = 4 * 2**30
+"""Bytes that every process may take. A choice: 4 GiB."""
 _BY_MODEL = 8
-"""A runtime holds the file, its weights, and these once more, packed for its kernels; then all of that for float64."""
+"""Bytes for each byte of the model. A runtime holds the file, its weights, and the weights again, packed for its
+kernels; and all of these in float64 take twice as much."""
 _BY_FEEDS = 64
-"""A picture of 3 channels becomes an intermediate tensor of 64, and a convolution may unroll that."""
+"""Bytes for each byte of input. An image of 3 channels becomes a tensor of 64, which a convolution may unroll. A
+choice."""
 _OF_FREE = 0.75
-"""Share of the memory that is free now which one more process may take."""
+"""Share of the free memory that one more process may take. A choice."""
 _LEAST_TIME = 60.0
+"""Seconds that every call may take. A choice."""
 _BYTES_A_SECOND = 10_000_000
+"""Bytes of model and input for each further second. A choice: a slow runtime on a slow machine."""
 _UNITS = {
     "": 1,
     "B": 1,
@@ -51,11 +56,11 @@ _REFUSALS = re.compile(
 
 
 def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
-    """Bytes that the process may take, 0 for as many as it likes: what was asked for, else what the environment says,
-    else by the size of the model and what it is fed, in bytes.
+    """The bytes that the process may take, 0 for no limit: `asked`, else the environment variable, else a limit that
+    grows with `model` and `feeds` (both in bytes).
 
     Raises:
-        OnnxsmithError: `runtime/bad-limit` for an environment variable that is no size.
+        OnnxsmithError: `runtime/bad-limit` if the environment variable is not a size.
     """
     if asked is not None:
         return asked
@@ -69,14 +74,14 @@ def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
 
 
 def seconds(asked: float | None, *, model: int, feeds: int = 0, slowness: float = 1.0) -> float:
-    """Seconds that one call may take, 0 for no limit; as `memory`. `slowness` is that of the runtime."""
+    """The seconds that one call may take, 0 for no limit; chosen as in `memory`. `slowness` is that of the runtime."""
     if asked is not None:
         return asked
     return _seconds_by_environment(slowness * (_LEAST_TIME + (model + feeds) / _BYTES_A_SECOND))
 
 
 def patient() -> float:
-    """Seconds for one call that the user asked for: their inputs, and no others, on their model."""
+    """The seconds for a call that the user asked for, on their own inputs."""
     return _seconds_by_environment(PATIENCE)
 
 
@@ -99,12 +104,12 @@ def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
     )
 
 
-def hold(limit: int) -> int:
-    """Keeps this process within `limit` bytes, 0 for no limit, and within what the machine has to spare. Gives the
-    limit that holds.
+def limit_process(limit: int) -> int:
+    """Limits this process to `limit` bytes, 0 for no limit, and to the memory that the machine can spare. Returns the
+    limit.
 
-    Linux counts private writable memory against it (RLIMIT_DATA): neither files that are mapped, weights say, nor
-    addresses that are reserved only. An allocation that goes beyond fails. Elsewhere nothing is held.
+    Linux counts private writable memory (RLIMIT_DATA), but neither mapped files, such as weights, nor addresses that
+    are only reserved. An allocation beyond the limit fails. On other systems there is no limit.
     """
     if sys.platform != "linux":
         return 0
@@ -123,12 +128,12 @@ def hold(limit: int) -> int:
 
 
 def _own() -> int:
-    """Bytes of private writable memory that this process has."""
+    """Bytes of this process's private writable memory."""
     return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _spare() -> int | None:
-    """Bytes that can be had without swapping, within this container; None where nobody says."""
+    """Bytes of memory available without swapping, within this container; None if unknown."""
     found = []
     with contextlib.suppress(OSError, ValueError):
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
@@ -140,19 +145,19 @@ def _spare() -> int | None:
 
 
 def is_shortage(said: str) -> bool:
-    """Whether a message of a library says that memory could not be had."""
+    """Whether a library's message says that memory ran out."""
     return _REFUSALS.search(said) is not None
 
 
 def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
-    """The problem of a runtime that wanted more than `limit` bytes."""
-    within = f"more than the {limit / 2**30:.1f} GB that it may take" if limit else "more memory than there is"
+    """The problem of a runtime that needed more than `limit` bytes."""
+    within = f"more than the {limit / 2**30:.1f} GB that it may take" if limit else "more memory than the machine has"
     return problem(
         "runtime/memory",
         f"{what} needed {within}",
         where=where,
         why=why,
-        fix=f"a smaller input; or allow more: {MEMORY}={_next(limit)}GB (0 for no limit)",
+        fix=f"give a smaller input; or allow more: {MEMORY}={_next(limit)}GB (0 for no limit)",
     )
 
 
@@ -161,7 +166,7 @@ def _next(limit: int) -> int:
 
 
 def resident(process: int) -> int | None:
-    """Bytes of memory that a process holds, None where nobody says."""
+    """Bytes of memory that a process holds; None if unknown."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -169,8 +174,8 @@ def resident(process: int) -> int | None:
 
 
 def processor_seconds(process: int) -> float | None:
-    """Processor time that a process has used, None where nobody says: a machine that is busy with others is no reason
-    to take a call for endless."""
+    """Seconds of processor time that a process has used; None if unknown. On a busy machine, a call that got little of
+    it is not endless."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,7 +1,7 @@
-"""A process of its own for code that may crash: the crash becomes a Problem, not a dead caller.
+"""Runs code that may crash in a child process: a crash becomes a Problem, and the caller lives on.
 
-The child serves requests `{"do": …}` on its standard input and answers on what was its standard output; native code
-that prints cannot disturb the messages, because file descriptor 1 is turned to standard error first.
+The child reads requests `{"do": …}` from its standard input and answers on what was its standard output. File
+descriptor 1 is redirected to standard error first, so that native code that prints cannot disturb the messages.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
 )
 _TAIL = 2000
+"""Bytes of the child's last output that a problem shows. A choice."""
 _OF_ANSWER = 4
-"""What a child may use is this many times what it may answer: the caller keeps the answers to all its questions."""
+"""The memory limit of a child, in multiples of its largest answer: the caller keeps the answers to all questions."""
 _STARVED = 0.5
-"""Share of its time limit that a child has to have computed for when the limit ends it, unless it does nothing."""
+"""Share of its time limit that a child must have computed before it is killed, unless it does nothing. A choice."""
 _LONGEST = 4
-"""How often a time limit is given again to a child that others keep from computing."""
+"""How often the time limit is extended for a child that other processes keep from computing. A choice."""
 
 
 class Server(Protocol):
-    """What runs in the child: called once per request."""
+    """The function that runs in the child, called once for each request."""
 
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]: ...
 
 
 class Child:
-    """The caller's end. `module` and `function` name what the child runs; that function calls `serve`."""
+    """The caller's end. `module` and `function` name the code that the child runs; the function calls `serve`."""
 
     def __init__(self, module: str, function: str, *, what: str) -> None:
         self.what = what
         self.began: object = None
-        """What it took from its parent when it started, where somebody has to know."""
+        """The circumstances in which it started (`_idle`), if the caller records them."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — closed in close()
         root = str(Path(onnxsmith.__file__).parent.parent)
         boot = _BOOT.format(paths=[root, *(p for p in sys.path if p)], module=module, function=function)
         self._cache = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
-            # libraries leave device ids and logs in the cache and temporary folders: theirs go when the child goes
+            # Libraries leave files in the cache and temporary folders: these folders are deleted with the child.
             env={**os.environ, "XDG_CACHE_HOME": self._cache.name, "TMPDIR": self._cache.name},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -67,11 +68,11 @@ class Child:
         *,
         time_limit: float | None = None,
     ) -> tuple[dict[str, Any], Outputs]:
-        """The child's answer.
+        """Asks the child, and returns its answer.
 
         Raises:
-            OnnxsmithError: what the child raised; `runtime/died` when it crashed; `runtime/timeout` when it took longer
-                than `time_limit` seconds; `runtime/memory` when it, or its answer, needed more than the request's
+            OnnxsmithError: the error that the child raised; `runtime/died` if it crashed; `runtime/timeout` if it took
+                longer than `time_limit` seconds; `runtime/memory` if it, or its answer, needed more than the request's
                 `memory`; `runtime/closed` after `close`.
         """
         stop = _Stop(self._process, time_limit)
@@ -80,7 +81,7 @@ class Child:
         except (EOFError, OSError) as error:
             raise (self._late(request, time_limit) if stop.late else self._death(request)) from error
         except BaseException as error:
-            self._process.kill()  # an answer that nobody read would be taken for the next question's
+            self._process.kill()  # an unread answer would be read as the answer to the next question
             if isinstance(error, _wire.TooLargeError):
                 raise _bounds.shortage(self.what, request["memory"], _request(request), str(error)) from error
             raise
@@ -106,12 +107,12 @@ class Child:
             "runtime/timeout",
             f"{self.what} took longer than {time_limit:g} s and was stopped",
             where=_request(request),
-            fix=f"give it more time, {_bounds.TIME}={10 * (time_limit or 60):g} (0 for no limit), or a smaller input",
+            fix=f"allow more time: {_bounds.TIME}={10 * (time_limit or 60):g} (0 for no limit); or give smaller inputs",
         )
 
     def _death(self, request: dict[str, Any]) -> OnnxsmithError:
         try:
-            code = self._process.wait(timeout=20)  # its pipes close before it has ended; a kill would hide the cause
+            code = self._process.wait(timeout=20)  # pipes close before the process ends; a kill would hide the cause
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
@@ -125,22 +126,22 @@ class Child:
             "runtime/died",
             f"{self.what} crashed ({cause})",
             where=_request(request),
-            why=f"it said: {said}" if said else "a native crash; it said nothing",
+            why=f"its output: {said}" if said else "a native crash, without a message",
             fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime",
         )
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """The process id."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Ends the child. It is killed: it keeps nothing, and libraries take a tenth of a second to say good-bye."""
+        """Kills the child. It has no state to save, and an orderly exit of its libraries takes a tenth of a second."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -152,8 +153,8 @@ class Child:
 
 
 class _Stop:
-    """Kills a process when its time is over: at once where it did nothing or had the processor, else after as many more
-    times as it takes, because on a busy machine a call takes longer."""
+    """Kills a process when its time is over. If it computed for only a part of that time, because the machine is busy,
+    the time is extended."""
 
     def __init__(self, process: subprocess.Popen[bytes], limit: float | None) -> None:
         self.late = False
@@ -185,7 +186,7 @@ class _Stop:
             self._process.kill()
 
     def cancel(self) -> None:
-        """It has answered, or is gone."""
+        """Stops the timer: the process has answered, or is gone."""
         with self._lock:
             self._over = True
             if self._timer is not None:
@@ -204,8 +205,8 @@ def _signal_name(number: int) -> str:
 
 
 def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> None:
-    """The child's loop: until the caller goes away. `translate` turns the library's errors into problems."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle; it closes us
+    """The child's loop, until the caller closes the pipe. `translate` turns the library's errors into problems."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller handles Ctrl-C, and then ends this process
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
@@ -214,10 +215,10 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
             request, values = _wire.receive(requests)
         except EOFError:
             return
-        limit = _bounds.hold(request["memory"]) if "memory" in request else 0
+        limit = _bounds.limit_process(request["memory"]) if "memory" in request else 0
         try:
             message = _wire.encode(*server(request, values))
-        except Exception as error:  # noqa: BLE001 — whatever a library raises has to cross to the caller
+        except Exception as error:  # noqa: BLE001 — any error of a library has to reach the caller
             message = _wire.encode({"problem": vars(_known(error, translate, request, limit).problem)})
         with contextlib.suppress(BrokenPipeError):
             _wire.send(answers, message)
@@ -226,7 +227,7 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
 def _known(
     error: Exception, translate: Callable[[Exception], OnnxsmithError], request: dict[str, Any], limit: int
 ) -> OnnxsmithError:
-    """A library's error as a problem: memory that could not be had is the same with every library."""
+    """A library's error as a problem. Shortage of memory becomes the same problem for every library."""
     known = error if isinstance(error, OnnxsmithError) else translate(error)
     said = f"{type(error).__name__}: {error}"
     if known.problem.id == "runtime/failed" and (_bounds.is_shortage(said) or _bounds.is_shortage(known.problem.why)):

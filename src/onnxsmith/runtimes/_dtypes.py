@@ -1,4 +1,4 @@
-"""ONNX dtypes as numpy knows them, without the graph library, so that a child process starts fast."""
+"""Maps ONNX dtypes to numpy's without the graph library, so that a child process starts fast."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ _NAMED = {np.dtype(kind): name for name, kind in _NUMPY.items()}
 
 
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy dtype of an ONNX dtype name; ml_dtypes' for bfloat16, float8 and int4, object for strings."""
+    """The numpy dtype of an ONNX dtype name; an ml_dtypes dtype for bfloat16, float8 and int4, object for strings."""
     return np.dtype(_NUMPY[name])
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The ONNX name of a numpy dtype. Raises KeyError for one that ONNX lacks."""
+    """The ONNX name of a numpy dtype. Raises KeyError for a dtype that ONNX lacks."""
     return _NAMED[dtype]
 
 
 def bits(name: str) -> int:
-    """Bits of one element as ONNX stores it."""
+    """Bits of one element in ONNX's storage."""
     return _BITS.get(name, numpy_dtype(name).itemsize * 8)
 
 
 def packed_nbytes(name: str, shape: tuple[int, ...]) -> int:
-    """Bytes of a tensor as ONNX stores it, sub-byte dtypes packed."""
+    """Bytes of a tensor in ONNX's storage, with sub-byte dtypes packed."""
     return math.ceil(bits(name) * math.prod(shape) / 8)
 
 
 def unpacked(data: bytes, name: str) -> npt.NDArray[Any]:
-    """Elements that share bytes, the first in the lowest bits, each in a byte of its own as ml_dtypes keeps them."""
+    """Unpacks elements that share bytes, the first in the lowest bits, into one byte each, as ml_dtypes stores them."""
     width, dtype = bits(name), numpy_dtype(name)
     codes = (np.frombuffer(data, np.uint8)[:, None] >> np.arange(0, 8, width, dtype=np.uint8)) & (2**width - 1)
     flat = codes.reshape(-1).astype(np.int8)

@@ -1,4 +1,4 @@
-"""Holds feeds to a signature before a runtime sees them, because runtimes answer in their own tongues."""
+"""Compares feeds with a signature before a runtime sees them, because each runtime words its errors differently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.runtimes.base import Array, Feeds, Value
 
 
 def check(feeds: Feeds, signature: Signature, *, one_size: bool = False) -> None:
-    """Raises the first thing that is wrong with the feeds. With `one_size` a symbol must have one size throughout.
+    """Raises the first error in the feeds. With `one_size`, a symbol must have one size in all inputs.
 
     Raises:
         OnnxsmithError: `run/missing-input`, `run/unknown-input`, `run/not-an-array`, `run/wrong-dtype`,
@@ -54,7 +54,7 @@ def check(feeds: Feeds, signature: Signature, *, one_size: bool = False) -> None
 
 @contextmanager
 def explained(feeds: Feeds, signature: Signature) -> Iterator[None]:
-    """Makes what a runtime refuses `run/dimension-conflict`, where a symbol has two sizes in the feeds."""
+    """Turns a runtime's refusal into `run/dimension-conflict`, if a symbol has two sizes in the feeds."""
     try:
         yield
     except OnnxsmithError as error:
@@ -65,7 +65,7 @@ def explained(feeds: Feeds, signature: Signature) -> Iterator[None]:
 
 
 def with_maps(feeds: Feeds, signature: Signature) -> Feeds:
-    """The feeds with two arrays, keys and values, in the place of each dictionary."""
+    """The feeds with two arrays, keys and values, in place of each dictionary."""
     maps = {port.name for port in signature.inputs if port.kind == "map"}
     return {name: of_map(v) if name in maps and isinstance(v, Mapping) else v for name, v in feeds.items()}
 
@@ -94,7 +94,7 @@ def _check_sequence(port: Port, value: Value) -> None:
 
 
 def _check_array(port: Port, value: Value) -> Array:
-    """The value, when it is an array of the port's dtype."""
+    """The value, if it is an array of the port's dtype; else raises."""
     if not isinstance(value, np.ndarray):
         tensor = type(value).__module__.split(".")[0] == "torch"
         raise problem(
@@ -115,7 +115,7 @@ def _check_array(port: Port, value: Value) -> Array:
     if value.dtype == object and not all(isinstance(item, str | bytes) for item in value.flat):
         raise problem(
             "run/wrong-dtype",
-            "the array holds objects that are no strings",
+            "the array holds objects that are not strings",
             where=_where(port),
             fix="array.astype(str).astype(object)",
         )
@@ -131,8 +131,8 @@ def _where(port: Port) -> str:
 
 
 def conflict(feeds: Feeds, signature: Signature) -> OnnxsmithError | None:
-    """`run/dimension-conflict` when one symbol has two sizes in feeds that were checked, which most likely explains why
-    a runtime refuses them. A runtime that takes them is right: in the format a shared symbol is a remark."""
+    """`run/dimension-conflict` if one symbol has two sizes in checked feeds, which most likely explains a runtime's
+    refusal. A runtime that accepts them is right: in the format, a shared symbol is only a hint."""
     sizes: dict[str, tuple[int, str]] = {}
     for port in signature.inputs:
         value = feeds.get(port.name)
@@ -158,7 +158,7 @@ def _check_tensor(port: Port, given: Value) -> None:
             "run/wrong-shape",
             f"the array has {value.ndim} dimensions, the model takes {len(port.shape)}",
             where=f"{where}; given {list(value.shape)}",
-            fix="add the missing axes (array[None] puts a batch in front), or remove the ones too many",
+            fix="add the missing axes (array[None] puts a batch in front), or remove the extra axes",
         )
     for axis, (size, dim) in enumerate(zip(value.shape, port.shape, strict=True)):
         if isinstance(dim, int) and dim != size:

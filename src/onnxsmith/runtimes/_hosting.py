@@ -1,4 +1,4 @@
-"""What every child process of a runtime serves: sessions by number, so that one process may hold several."""
+"""Serves sessions by number in a runtime's child process, so that one process may hold several."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ Held = TypeVar("Held")
 
 
 class Hosting(ABC, Generic[Held]):
-    """Answers requests. `Held` is what the runtime needs to run a model that it has prepared.
+    """Answers requests. `Held` is the prepared model that the runtime can run.
 
-    `prepare` and `run` name a `session` by its number; `release`, in any request, lists those that are let go of first.
+    `prepare` and `run` name a `session` by its number. `release`, in any request, lists sessions that are dropped
+    first.
     """
 
     def __init__(self) -> None:
@@ -37,16 +38,16 @@ class Hosting(ABC, Generic[Held]):
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """What the library says of itself; its import is done when this is answered."""
+        """Facts on the library; when this is answered, the library is imported."""
 
     @abstractmethod
     def prepare(self, request: dict[str, Any]) -> tuple[Held, dict[str, Any]]:
-        """A session for the model at `path`, and what the caller is told of it."""
+        """A session for the model at `path`, and the facts on it that the caller gets."""
 
     @abstractmethod
     def run(self, held: Held, values: dict[str, Value]) -> Outputs:
-        """What the model answers."""
+        """The model's outputs."""
 
     def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
-        """Answers what one runtime alone is asked."""
+        """Answers requests that only one runtime knows."""
         raise ValueError(f"unknown request {request['do']!r}")

@@ -1,5 +1,5 @@
-"""Children that nobody uses just now: starting one takes longer than most small models do, so that one of each kind
-waits a while for the next model."""
+"""Keeps idle children: starting a child takes longer than running most small models, so one of each kind waits a while
+for the next model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes._child import Child
 
 _PATIENCE = 20.0
-"""Seconds that one waits."""
+"""Seconds that a child waits. A choice."""
 _LARGEST = 2**29
-"""Bytes of memory with which one may wait: libraries keep what large models took."""
+"""Largest memory in bytes of a waiting child: libraries keep what large models took. A choice: 512 MiB."""
 _LIMIT = 5.0
+"""Seconds for a child to drop its sessions. A choice."""
 
 _CHANGING = "PYTEST_"
-"""What test runners keep in the environment changes from test to test, and says nothing to a runtime."""
+"""Prefix of environment variables that test runners change from test to test; runtimes do not read them."""
 
 
 @dataclass
@@ -29,7 +30,7 @@ class _Waiting:
     child: Child
     timer: threading.Timer
     process: int
-    """Whose child it is: after a fork its pipes are still the parent's."""
+    """The process whose child it is: after a fork the pipes still belong to the parent."""
 
 
 _lock = threading.Lock()
@@ -37,7 +38,7 @@ _waiting: dict[tuple[str, str], _Waiting] = {}
 
 
 def started(module: str, what: str) -> Child:
-    """A child that serves `module`: one that waited, or a new one."""
+    """A child that serves `module`: a waiting one, or a new one."""
     with _lock:
         found = _waiting.pop((module, what), None)
     if found is not None:
@@ -50,8 +51,8 @@ def started(module: str, what: str) -> Child:
     return made
 
 
-def let_go(child: Child, module: str, sessions: list[int]) -> None:
-    """Has the child forget its sessions and wait, in the place of one that waits already; ends it where it has grown
+def retire(child: Child, module: str, sessions: list[int]) -> None:
+    """Lets the child drop its sessions and wait, in place of a child that waits already. Ends it if it has grown too
     large."""
     try:
         if (_bounds.resident(child.pid) or 0) > _LARGEST:
@@ -71,7 +72,7 @@ def let_go(child: Child, module: str, sessions: list[int]) -> None:
 
 
 def end_all() -> None:
-    """Ends all that wait."""
+    """Ends all waiting children."""
     with _lock:
         found = list(_waiting.values())
         _waiting.clear()
@@ -95,7 +96,7 @@ def _close(found: _Waiting) -> None:
 
 
 def _circumstances() -> tuple[Any, ...]:
-    """What a child takes from its parent when it starts."""
+    """The circumstances that a child copies from its parent when it starts: paths and environment."""
     return tuple(sys.path), tuple(sorted(item for item in os.environ.items() if not item[0].startswith(_CHANGING)))
 
 

@@ -1,5 +1,5 @@
-"""Runtimes that live in a child process: one that prepares one model after another, because starting it takes longer
-than most small models do, or one for a single model."""
+"""Runs runtimes in a child process: a preparer for many models, because starting the process takes longer than running
+most small models, or a session for one model."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
 _START_LIMIT = 120.0
-"""Seconds for the child to import its library, which no model is to blame for."""
+"""Seconds for the child to import its library. A choice: no model is to blame for a slow import."""
 _GONE = {"runtime/died", "runtime/timeout", "runtime/memory"}
-"""After these the child is another one: what did not crash for want of memory may be in any state."""
+"""Errors after which the child is replaced: a process that ran out of memory may be in any state."""
 _PERHAPS_ANOTHERS = {"runtime/died", "runtime/memory"}
-"""What may be the doing of another session in the same process, or, of memory, of what it was fed before."""
+"""Errors that another session in the process may have caused, or, for memory, earlier inputs of the same session."""
 
 
 class Isolated(Preparer):
-    """Serves from `module`, whose function `main` calls `serve`; after a crash or a timeout the child is started again.
+    """Serves from `module`, whose function `main` calls `serve`. After a crash or a timeout the child is restarted.
 
-    Its `prepare` request gets the fields of `Options`, the `session`'s number and `path`, and `weights`, the folder of
-    external data that lies elsewhere, where the runtime can read it there (`refers`). The child holds the sessions of
-    `keep` models, and of each one for every level of optimisation in `levels` that was asked for.
+    The `prepare` request contains the fields of `Options`, the `session`'s number, `path`, and `weights`: the folder of
+    external data in another place, if the runtime can read it there (`refers`). The child holds the sessions of `keep`
+    models, one for each requested optimisation level of `levels`.
     """
 
     slowness: ClassVar[float] = 1.0
-    """How much longer than a runtime with kernels of its own it may take."""
+    """How many times longer the runtime may take than one with native kernels."""
 
     def __init__(
         self, module: str, what: str, *, refers: bool = True, keep: int = 1, levels: tuple[str, ...] = ()
@@ -49,15 +49,15 @@ class Isolated(Preparer):
         self._numbers = itertools.count(1)
         self._kept: list[Turn] = []
         self._resident: dict[int, int] = {}
-        """Sessions that the child holds, and how often each was run there."""
+        """Sessions that the child holds, and how often each was run."""
         self._released: list[int] = []
-        """Sessions that it is to let go of with the next request."""
+        """Sessions that the child drops with the next request."""
 
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
         return self.turned(source, options or Options(), interface)
 
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
-        """A session for the model, which ends the oldest one when there are more than are kept."""
+        """A session for the model. Ends the oldest session if there are more than `keep`."""
         model: Path | ir.Model = onnx_source(source)
         ports = interface or signature(load(model))
         self.check(ports)
@@ -72,7 +72,7 @@ class Isolated(Preparer):
         return made
 
     def alone(self, source: Source, options: Options) -> Session:
-        """A session with the only model that this is for; the child ends with it."""
+        """A session for the only model of this preparer; the child ends with it."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             made = self.turned(source, options)
@@ -81,18 +81,18 @@ class Isolated(Preparer):
         return made
 
     def check(self, interface: Signature) -> None:
-        """Raises for a model that the runtime is not to be asked to take."""
+        """Raises for a model that the runtime must not be asked to run."""
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
-        """A session that `request` prepares, of a model of `weight` bytes."""
+        """A session that `request` prepares, of a model with `weight` bytes of weights."""
         return Turn(self, interface, request, options, weight)
 
     def number(self) -> int:
-        """One that no session of this preparer has had."""
+        """A new session number."""
         return next(self._numbers)
 
     def begin(self, request: dict[str, Any], time_limit: float) -> dict[str, Any]:
-        """What the child answers to a request that prepares a session, on a child that is there."""
+        """The child's answer to a request that prepares a session; starts the child if there is none."""
         self.start()
         number = request["session"]
         try:
@@ -106,8 +106,8 @@ class Isolated(Preparer):
         return head
 
     def run(self, request: dict[str, Any], asked: dict[str, Any], feeds: Feeds, time_limit: float) -> Outputs:
-        """What the session that `request` prepares answers when it is `asked`. A process that dies while it holds other
-        sessions, too, is no proof against this one: it is asked again in a process of its own."""
+        """Runs the session that `request` prepares, and returns its answer to `asked`. If the process dies while it
+        holds other sessions too, one of those may be the cause: the question is asked again in a new process."""
         number = request["session"]
         if self._child is None or number not in self._resident:
             self.begin(request, time_limit)
@@ -123,8 +123,8 @@ class Isolated(Preparer):
         return answer
 
     def _may_be_anothers(self, error: OnnxsmithError, number: int) -> bool:
-        """Whether the child is gone, and held more than what the numbered session needs; who is resident is forgotten.
-        A memory arena keeps what earlier inputs of the same session took."""
+        """Whether the child is gone and held more than the numbered session needs; forgets its sessions. A memory arena
+        also keeps memory from earlier inputs of the same session."""
         if error.problem.id not in _GONE:
             return False
         resident, self._resident, self._released = self._resident, {}, []
@@ -132,18 +132,18 @@ class Isolated(Preparer):
         return error.problem.id in _PERHAPS_ANOTHERS and (grown or bool(resident.keys() - {number}))
 
     def forget(self, turn: Turn, numbers: list[int]) -> None:
-        """The child lets go of these sessions when it is asked next."""
+        """Lets the child drop these sessions with the next request."""
         self._released += [number for number in numbers if self._resident.pop(number, None) is not None]
         if turn in self._kept:
             self._kept.remove(turn)
 
     def start(self) -> None:
-        """Starts the child where there is none, and waits until it has imported what it needs."""
+        """Starts the child if there is none, and waits until it has imported its library."""
         if self._child is None:
             self._resident, self._released = {}, []
             replaced = self._spare is not None or self._lost
             self._child, self._spare = self._spare or self._started(), None
-            if replaced:  # one that was lost is followed by more: the next imports while this one works
+            if replaced:  # after a crash more may follow: the next child imports its library while this one works
                 self._spare = self._started()
             self.ask({"do": "about"}, time_limit=_START_LIMIT)
 
@@ -153,7 +153,7 @@ class Isolated(Preparer):
     def ask(
         self, request: dict[str, Any], feeds: Feeds | None = None, *, time_limit: float | None = None
     ) -> tuple[dict[str, Any], Outputs]:
-        """The child's answer. A child that died is gone."""
+        """The child's answer. Drops a child that has died."""
         assert self._child is not None
         released, self._released = self._released, []
         try:
@@ -177,7 +177,7 @@ class Isolated(Preparer):
             self._kept[0].end()
         for child in (self._child, self._spare):
             if child is not None:
-                _idle.let_go(child, self._module, [*self._resident, *self._released])
+                _idle.retire(child, self._module, [*self._resident, *self._released])
         self._child = self._spare = None
 
 
@@ -205,39 +205,39 @@ def _bytes(value: Any) -> int:
 
 
 class Turn(Session):
-    """A session that lives until it is closed, or its preparer keeps others. After a crash or a timeout the next run
-    starts another child and prepares the model again: what one input does to a runtime says nothing of others. `head`
-    is what the child said of the model."""
+    """A session that lives until it is closed, or until its preparer prepares others. After a crash or a timeout, the
+    next run starts a new child and prepares the model again: one bad input says nothing about others. `head` holds the
+    child's facts on the model."""
 
     def __init__(
         self, isolated: Isolated, interface: Signature, request: dict[str, Any], options: Options, weight: int
     ) -> None:
         self.isolated, self.options, self.signature, self.weight = isolated, options, interface, weight
         self.time_limit = options.time_limit
-        """For the runs to come; may be changed between two."""
+        """Seconds for the runs to come; may be changed between two runs."""
         self.head: dict[str, Any] = {}
         self.file = contextlib.ExitStack()
-        """What lies on disk for it."""
+        """The session's files on disk."""
         self._request = {**request, "session": isolated.number(), "memory": self._memory()}
         self._levels: dict[str, Turn] = {}
         self._over = False
         self._alone = False
 
     def begin(self) -> None:
-        """Prepares the model. Raises what the runtime raises."""
+        """Prepares the model. Raises the runtime's errors."""
         self.head = self.isolated.begin(self._request, self._seconds())
         self.provider = str(self.head.get("provider", ""))
 
     @property
     def nodes_by_provider(self) -> dict[str, int]:
-        """How many nodes each execution provider runs, where the runtime says so."""
+        """How many nodes each execution provider runs, if the runtime reports it."""
         return dict(self.head.get("nodes", {}))
 
     def run(self, feeds: Feeds) -> Outputs:
         if self._over:
             raise problem(
                 "runtime/closed",
-                f"the session with {self.isolated.what} is closed, or another model was prepared since",
+                f"the session with {self.isolated.what} is closed, or another model was prepared after it",
                 fix="prepare the model again",
             )
         feeds = _feeds.with_maps(feeds, self.signature)
@@ -267,7 +267,7 @@ class Turn(Session):
         return self._levels[level]
 
     def end(self) -> None:
-        """Lets go of what the child and the disk hold for it."""
+        """Frees the session's memory in the child and its files on disk."""
         self._over = True
         for other in self._levels.values():
             other.end()
@@ -280,5 +280,5 @@ class Turn(Session):
             self.isolated.close()
 
     def stay_alone(self) -> None:
-        """The child is for this model only, and ends with the session."""
+        """Makes the child end with this session."""
         self._alone = True

@@ -1,8 +1,8 @@
-"""Holds a model to the specification, unless the runtime takes it as it is.
+"""Checks a model against the specification, unless the runtime loads it.
 
-Runtimes are more lenient than onnx's checker: they run outputs without a declared shape, operators that were
-deprecated, initializers of an old file that are no inputs. What a runtime here loads is not turned away; what the
-checker says of it is a doubt.
+Runtimes are more lenient than onnx's checker: they run outputs without a declared shape, deprecated operators,
+initializers of an old file that are not inputs. A model that a runtime here loads is not refused; the checker's error
+is then reported as a doubt.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from onnxsmith.runtimes import base
 def checked(
     model: ir.Model, *, where: str, file: Path | None = None, runtime: str | None = None
 ) -> tuple[Problem, ...]:
-    """As `model/files/check.py`, but what the checker refuses and `runtime` loads is a doubt too. `file` is where the
-    model was loaded from just now.
+    """Like `model/files/check.py`, but an error of the checker becomes a doubt if `runtime` loads the model. `file` is
+    the file from which the model was just loaded.
 
     Raises:
-        OnnxsmithError: `model/invalid` with the checker's reason, where the runtime does not load the model either.
+        OnnxsmithError: `model/invalid` with the checker's reason, if the runtime does not load the model either.
     """
     try:
         return check(model, where=where, file=file)
@@ -33,10 +33,10 @@ def checked(
             raise
         doubt = Problem(
             "model/off-specification",
-            f"the model breaks the ONNX specification; {name} loads it all the same",
+            f"the model breaks the ONNX specification, but {name} loads it",
             where=where,
             why=error.problem.why,
-            fix="other runtimes may refuse it: export it again, or undo the edit that did this",
+            fix="other runtimes may refuse it: export it again, or undo the edit that caused this",
         )
         return (doubt,)
 

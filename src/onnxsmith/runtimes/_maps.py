@@ -1,4 +1,4 @@
-"""Maps, which some operators of ai.onnx.ml give, as values that can be sent, compared and shown."""
+"""Converts maps, which some operators of ai.onnx.ml return, to values that can be sent, compared and shown."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from onnxsmith.runtimes.base import Value
 
 
 def of_map(value: Mapping[Any, Any]) -> Value:
-    """A map as a list of two arrays: its keys in ascending order, and what they map to. Floats are float32, the only
-    ones that the operators of ai.onnx.ml put into a map."""
+    """A map as a list of two arrays: its keys in ascending order, and their values. Floats become float32, the only
+    floats that operators of ai.onnx.ml put into a map."""
     held = sorted(value.items(), key=lambda pair: pair[0])
     return [_array([key for key, _ in held]), _array([item for _, item in held])]
 
 
 def to_map(value: Value) -> dict[Any, Any]:
-    """The map that two arrays stand for."""
+    """The map with the keys and values of two arrays."""
     assert isinstance(value, list)
     keys, held = value
     return dict(zip(keys.tolist(), held.tolist(), strict=True))

@@ -31,7 +31,7 @@ LEVELS = {
 }
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
 _NATIVE = set("?bBhHiIlLqQefd")
-"""Characters of the numpy dtypes that onnxruntime takes and gives as arrays; the others go as raw values."""
+"""Characters of the numpy dtypes that onnxruntime accepts and returns as arrays; other dtypes are sent as raw bits."""
 
 
 class Host(Hosting[Any]):
@@ -102,9 +102,9 @@ def _about() -> dict[str, Any]:
 
 
 def _limits(ir_version: int, opset: int) -> dict[str, Any]:
-    """The newest IR version and opset, from the given ones down, of which a tiny model loads; 0 when none does.
+    """The newest IR version and opset, from the given ones down, in which a tiny model loads; 0 if none does.
 
-    `starts` says for each provider in the build whether a session on it runs there, without falling back.
+    `starts` says for each provider in the build whether a session with it starts, without falling back.
     """
     import onnxruntime as ort
 
@@ -117,8 +117,8 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
 
 
 def _schemas(domains: list[str]) -> list[dict[str, Any]]:
-    """The operators of these domains, every version: formal inputs and outputs as name, whether it is variadic, type
-    variable and types; attributes with whether they are required."""
+    """The operators of these domains in every version: formal inputs and outputs as (name, is variadic, type variable,
+    types); attributes with whether they are required."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
     def formal(items: Any) -> list[Any]:
@@ -139,14 +139,14 @@ def _schemas(domains: list[str]) -> list[dict[str, Any]]:
 
 
 def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
-    """The providers of a session for the model; none when it is refused."""
+    """The providers of a session for the model; empty if it is refused."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.log_severity_level = 4
     try:
         session = ort.InferenceSession(model, options, providers=[provider])
-    except Exception:  # noqa: BLE001 — being refused is the answer; onnxruntime's errors share no base of their own
+    except Exception:  # noqa: BLE001 — a refusal is an answer here; onnxruntime's errors have no common base
         return []
     providers: list[str] = session.get_providers()
     return providers
@@ -196,7 +196,7 @@ def _to_ort(value: Value) -> Any:
     assert isinstance(value, np.ndarray)
     if _plain(value):
         return ort.OrtValue.ortvalue_from_numpy(value)
-    import onnx_ir as ir  # only dtypes that numpy lacks pay for it
+    import onnx_ir as ir  # a slow import, needed only for dtypes that numpy lacks
 
     if ir.DataType.from_numpy(value.dtype).bitwidth < 8:
         raise problem(
@@ -225,7 +225,7 @@ def _from_ort_value(value: Any) -> Value:
 
 
 def _from_ort_sequence(value: Any) -> Value:
-    """The elements, which Python gets from a run only: that of a model that gives its input back."""
+    """The elements of a sequence. Python gets them only from a run, so a model that returns its input is run."""
     import onnx_ir as ir
     import onnxruntime as ort
 
@@ -311,7 +311,7 @@ _MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
 
 
 def translate(error: Exception) -> OnnxsmithError:
-    """onnxruntime's message as a problem that says what to do."""
+    """Turns onnxruntime's message into a problem with a fix."""
     text = str(error)
     for pattern, make in _MESSAGES:
         if match := re.search(pattern, text, re.DOTALL):
@@ -327,5 +327,5 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The child's entry."""
+    """The entry point of the child."""
     serve(Host(), translate)

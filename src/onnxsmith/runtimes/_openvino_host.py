@@ -23,20 +23,21 @@ _DTYPES = {
     "i4": "int4", "u4": "uint4", "u2": "uint2", "f4e2m1": "float4e2m1",
     "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "f8e8m0": "float8e8m0",
 }  # fmt: skip
-"""ONNX's names of OpenVINO's dtypes."""
+"""ONNX's names for OpenVINO's dtypes."""
 _AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
-"""Dtypes that numpy lacks: values go as bits."""
+"""Dtypes that numpy lacks: values are sent as bits."""
 EXACT = {
     "INFERENCE_PRECISION_HINT": "f32",
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "KV_CACHE_PRECISION": "f32",
 }
-"""The CPU plugin computes in bfloat16, and quantises activations and caches, where the machine is made for it."""
+"""Options for float32 throughout: by default the CPU plugin computes in bfloat16, and quantises activations and caches,
+if the processor supports that."""
 
 
 @dataclass
 class Compiled:
-    """A compiled model, ready for one input at a time."""
+    """A compiled model, for one input at a time."""
 
     request: Any
     inputs: dict[str, Any]
@@ -44,7 +45,7 @@ class Compiled:
 
 
 class Host(Hosting[Compiled]):
-    """Holds compiled models. Outputs are called by their index: OpenVINO gives a port any number of names."""
+    """Holds compiled models. Outputs are named by index, because OpenVINO gives a port any number of names."""
 
     def about(self) -> dict[str, Any]:
         return {"version": _library().__version__}
@@ -76,8 +77,8 @@ class Host(Hosting[Compiled]):
 
 
 def _library() -> Any:
-    """openvino, without its telemetry: a process that it forks on import, to tell its makers, would keep our pipes open
-    after a crash, and the caller waiting for their end."""
+    """Imports openvino without its telemetry. Telemetry would fork a process on import, which would keep our pipes open
+    after a crash, and the caller would wait for their end."""
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     import openvino
 
@@ -91,7 +92,7 @@ def _tensor(value: Array, kind: Any) -> Any:
         raise problem(
             "runtime/dtype-unsupported",
             f"OpenVINO takes no {value.dtype} input from Python",
-            why="elements that share a byte",
+            why="its elements share bytes",
             fix="use --runtime onnxruntime or --runtime reference",
         )
     if kind.get_type_name() in _AS_BITS:
@@ -103,7 +104,7 @@ def _tensor(value: Array, kind: Any) -> Any:
 
 
 def _array(tensor: Any) -> Array:
-    """The values in the dtype that OpenVINO says; it hands out what numpy lacks as bits of another one."""
+    """The values in OpenVINO's dtype. OpenVINO returns dtypes that numpy lacks as bits of another dtype."""
     name = _DTYPES[tensor.get_element_type().get_type_name()]
     shape = tuple(tensor.get_shape())
     dtype, size = numpy_dtype(name), math.prod(shape)
@@ -116,14 +117,14 @@ def _array(tensor: Any) -> Array:
 
 
 def translate(error: Exception) -> OnnxsmithError:
-    """OpenVINO's message as a problem that says what to do."""
+    """Turns OpenVINO's message into a problem with a fix."""
     text = str(error)
     missing = re.search(r"No conversion rule found for operations: (.+)", text)
     if missing:
         return problem(
             "runtime/unknown-operator",
             f"OpenVINO does not know the operator {missing[1].strip()}",
-            why="it has no conversion for it, or not for this version of it",
+            why="it has no conversion for the operator, or for this version of it",
             fix="replace the node, or use --runtime onnxruntime",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Exception from")]
@@ -136,5 +137,5 @@ def translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The child's entry."""
+    """The entry point of the child."""
     serve(Host(), translate)

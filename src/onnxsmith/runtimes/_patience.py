@@ -1,5 +1,5 @@
-"""A limit of time for Python code of others in this process, where nothing can be killed: it is interrupted between two
-steps of the interpreter. What runs natively is waited for."""
+"""Limits the time of other people's Python code in this process, where nothing can be killed. The code is interrupted
+between two steps of the interpreter; native code runs to its end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 
 class TooLongError(BaseException):
-    """The time is over. No Exception, so that the code that it ends does not take it for one of its own."""
+    """The time is over. Not an Exception, so that the interrupted code does not catch it as one of its own errors."""
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raises TooLongError in this thread when the block takes longer; 0 for no limit."""
+    """Raises TooLongError in this thread if the block takes longer than `seconds`; 0 for no limit."""
     if not seconds:
         yield
         return
@@ -49,19 +49,19 @@ class _Stop:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TooLongError))
 
     def end(self) -> bool:
-        """Whether the exception was sent; from now on it is not."""
+        """Stops sending the exception, and returns whether it was sent."""
         with self._lock:
             self._over = True
             return self._sent
 
 
 def _await() -> None:
-    """Takes what was sent at the last moment, so that it arrives nowhere later. It cannot be called back: clearing it
-    leaves the interpreter's flag set, with which CPython 3.11 never ends under a profile function."""
+    """Waits for an exception that was sent at the last moment, so that it does not arrive later. It cannot be recalled:
+    clearing it leaves the interpreter's flag set, and CPython 3.11 then never ends under a profile function."""
     with contextlib.suppress(TooLongError):
         for _ in range(_STEPS):
             time.sleep(0.001)
 
 
 _STEPS = 1000
-"""Milliseconds after which it has been taken by the code that was run."""
+"""Milliseconds to wait for it. A choice: after a second, the interrupted code has caught it."""

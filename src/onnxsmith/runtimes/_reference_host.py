@@ -1,4 +1,4 @@
-"""Runs the reference evaluator in a child process, where a loop without an end can be stopped."""
+"""Runs the reference evaluator in a child process, where an endless loop can be stopped."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def _translate(error: Exception) -> OnnxsmithError:
 
 
 def main() -> None:
-    """The child's entry."""
+    """The entry point of the child."""
     serve(Host(), _translate)

@@ -1,4 +1,4 @@
-"""Values between two processes: a JSON head and raw bytes. Nothing is pickled, so nothing can be run by reading."""
+"""Sends values between two processes: a JSON head and raw bytes. Nothing is pickled, so reading cannot run code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Message = list[bytes | memoryview]
 
 
 class TooLargeError(Exception):
-    """A message is larger than its reader takes; it was not read."""
+    """A message is larger than its reader accepts; it was not read."""
 
 
 def encode(head: dict[str, Any], values: dict[str, Value] | None = None) -> Message:
-    """One message, in the pieces in which it is written; arrays are not copied."""
+    """One message, in the pieces that are written; arrays are not copied."""
     buffers: Message = []
     packed = {name: _pack(value, buffers) for name, value in (values or {}).items()}
     text = json.dumps({"head": head, "values": packed, "sizes": [len(b) for b in buffers]}).encode()
@@ -34,11 +34,11 @@ def send(stream: IO[bytes], message: Message) -> None:
 
 
 def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[str, Value]]:
-    """Reads one message, of at most `most` bytes, 0 for any number.
+    """Reads one message, of at most `most` bytes; 0 for no limit.
 
     Raises:
         EOFError: the other side is gone.
-        TooLargeError: the message is larger; the rest of it is still to be read.
+        TooLargeError: the message is larger; its rest is still unread.
     """
     (length,) = struct.unpack("<Q", _exactly(stream, 8))
     _fits(length, most)
@@ -50,7 +50,7 @@ def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[s
 
 def _fits(size: int, most: int) -> None:
     if most and size > most:
-        raise TooLargeError(f"it answered {size / 2**30:.2f} GB; at most {most / 2**30:.2f} GB are kept")
+        raise TooLargeError(f"the answer has {size / 2**30:.2f} GB; at most {most / 2**30:.2f} GB are kept")
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytearray:

@@ -1,6 +1,6 @@
-"""What a runtime is: prepare a model once, run it on feeds, let go of it.
+"""Defines a runtime: it prepares a model once, and runs it on feeds.
 
-Members of this room are found by their files. A helper module starts with an underscore.
+Runtimes are found by their files. A helper module starts with an underscore.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Outputs = dict[str, Value]
 
 
 class Program(ABC):
-    """Something that runs but is no ONNX model, a torch module say; only the runtime made for it prepares it."""
+    """Something that runs but is not an ONNX model, such as a torch module. Only its own runtime prepares it."""
 
     signature: Signature
 
@@ -44,15 +44,15 @@ Source: TypeAlias = "Path | ir.Model | Program"
 
 @dataclass(frozen=True)
 class Options:
-    """How to run. A runtime refuses what it does not have rather than doing something else.
+    """How to run. A runtime refuses options that it does not have.
 
-    `provider` is the execution provider in short (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`, `extended`,
-    `basic` or `disable`; `threads` 0 leaves the choice to the runtime.
+    `provider` is the short name of the execution provider (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`,
+    `extended`, `basic` or `disable`; with `threads` 0 the runtime chooses.
 
-    `time_limit` is seconds, and `memory_limit` bytes, for one call of a runtime that lives in a process of its own; 0
-    is no limit. None is what the environment says (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute
-    and 4 GB, and more for a model or an input that is large. Memory is not limited for a provider other than `cpu`,
-    whose driver reserves what it never uses.
+    `time_limit` (seconds) and `memory_limit` (bytes) are for one call of a runtime in its own process; 0 is no limit.
+    None takes the environment variable (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute and 4 GB, and
+    more for a large model or input. Memory is limited for the provider `cpu` only, because drivers of others reserve
+    memory that they never use.
     """
 
     provider: str = "cpu"
@@ -63,8 +63,8 @@ class Options:
 
 
 def patient(options: Options | None = None) -> Options:
-    """The options of a call that the user asked for, on inputs of theirs: it may take ten minutes, unless these, or the
-    environment, say otherwise."""
+    """Options for a call that the user asked for, on their own inputs: it may take ten minutes, unless `options` or the
+    environment say otherwise."""
     options = options or Options()
     return options if options.time_limit is not None else replace(options, time_limit=_bounds.patient())
 
@@ -74,27 +74,27 @@ class Session(ABC):
 
     signature: Signature
     provider: str
-    """The execution provider that really runs it, as the runtime calls it."""
+    """The execution provider that really runs the model, in the runtime's own words."""
 
     @abstractmethod
     def run(self, feeds: Feeds) -> Outputs:
         """Every output by name, in the model's order, as copies that the caller owns.
 
         Raises:
-            OnnxsmithError: `run/…` when the feeds do not fit the signature, `runtime/…` when the runtime fails.
+            OnnxsmithError: `run/…` if the feeds do not fit the signature, `runtime/…` if the runtime fails.
         """
 
     def at(self, level: str) -> Session:
-        """The same model at another level of optimisation (`Options.optimization`), in the same process and from the
-        same file; this session where the runtime has no such level. It ends with this session.
+        """The same model at another optimisation level (`Options.optimization`), in the same process and from the same
+        file; this session itself if the runtime has no such level. It ends with this session.
 
         Raises:
             OnnxsmithError: as `Runtime.prepare`.
         """
         return self
 
-    def close(self) -> None:  # noqa: B027 — most sessions hold nothing to let go of
-        """Lets go of what the session holds."""
+    def close(self) -> None:  # noqa: B027 — most sessions hold no resources
+        """Frees the session's resources."""
 
     def __enter__(self) -> Self:
         return self
@@ -104,16 +104,16 @@ class Session(ABC):
 
 
 class Preparer(ABC):
-    """Prepares one model after another, for whoever has many. It keeps as many sessions as it was made for, one unless
-    more were asked for: the oldest ends when the next one is prepared.
+    """Prepares one model after another, for callers with many. It keeps as many sessions as it was made for, by default
+    one: the oldest ends when the next one is prepared.
 
-    A context manager. Where the runtime lives in a process of its own, that process is started once, and again after a
-    crash or a timeout.
+    A context manager. If the runtime has its own process, that process is started once, and again after a crash or a
+    timeout.
     """
 
     @abstractmethod
     def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        """A session for the model; `interface` is its signature, where the caller knows it already.
+        """A session for the model; `interface` is its signature, if the caller knows it already.
 
         Raises:
             OnnxsmithError: as `Runtime.prepare`.
@@ -121,7 +121,7 @@ class Preparer(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of the last session, and of the process."""
+        """Ends the sessions and the process."""
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +131,7 @@ class Preparer(ABC):
 
 
 class _OneByOne(Preparer):
-    """Every model anew, as `Runtime.prepare` does it."""
+    """Prepares every model with `Runtime.prepare`."""
 
     def __init__(self, runtime: Runtime, keep: int) -> None:
         self._runtime, self._keep = runtime, keep
@@ -153,31 +153,31 @@ class Runtime(ABC):
 
     title: ClassVar[str]
     package: ClassVar[str | None] = None
-    """The distribution that it needs, None when it needs nothing."""
+    """The distribution that it needs; None if it needs none."""
     extra: ClassVar[str | None] = None
     """The extra of onnxsmith that installs it."""
     providers: ClassVar[tuple[str, ...]] = ("cpu",)
-    """What `Options.provider` may be, in short."""
+    """Possible values of `Options.provider`."""
     levels: ClassVar[tuple[str, ...]] = ()
-    """What `Options.optimization` may be; none where there is no choice."""
+    """Possible values of `Options.optimization`; empty if there is no choice."""
     takes_threads: ClassVar[bool] = False
     chosen: ClassVar[bool] = False
-    """Whether options were chosen with its name."""
+    """Whether options were given with its name."""
 
     @abstractmethod
     def missing(self) -> Problem | None:
-        """Why it cannot be used here, or None."""
+        """Why it cannot be used on this machine, or None."""
 
     def newest_opset(self) -> int:
-        """The newest version of ONNX's own operator set that it runs; at most the newest that onnx writes."""
-        from onnxsmith.model.graph.versions import newest  # onnx, which the child processes do without
+        """The newest version of ONNX's own operator set that it runs; at most the newest that onnx supports."""
+        from onnxsmith.model.graph.versions import newest  # imports onnx, which child processes do without
 
         return newest().opset
 
     def schemas(self, domains: Collection[str]) -> list[dict[str, Any]]:
-        """The runtime's own operators in these domains, one for each version, as plain data: `domain`, `name`, `since`,
-        `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes` with whether each is required.
-        """
+        """The runtime's own operators in these domains, one entry for each version, as plain data: `domain`, `name`,
+        `since`, `inputs` and `outputs` as (name, is variadic, type variable, types), `attributes` with whether each is
+        required."""
         return []
 
     @abstractmethod
@@ -185,28 +185,28 @@ class Runtime(ABC):
         """A session for the model.
 
         Raises:
-            OnnxsmithError: `runtime/…` when the runtime is not installed or does not take the model.
+            OnnxsmithError: `runtime/…` if the runtime is not installed or refuses the model.
         """
 
     def preparer(self, *, keep: int = 1) -> Preparer:
-        """What prepares many models, one after another, of which the last `keep` can be run."""
+        """A preparer for many models, of which the last `keep` can be run."""
         return _OneByOne(self, keep)
 
 
 def get(name: str) -> Runtime:
-    """The runtime of that name, ready for use. With options (`onnxruntime:basic`) one that runs with these.
+    """The runtime of that name, ready for use. With options in the name (`onnxruntime:basic`), it runs with these.
 
     Raises:
-        OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/unknown-option` for an option that it
-            has not, `runtime/not-installed` when it is not here.
+        OnnxsmithError: `runtime/unknown` for a name that no runtime has, `runtime/unknown-option` for an option that
+            the runtime lacks, `runtime/not-installed` if its package is not installed.
     """
     runtime, options = parse(name)
     return runtime if options == Options() else _Chosen(name, runtime, options)
 
 
 def parse(text: str) -> tuple[Runtime, Options]:
-    """`NAME[:OPTION…]` as a runtime and how to run: a provider (`onnxruntime:cuda`), a level of optimisation
-    (`onnxruntime:disable`, or as onnxruntime calls it, `disable_all`), `threads=1`.
+    """Parses `NAME[:OPTION…]` into a runtime and its options: a provider (`onnxruntime:cuda`), an optimisation level
+    (`onnxruntime:disable`, or onnxruntime's own name `disable_all`), `threads=1`.
 
     Raises:
         OnnxsmithError: as `get`.
@@ -248,8 +248,7 @@ def _with(options: Options, runtime: Runtime, word: str, text: str) -> Options:
 
 
 class _Chosen(Runtime):
-    """A runtime with options that were chosen with its name; what a caller asks for beyond counts where they say
-    nothing."""
+    """A runtime with options from its name. A caller's options fill in where the name gives none."""
 
     chosen = True
 
@@ -280,7 +279,7 @@ class _Chosen(Runtime):
 
 
 class _ChosenPreparer(Preparer):
-    """Another preparer, with options that were chosen with the runtime's name."""
+    """A preparer with options from the runtime's name."""
 
     def __init__(self, preparer: Preparer, chosen: Callable[[Options | None], Options]) -> None:
         self._preparer, self._chosen = preparer, chosen
@@ -293,16 +292,16 @@ class _ChosenPreparer(Preparer):
 
 
 def default() -> str:
-    """The name of the runtime to use when nobody asked for one: onnxruntime, else the reference evaluator."""
+    """The runtime to use if the user named none: onnxruntime if it is installed, else the reference evaluator."""
     found = rooms.members("onnxsmith.runtimes", Runtime)
     return "onnxruntime" if found["onnxruntime"].missing() is None else "reference"
 
 
 @contextmanager
 def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Path, Path | None]]:
-    """A path of a binary file for the model: its own, or a temporary one that is gone when the block ends. With it the
-    folder of its external data, where that is not the file's own: weights that lie on disk are not written again. Not
-    so without `refer`, for runtimes that read such data beside the file only."""
+    """A path of a binary file for the model: its own file, or a temporary one that is deleted at the end. With it the
+    folder of its external data, if that is in another place: weights on disk are not written again. Without `refer`
+    they are, for runtimes that read external data only beside the file."""
     from onnxsmith.model.files.load import TEXT_SUFFIXES, load
     from onnxsmith.model.files.save import save_for_now, write_referring
     from onnxsmith.model.files.sharing import LARGE, held
@@ -323,7 +322,7 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
 
 
 def onnx_source(source: Source) -> Path | ir.Model:
-    """The source, when it is an ONNX model.
+    """The source, if it is an ONNX model.
 
     Raises:
         OnnxsmithError: `runtime/wrong-source` for a program.
@@ -332,6 +331,6 @@ def onnx_source(source: Source) -> Path | ir.Model:
         raise problem(
             "runtime/wrong-source",
             f"this runtime runs ONNX models, not a {type(source).__name__}",
-            fix="export it first, or use the runtime that is made for it",
+            fix="export it first, or use the runtime for such programs",
         )
     return source

@@ -1,4 +1,4 @@
-"""A runtime that answers from a function: for tests, and for trying out what is built on runtimes."""
+"""A runtime that answers from a function: for tests, and for trials of code that uses runtimes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = Callable[[Feeds], Outputs]
 
 
 class Fake(Runtime):
-    """Checks feeds like every runtime, then asks `answer`; without one, gives zeros of the declared shapes."""
+    """Checks feeds like every runtime, then calls `answer`; without one, returns zeros of the declared shapes."""
 
     title = "a fake, for tests"
 
@@ -33,7 +33,7 @@ class Fake(Runtime):
 
 
 class FakeSession(Session):
-    """A session of the fake runtime; made directly where there is no model at all."""
+    """A session of the fake runtime; can be made directly, without a model."""
 
     provider = "fake"
 

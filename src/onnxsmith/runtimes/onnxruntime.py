@@ -1,4 +1,4 @@
-"""ONNX Runtime, in a process of its own, because native kernels crash on graphs that are not their usual ones."""
+"""ONNX Runtime, in its own process, because its native kernels may crash on unusual graphs."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ class OnnxRuntime(Runtime):
 
 
 def available_providers() -> dict[str, Any]:
-    """What the installed onnxruntime says of itself: its `version` and its execution `providers`.
+    """Facts on the installed onnxruntime: its `version` and its execution `providers`.
 
-    Asked in a child process: the GPU wheel can crash on a machine without CUDA.
+    Asked in a child process, because the GPU wheel can crash on a machine without CUDA.
     """
     return _ask({"do": "about"})
 
 
 def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
-    """What the installed onnxruntime really takes, found by trying, in a child process.
+    """The limits of the installed onnxruntime, found by trial in a child process.
 
-    `ir` and `opset` are the newest versions, from the given ones down, of which it loads a model, 0 for none; `starts`
+    `ir` and `opset` are the newest versions, from the given ones down, in which it loads a model; 0 for none. `starts`
     says for each CPU, CUDA and TensorRT provider in the build whether it starts on this machine.
     """
     return _ask({"do": "limits", "ir": ir_version, "opset": opset})

@@ -1,4 +1,4 @@
-"""The reference evaluator of the onnx package: slow, in Python, independent of every other runtime here."""
+"""The reference evaluator of the onnx package: slow, in Python, independent of all other runtimes here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST = "onnxsmith.runtimes._reference_host"
 
 
 class Reference(Runtime):
-    """onnx.reference: what the specification says, operator by operator, in numpy."""
+    """onnx.reference: follows the specification, operator by operator, in numpy."""
 
     title = "ONNX reference evaluator"
     package = "onnx"
@@ -47,23 +47,23 @@ class Reference(Runtime):
 
 
 class Tracer(Isolated):
-    """The evaluator in a process of its own, where a loop without an end can be stopped, and memory is limited. It can
-    also tell what every tensor held."""
+    """The evaluator in its own process, where an endless loop can be stopped, and memory is limited. It can also return
+    the values of all tensors."""
 
-    slowness = 3.0
+    slowness = 3.0  # a choice: Python code needs more time than native kernels
 
     def __init__(self, keep: int = 1) -> None:
         super().__init__(_HOST, "the reference evaluator", keep=keep)
 
     def trace(self, path: Path, feeds: Feeds, *, time_limit: float | None = None) -> Outputs:
-        """Every value of the main graph that could be computed, by name; see `traced`."""
+        """Every value of the main graph that can be computed, by name; see `traced`."""
         self.start()
         asked = {"do": "trace", "path": str(path.absolute()), "memory": _bounds.memory(None, model=path.stat().st_size)}
         return self.ask(asked, feeds, time_limit=time_limit)[1]
 
 
 class Evaluator(Session):
-    """A session in this process, without limits: for the child."""
+    """A session in this process, without limits; for use in the child."""
 
     provider = "reference"
 
@@ -88,18 +88,18 @@ class Evaluator(Session):
 
 
 def read(path: Path, weights: Path | None) -> ir.Model:
-    """The model in a file of ours; `weights` is the folder of its external data, where that lies elsewhere."""
+    """The model in a file that onnxsmith wrote; `weights` is the folder of its external data, if that is elsewhere."""
     if weights is None:
         return load(path)
     return external.read(onnx.load(path, load_external_data=False), weights / path.name)
 
 
 def traced(path: Path, feeds: Feeds) -> Outputs:
-    """Every value of the main graph that can be computed, by name. A node that fails, or reads what a node that failed
-    would have made, is passed over.
+    """Every value of the main graph that can be computed, by name. Skips a node that fails, and nodes that depend on
+    it.
 
     Raises:
-        OnnxsmithError: `runtime/failed` when the evaluator lacks an operator, and so prepares nothing.
+        OnnxsmithError: `runtime/failed` if the evaluator lacks an operator, because it then prepares nothing.
     """
     try:
         evaluator = ReferenceEvaluator(ir.to_proto(in_memory(load(path))))
@@ -114,7 +114,7 @@ def traced(path: Path, feeds: Feeds) -> Outputs:
             try:
                 given = [results[name] for name in node.input]
                 made = node.run(*given, context=results) if node.need_context() else node.run(*given)
-            except Exception:  # noqa: BLE001 — a model that fails is what this is for; the rest of it may go on
+            except Exception:  # noqa: BLE001 — failing models are the purpose here; other nodes may still run
                 continue
             for name, value in zip(node.output, made, strict=False):
                 results[name] = value
@@ -124,7 +124,7 @@ def traced(path: Path, feeds: Feeds) -> Outputs:
 
 
 def _text(value: Value) -> Value:
-    """Strings in the one form that the evaluator gives back: Python's own, in an array of objects."""
+    """Strings as Python's own in an array of objects, the only form that the evaluator returns."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     if value is None or value.dtype.kind not in "OUS":
@@ -136,7 +136,7 @@ def _text(value: Value) -> Value:
 
 
 def _owned(value: object) -> Value:
-    """The value as an array of the caller's own: the evaluator gives numpy scalars, and its inputs and weights back."""
+    """The value as the caller's own array: the evaluator returns numpy scalars, and its own inputs and weights."""
     if value is None:
         return None
     if isinstance(value, list | tuple):

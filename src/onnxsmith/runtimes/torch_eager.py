@@ -1,4 +1,4 @@
-"""Eager PyTorch: the module itself, called with named arrays. The reference that an export is compared with."""
+"""Eager PyTorch: calls the module itself with named arrays. The reference for an export."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def _leaves(result: Any) -> list[Any]:
 
 @dataclass
 class TorchProgram(Program):
-    """A module and how named arrays become its arguments.
+    """A module, and how named arrays become its arguments.
 
-    `leaves` are the flattened example arguments; `names[i]` is the name of leaf i where it is a tensor, None where it
-    is a constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` a result into its leaves. Calls are made
-    inside `around()`. Unless it `folds`, a capture leaves weights as they are instead of computing others from them.
+    `leaves` are the flattened example arguments; `names[i]` is the name of leaf i if it is a tensor, None if it is a
+    constant; `rebuild` turns leaves into `(args, kwargs)`, `leaves_of` turns a result into its leaves. Calls are made
+    inside `around()`. Without `folds`, a capture keeps weights and does not compute others from them.
     """
 
     module: torch.nn.Module
@@ -49,7 +49,7 @@ class TorchProgram(Program):
     folds: bool = True
 
     def arguments(self, feeds: Mapping[str, Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input harms nobody."""
+        """`(args, kwargs)` with fresh tensors, so that a forward that writes to its input changes no caller's array."""
         leaves = [
             to_tensor(feeds[name]) if name is not None else _fresh(leaf)
             for name, leaf in zip(self.names, self.leaves, strict=True)
@@ -59,7 +59,7 @@ class TorchProgram(Program):
 
 
 class TorchEager(Runtime):
-    """The torch module as its user calls it: without gradients, and in the paths that torch takes by default."""
+    """Runs the torch module as its user calls it: without gradients, and on torch's default code paths."""
 
     title = "PyTorch, eager"
     package = "torch"
@@ -88,8 +88,8 @@ class TorchEager(Runtime):
 
 
 _LEAST_TIME, _TIMES = 5.0, 100.0
-"""Seconds that a run may take, and how many times as long as the first, which took inputs that are meant: a module may
-loop for ever on a size that nobody meant."""
+"""Limit of a run: these seconds, or this multiple of the first run, which had valid inputs. A choice: a module may loop
+for ever on a generated size."""
 
 
 class _Session(Session):
@@ -120,7 +120,7 @@ class _Session(Session):
                 "runtime/timeout",
                 f"the torch module took longer than {self._limit:g} s and was stopped",
                 where=", ".join(f"{name} {_shape(value)}" for name, value in feeds.items()),
-                fix="look for a loop in it that does not end on such inputs",
+                fix="look for a loop in the module that does not end on these inputs",
             ) from error
         except Exception as error:
             raise problem(
@@ -136,18 +136,18 @@ class _Session(Session):
         if len(leaves) != len(outputs):
             raise problem(
                 "runtime/failed",
-                f"the torch module gave {len(leaves)} outputs, it gave {len(outputs)} when it was captured",
+                f"the torch module gave {len(leaves)} outputs; it gave {len(outputs)} when it was captured",
                 why="the number of outputs depends on the input",
             )
         return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
 
 
 class Memory:
-    """What a module remembers between calls: its buffers and attributes, its submodules' too.
+    """The state of a module between calls: buffers and attributes, also of its submodules.
 
-    A stateful forward writes over its state, binds a new tensor to it, or counts in a plain attribute; `restore` undoes
-    all three, so that each run starts from the same state. What it puts into a list or a dictionary that an attribute
-    holds is taken out again; what it changes deeper inside stays changed.
+    A stateful forward overwrites its state, binds a new tensor to it, or counts in a plain attribute. `restore` undoes
+    all three, so that each run starts from the same state. It also undoes changes of a list or dictionary that an
+    attribute holds, but not changes deeper inside.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -165,7 +165,7 @@ class Memory:
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in (*module.buffers(), *held)]
 
     def restore(self) -> None:
-        """Makes everything as it was when this was made."""
+        """Restores the state of the time when this object was made."""
         import torch
 
         for attributes, saved, buffers in self._attributes:
@@ -187,11 +187,11 @@ class Memory:
 
 
 def in_double(program: TorchProgram) -> TorchProgram:
-    """The program with everything that is float32, float16 or bfloat16 in float64: module, constants and inputs, and
-    what torch makes of integers.
+    """The program with float64 in place of float32, float16 and bfloat16: in module, constants and inputs, and as
+    torch's default for integers that become floats.
 
     Raises:
-        OnnxsmithError: `runtime/failed` when the module cannot be copied.
+        OnnxsmithError: `runtime/failed` if the module cannot be copied.
     """
     import torch
 
@@ -222,7 +222,7 @@ def _fresh(leaf: Any) -> Any:
 
 
 def to_tensor(value: Value) -> torch.Tensor:
-    """A tensor of its own with the array's values, any dtype that both sides have."""
+    """A new tensor with the array's values, for any dtype that both sides have."""
     import torch
 
     array = np.array(value, order="C")
@@ -237,7 +237,7 @@ def to_tensor(value: Value) -> torch.Tensor:
 
 
 def to_array(value: Any) -> Array:
-    """The array of a tensor or a Python number; bfloat16 and float8 become ml_dtypes' arrays."""
+    """The array of a tensor or a Python number; bfloat16 and float8 become arrays of ml_dtypes."""
     import torch
 
     if not isinstance(value, torch.Tensor):
@@ -260,5 +260,5 @@ _TORCH = {
     "float8_e5m2": "float8_e5m2",
     "float8_e5m2fnuz": "float8_e5m2fnuz",
 }
-"""ml_dtypes name → torch name of the dtypes that numpy itself does not have."""
+"""ml_dtypes name → torch name of the dtypes that numpy lacks."""
 _RAW = {name: np.int16 if name == "bfloat16" else np.uint8 for name in _TORCH}

@@ -13,7 +13,7 @@ from onnxsmith import rooms
 from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.freezing import FrozenAxisError
-from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.shapes import size_of
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.graph import provenance
 from onnxsmith.model.graph.signature import Port, Signature, is_symbol, signature

@@ -16,7 +16,7 @@ import torch
 
 from onnxsmith.exporter.inputs import objects
 from onnxsmith.exporter.inputs.parameters import signature
-from onnxsmith.feeds.generate import size_of
+from onnxsmith.feeds.shapes import size_of
 from onnxsmith.model.graph.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array

@@ -1,1 +1,1 @@
-"""Ways in which a model can fail, one a file."""
+"""Checks for `reduce`: ways in which a model can fail, one in each file."""

@@ -1,4 +1,4 @@
-"""What the checks of one runtime share."""
+"""Shared code of the checks that use one runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Stage = Literal["load", "run"]
 
 @dataclass(frozen=True)
 class Single(Check):
-    """One runtime loads the model and runs it; `failure` tells the failure that is looked for from other ends."""
+    """Loads and runs the model on one runtime; `failure` tells the wanted failure from other errors."""
 
     usage = "RUNTIME"
 
@@ -47,7 +47,7 @@ class Single(Check):
 
     @abstractmethod
     def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
-        """What the problem, met while the model was loaded or run, says of it; None where it is another end."""
+        """The failure that the problem shows, met while the model was loaded or run; None if it is another error."""
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         return (*script.opening(self.runtime), f"print({script.call(self.runtime)})")

@@ -1,6 +1,6 @@
-"""What a check is: it says of one model file and its inputs whether, and how, it fails.
+"""Defines a check: it says of one model file and its inputs whether, and how, it fails.
 
-Members of this room are found by their files. A helper module starts with an underscore.
+Checks are found by their files. A helper module starts with an underscore.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ from onnxsmith.runtimes.base import Feeds
 
 @dataclass(frozen=True)
 class Attempt:
-    """One file to judge, with the graph that it was written from."""
+    """One file to judge, and the graph that was written to it."""
 
     path: Path
     model: ir.Model
     feeds: Feeds
     signature: Signature
     names: frozenset[str]
-    """Names of the original and of this model, which messages repeat."""
+    """Names in the original and in this model, which error messages may repeat."""
 
     @property
     def folder(self) -> Path:
-        """A folder of this attempt's own, for files beside the model."""
+        """A folder for this attempt only, for files beside the model."""
         return self.path.parent
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How a model failed. Two failures are the same when they share one of their `marks`, and neither is far smaller
-    than the other (`size`, 0 where a failure has no size)."""
+    """A failure of a model. Two failures are the same if they share one of their `marks`, and if the second is not far
+    smaller than the first (`size`, 0 for a failure without a size)."""
 
     what: str
     marks: frozenset[str]
     size: float = 0.0
     tolerance: tuple[float, float] = (0.0, 0.0)
-    """What rounding explains, relative and absolute, where numbers were compared."""
+    """The relative and absolute difference that rounding explains, if numbers were compared."""
     raises: bool = False
-    """Whether it is an error, where numbers were to be compared."""
+    """Whether it is an error, though the check compares numbers."""
     doubtful: bool = False
-    """Whether it may come from an input that nobody meant: a refusal while running."""
+    """Whether the cause may be a meaningless input: the model was refused while it ran."""
 
     def is_like(self, first: Failure) -> bool:
-        """Whether this is `first` again, in a smaller model."""
+        """Whether this is the failure `first` again, in a smaller model."""
         return bool(self.marks & first.marks) and self.size >= first.size * _SHARE
 
 
 _SHARE = 0.01
-"""What is left of a difference, at least: one that shrinks further is on its way to mere rounding."""
+"""Least share of the first difference. A choice: a smaller one may be rounding."""
 
 
 class End(StrEnum):
-    """How an attempt ended."""
+    """The end of an attempt."""
 
     FAILED = "failed"
     PASSED = "passed"
@@ -75,7 +75,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an attempt came to; `failure` where it failed, `why` where it did not."""
+    """The result of an attempt: `failure` if it failed, else `why`."""
 
     end: End
     failure: Failure | None = None
@@ -83,39 +83,39 @@ class Outcome:
 
 
 class Check(ABC):
-    """A way to fail. A subclass is a frozen dataclass; the words after its name on the command line make one."""
+    """A way to fail. A subclass is a frozen dataclass, made from the words after its name on the command line."""
 
     usage: ClassVar[str]
-    """The words that it takes, as help shows them."""
+    """The words that it takes, for the help text."""
 
     @classmethod
     @abstractmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        """The check that the words describe. Raises ValueError with what is wrong with them."""
+        """The check that the words describe. Raises ValueError with the reason if they are wrong."""
 
     @abstractmethod
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
-        """Whether the file fails."""
+        """Judges whether the file fails."""
 
     def runtimes(self) -> tuple[str, ...]:
-        """The runtimes that it needs, as a person writes them."""
+        """The runtimes that it needs, as a user writes them."""
         return ()
 
     def patience(self) -> float | None:
-        """Seconds after which a run is not waited for, where the check itself says so."""
+        """Seconds after which a run is stopped, if the check itself has a limit."""
         return None
 
     @abstractmethod
     def script(self, failure: Failure) -> tuple[str, ...]:
-        """The lines of a Python program that shows the failure in the folder where `model.onnx` and `inputs.npz` lie.
-        Its exit status is not 0 where the model still fails."""
+        """The lines of a Python program that shows the failure in the folder with `model.onnx` and `inputs.npz`. Its
+        exit status is not 0 if the model still fails."""
 
     def files(self) -> tuple[Path, ...]:
         """Files that the program needs beside the model."""
         return ()
 
     def shows(self, failure: Failure, status: int, said: str) -> bool:
-        """Whether that program, which ended so, has shown the failure and nothing else."""
+        """Whether that program, with this exit status and output, has shown the failure and nothing else."""
         return status != 0
 
 
@@ -125,7 +125,7 @@ def failed(failure: Failure) -> Outcome:
 
 
 def ended(error: OnnxsmithError) -> Outcome:
-    """The outcome of an attempt that an error of a runtime ended, where that is not what is looked for."""
+    """The outcome of an attempt that ended with another error of a runtime than the wanted one."""
     ends = {"runtime/died": End.CRASHED, "runtime/timeout": End.TIMED_OUT}
     return Outcome(ends.get(error.problem.id, End.REFUSED), why=f"{error.problem.what} {error.problem.why}".strip())
 
@@ -136,23 +136,23 @@ _NOT_ASKED = {
     "runtime/provider-missing",
     "runtime/provider-fallback",
 }
-"""What we refuse before the runtime is asked, or what this machine lacks: that says nothing of the model."""
+"""Refusals by onnxsmith before the runtime is asked, and gaps of this machine: they say nothing about the model."""
 
 
 def is_refusal(found: Problem) -> bool:
-    """Whether a problem is the runtime's own no to a model or its inputs."""
+    """Whether the problem is the runtime's own refusal of the model or its inputs."""
     return found.id not in _OTHERS | _NOT_ASKED and not found.id.startswith("run/")
 
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PORTS = re.compile(r"(?<=\) : )\(.*?\) -> \(.*?\)(?= , )")
-"""What onnxruntime says of a node's inputs and outputs: their types, as far as the file declares them."""
+"""The part of onnxruntime's message with the declared types of a node's inputs and outputs."""
 _PATH = re.compile(r"(?<![\w<])/[\w./~@+-]+")
 _NUMBER = re.compile(r"(?<![\w])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 
 
 def mark(found: Problem, names: frozenset[str]) -> str:
-    """A problem without what changes from model to model: names, paths and numbers."""
+    """The text of a problem without parts that change from model to model: names, paths and numbers."""
     text = _PORTS.sub("", f"{found.what} {found.why}")
     text = _PATH.sub("/", text)
     text = re.sub(r"\b[Nn]ode ?\([^)]*\)", "Node ()", text)
@@ -163,7 +163,7 @@ def mark(found: Problem, names: frozenset[str]) -> str:
 
 
 def names(model: ir.Model) -> frozenset[str]:
-    """Every name that a message about the model could repeat. Names of operators are none: they say what failed."""
+    """Every name that a message about the model may repeat, except operators, which are part of the failure."""
     found = {model.graph.name or ""}
     operators = set()
     for node in walk.all_nodes(model):

@@ -1,4 +1,4 @@
-"""A command of the user's own says so, by its exit status."""
+"""Checks with a command of the user, by its exit status."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, failed
 
 _LAST = 300
+"""Characters of the command's output that a report shows. A choice."""
 
 
 @dataclass(frozen=True)
 class Command(Check):
-    """The command ends with another status than 0, or with `status`; the same failure is the same status. `{model}` in
-    it stands for the file, `{inputs}` for an `.npz` of inputs. It runs in the current folder, without a shell."""
+    """The command ends with a status other than 0, or with `status`; the same failure is the same status. In the
+    command, `{model}` stands for the file and `{inputs}` for an `.npz` of inputs. It runs in the current folder,
+    without a shell."""
 
     usage = "WORD… with {model}"
 
@@ -99,12 +101,12 @@ class Command(Check):
 
 
 def _is_script(word: str) -> bool:
-    """Whether a word of the command names a program of the user's own, which the folder has to hold."""
+    """Whether a word of the command is the path of a user's script, which the folder needs a copy of."""
     return word.endswith((".py", ".sh")) and Path(word).is_file()
 
 
 def _quoted(word: str) -> str:
-    """A word as the program writes it: the files lie beside it."""
+    """A word as Python code for the program, with files in its own folder."""
     if word == sys.executable:
         return "sys.executable"
     if _is_script(word):

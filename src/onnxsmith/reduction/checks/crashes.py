@@ -1,4 +1,4 @@
-"""A runtime crashes: its process dies."""
+"""Checks that a runtime crashes: its process dies."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnxsmith.reduction.checks.base import Attempt, Failure
 
 @dataclass(frozen=True)
 class Crashes(Single):
-    """The process in which the runtime works dies, by the same signal or with the same exit status, while it does the
-    same: loads the model, or runs it."""
+    """The runtime's process dies, by the same signal or with the same exit status, in the same stage: while it loads
+    the model, or while it runs it."""
 
     def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
         if found.id != "runtime/died":

@@ -1,4 +1,4 @@
-"""Two runtimes give different answers."""
+"""Checks that two runtimes give different outputs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from onnxsmith.runtimes.base import Outputs
 
 @dataclass(frozen=True)
 class Differs(Check):
-    """Some output differs by more than rounding explains, or one of the two refuses what the other takes. The same
-    failure differs in the same respect (values, NaN, shape, dtype), by no less than a hundredth."""
+    """An output differs by more than rounding explains, or one runtime refuses what the other accepts. The same failure
+    differs in the same respect (values, NaN, shape, dtype), by at least a hundredth of the first difference."""
 
     usage = "RUNTIME RUNTIME"
 
@@ -50,7 +50,7 @@ class Differs(Check):
             return Outcome(End.REFUSED, why="; ".join(f"{name}: {found.why}" for name, found in refusals))
         if refusals:
             name, found = refusals[0]
-            what = f"{name} refuses what the other takes: {found.what}. {found.why}"
+            what = f"{name} refuses a model that the other runtime accepts: {found.what}. {found.why}"
             return failed(Failure(what, frozenset({f"{name} {mark(found, attempt.names)}"}), raises=True))
         return self._compared(attempt, *answers)
 

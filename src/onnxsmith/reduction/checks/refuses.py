@@ -1,4 +1,4 @@
-"""A runtime refuses to load the model, or to run it."""
+"""Checks that a runtime refuses to load or to run the model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from onnxsmith.reduction.checks.base import Attempt, Failure, is_refusal, mark
 
 @dataclass(frozen=True)
 class Refuses(Single):
-    """The runtime says no: while it loads the model or, where it loads, while it runs it. The same failure is the same
-    problem with the same message, but for names and numbers."""
+    """The runtime refuses to load the model, or to run it. The same failure is the same problem with the same message,
+    apart from names and numbers."""
 
     def failure(self, found: Problem, stage: Stage, attempt: Attempt) -> Failure | None:
         if not is_refusal(found):

@@ -1,4 +1,4 @@
-"""A runtime takes too long."""
+"""Checks that a runtime takes too long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxsmith.reduction.checks.base import Attempt, Failure
 
 @dataclass(frozen=True)
 class Slow(Single):
-    """Loading the model, or running it once, takes longer than some seconds. It is stopped then."""
+    """Loading the model, or running it once, takes longer than the given seconds. Then it is stopped."""
 
     usage = "RUNTIME SECONDS"
 

@@ -1,7 +1,7 @@
-"""Two models with some of the tensors that both compute as further outputs.
+"""Adds intermediate tensors of two models as outputs, if both models compute them.
 
-A network may lose so much of what its first layers compute that a fault in them is smaller at the end than rounding is.
-At a tensor closer to the fault it is seen, best at what the node gives that reads the weight.
+A network may lose most of what its first layers compute. Then a fault in these layers is smaller than rounding at the
+outputs. It is visible at a tensor closer to the fault, best at the result of the node that reads the weight.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import onnx_ir as ir
 from onnxsmith.model.shapes.inferred import inferred
 
 _MOST = 64
-"""Tensors that are given at most: each keeps its memory for as long as a run lasts."""
+"""Intermediate tensors that are added. A choice: each keeps its memory during a run."""
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
-def opened(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
-    """Copies of both that give tensors of one name and dtype, weights shared. None where they have none but outputs."""
+def with_common_tensors(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model] | None:
+    """Copies of both models that output tensors of the same name and dtype, weights shared. None if there are none
+    beside the outputs."""
     ours, theirs = inferred(reference)[0], inferred(candidate)[0]
     mine, other = _values(ours), _values(theirs)
     outputs = {value.name for model in (ours, theirs) for value in (*model.graph.outputs, *model.graph.inputs)}
@@ -25,6 +26,7 @@ def opened(reference: ir.Model, candidate: ir.Model) -> tuple[ir.Model, ir.Model
         for name, value in mine.items()
         if name in other and name not in outputs and value.dtype in _FLOATS and other[name].dtype == value.dtype
     ]
+    # A node that reads a weight shows a fault in that weight best.
     near = [name for name in common if any(map(_is_weight, _reads(other[name])))]
     names = near or common
     if not names:
@@ -41,12 +43,12 @@ def _reads(value: ir.Value) -> list[ir.Value]:
 
 
 def _is_weight(value: ir.Value) -> bool:
-    """Whether a fault may be planted in it: a node that reads it shows that best."""
+    """Whether `power` may plant a fault in the value."""
     maker = value.producer()
     fixed = value.is_initializer() or (maker is not None and maker.op_type == "Constant")
     return fixed and value.dtype in _FLOATS
 
 
 def _values(model: ir.Model) -> dict[str, ir.Value]:
-    """What nodes of the main graph make, by name."""
+    """Results of the nodes of the main graph, by name."""
     return {value.name: value for node in model.graph for value in node.outputs if value.name}

@@ -1,4 +1,4 @@
-"""Layers that have learned the same weights: what is left to pair by where values differ, because of an error."""
+"""Pairs layers that have the same weights, where values differ because of an error."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from onnxsmith.metrics.base import widen
 from onnxsmith.runtimes.base import Array
 
 _NEAR = 1e-3
+"""Relative difference of quantiles that still counts as equal. A choice: above the rounding of float16."""
 _MANY = 64.0
 _MOST = 0.02
-"""So many elements of a weight may be others, or such a part: an error in a weight is what is looked for."""
+"""So many elements of a weight may differ, or this share: an error may be in the weight itself. A choice."""
 
 Print = tuple[float, ...]
-"""The number of elements, and three quantiles of their sizes: alike however a weight is transposed or its gates are
-ordered. Last come the biases, all together: a convolution that a normalisation was folded into has others."""
+"""The number of elements, and three quantiles of their magnitudes, which are equal however a weight is transposed or
+its gates are ordered. The biases come last, all together: folding a normalisation into a convolution changes them."""
 
 
 def same_weights(reference: Tap, candidate: Tap, before: Alignment) -> Iterator[tuple[str, str]]:
-    """Pairs of tensors, not yet paired, that one step each makes of the same weights, and no other step does."""
+    """Pairs the results of steps that have the same weights, if no other step has them; tensors not yet paired only."""
     sides = (reference, before.left_reference), (candidate, before.left_candidate)
     learners = [{step: _sizes(tap, step) for step in _learners(tap.outline, left)} for tap, left in sides]
     shared = frozenset.intersection(*(frozenset().union(*one.values()) for one in learners))
@@ -42,20 +43,20 @@ def _learners(outline: Outline, left: Sequence[str]) -> list[Step]:
 
 
 def _sizes(tap: Tap, step: Step) -> frozenset[int]:
-    """Elements of what a step has learned. Prints, which read all, are for weights of a size that both sides have."""
+    """Sizes of a step's weights. Prints, which read all elements, are made only for sizes that both sides have."""
     return frozenset(one.size for one in map(np.squeeze, tap.weights(step)) if one.ndim > 1)
 
 
 def _prints(tap: Tap, step: Step) -> tuple[Print, ...]:
-    """Empty where a step has learned no weight: one that is a single number everywhere says nothing."""
+    """Prints of a step's weights; empty if it has none. A weight with equal elements identifies nothing."""
     arrays = [np.squeeze(one) for one in tap.weights(step) if one.size]
     weights = sorted(_print(one) for one in arrays if one.ndim > 1 and (one != one.flat[0]).any())
-    biases = [one.ravel() for one in arrays if one.ndim == 1]  # of an LSTM they are one tensor, or two
+    biases = [one.ravel() for one in arrays if one.ndim == 1]  # those of an LSTM are one tensor or two
     return (*weights, _print(np.concatenate(biases)) if biases else (0.0,)) if weights else ()
 
 
 def _learner(outline: Outline, name: str) -> Step | None:
-    """The step that has learned, behind one that takes a result out of several."""
+    """The step with weights that computes the tensor, or whose results it is taken from."""
     step = outline.step_of(name)
     while step is not None and step.weights == 0 and step.op == TAKING and len(step.inputs) == 1:
         step = outline.step_of(step.inputs[0])
@@ -63,7 +64,7 @@ def _learner(outline: Outline, name: str) -> Step | None:
 
 
 TAKING = "<built-in function getitem>"
-"""The operator by which a traced program takes one of several results."""
+"""The operator by which a traced program takes one result of several."""
 _SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
@@ -87,7 +88,7 @@ def _reach(count: float) -> float:
 
 
 def _results(ours: Outline, theirs: Outline, a: Step, b: Step) -> Iterator[tuple[str, str]]:
-    """What both steps give, by the place among the results; moved into the other's shape where that is another."""
+    """Pairs the results of both steps by position, followed through reshaping until the shapes agree."""
     found, made = _by_place(ours, a), _by_place(theirs, b)
     for place, name in found.items():
         wanted = ours.types.get(name, Type())
@@ -106,7 +107,7 @@ def _by_place(outline: Outline, step: Step) -> dict[int, str]:
 
 
 def _moved(outline: Outline, name: str) -> Iterator[str]:
-    """A tensor, and what it is while it is only brought into other shapes."""
+    """A tensor, and the tensors that are made of it by reshaping alone."""
     while name:
         yield name
         after = [outline.steps[reader] for reader in outline.readers.get(name, ())]

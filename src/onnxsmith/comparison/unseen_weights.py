@@ -1,9 +1,9 @@
-"""Looks whether the inputs reach what two files are known to differ in.
+"""Checks whether the inputs reach the known differences of two files.
 
-Two files that hold a weight of one name with other values, and answer alike, either mean the same, or differ where no
-input came: in a row of a table that nothing read. So the candidate is run with the reference's values in the places
-that differ. Where the check sees what that does, the places were reached, and the outputs agreed all the same. Where it
-sees nothing on any input, what was compared says nothing about them.
+Two files hold a weight of one name with different values, and their outputs agree. Then either the values mean the
+same, or no input reached the place that differs, such as a row of a table that nothing read. So the candidate is run
+with the reference's values in those places. If the check sees a difference then, the places were reached, and the
+outputs agreed all the same. If it sees none on any input, the comparison says nothing about them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from onnxsmith.runtimes.base import Outputs
 
 Tells = Callable[[Run, Outputs, Outputs], bool]
 _MOST = 24
-"""Weights that are looked at, evenly chosen: each takes runs of the model."""
+"""Weights that are tried, evenly chosen. A choice: each needs several runs of the model."""
 _FEW_UNITS = 64
-"""Units in the last place by which weights differ that were computed otherwise, and mean the same."""
+"""Units in the last place by which equal weights may differ if they were computed in different ways. A choice."""
 _NUMBERS = 6
-"""Single numbers that are looked at: each takes a session."""
+"""Single numbers that are tried. A choice: each needs a session."""
 _ROWS = 8
-"""Rows of a weight that are put in one by one, where no more than half of them differ."""
+"""Rows of a weight that are replaced one by one, if at most half of its rows differ. A choice."""
 
 
-def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
-    """What the two differ in and no input shows to the `check`; empty where there is nothing of the kind."""
+def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> str:
+    """Names the differences of the two files that no input shows to the `check`; empty if there are none."""
     if not (reference.start() and candidate.start()):
         return ""
     ours = {weight.name: weight for weight in reference.weights}
@@ -44,27 +44,27 @@ def unreached(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Ch
         if (other := ours.get(weight.name)) is not None and _differs(weight, other)
     ]
     step = max(1, -(-len(differing) // _MOST))
-    hidden = [said for pair in differing[::step] if (said := _hidden(*pair, candidate, runs, check))]
-    hidden += _numbers_hidden(reference, candidate, runs, check)
+    hidden = [said for pair in differing[::step] if (said := _unseen(*pair, candidate, runs, check))]
+    hidden += _unseen_numbers(reference, candidate, runs, check)
     more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
     return f"{hidden[0]}{more}" if hidden else ""
 
 
-def _numbers_hidden(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
-    """The same of single numbers that no weight is: factors, and the zero points of quantisers. One by one, because two
-    of them may make up for each other."""
+def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
+    """The same for single numbers that are no weights: factors, and zero points of quantisers. They are replaced one by
+    one, because two of them may cancel each other."""
     ours = single_numbers(reference.model)
     values = {
         name: ours[name]
         for name, own in single_numbers(candidate.model).items()
         if name in ours and own.dtype == ours[name].dtype and places(own.numpy(), ours[name].numpy()).any()
     }
-    hidden = [name for name in list(values)[:_NUMBERS] if not _shown(candidate, {name: values[name]}, runs, check)]
+    hidden = [name for name in list(values)[:_NUMBERS] if not _is_seen(candidate, {name: values[name]}, runs, check)]
     return [f"{', '.join(map(repr, hidden[:3]))} differ, and no input shows it"] if hidden else []
 
 
-def _shown(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
-    """Whether the check sees other values of some numbers; also where the candidate does not run with them."""
+def _is_seen(candidate: Probe, values: Mapping[str, ir.TensorProtocol], runs: Sequence[Run], check: Check) -> bool:
+    """Whether the check sees other values of these numbers. True too if the candidate does not run with them."""
     with candidate.with_numbers(values) as changed:
         for run in runs:
             usual, moved = candidate.plain(run.feed), changed.plain(run.feed)
@@ -81,7 +81,7 @@ def _differs(ours: Weight, theirs: Weight) -> bool:
 
 
 def places(own: Array, wanted: Array) -> Array:
-    """Where two constants differ by more than they do when they were computed otherwise."""
+    """Where two constants differ by more than the rounding of computing them in different ways."""
     a, b = widen(own), widen(wanted)
     finite = b[np.isfinite(b)]
     least = _FEW_UNITS * unit(own) * (rms(finite) if finite.size else 0.0)
@@ -90,20 +90,21 @@ def places(own: Array, wanted: Array) -> Array:
         return np.asarray(~(alike | (np.abs(a - b) <= least)))
 
 
-def _hidden(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
-    """What to say of a weight where values of the reference move nothing."""
+def _unseen(weight: Weight, other: Weight, probe: Probe, runs: Sequence[Run], check: Check) -> str:
+    """A sentence if the reference's values of a weight change nothing that the check sees; else empty."""
     own, wanted = np.asarray(weight.tensor.numpy()), np.asarray(other.tensor.numpy())
     apart = places(own, wanted)
     changes = list(_changes(own, wanted, apart))
-    still = sum(not _told(probe, runs, weight, changed, check.sees) for changed in changes)
-    if not still or not _told(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):  # nothing uses it
+    still = sum(not _is_seen_with(probe, runs, weight, changed, check.sees) for changed in changes)
+    # A weight that may be replaced by any values without effect is unused: it needs no warning.
+    if not still or not _is_seen_with(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
     return f"weight {weight.name!r} differs in {int(apart.sum())} elements, and no input shows it{part}"
 
 
 def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
-    """The weight with the other's values, in one row each where only some rows differ."""
+    """The weight with the reference's values; if only some rows differ, one row at a time."""
     rows = np.flatnonzero(apart.reshape(len(own), -1).any(axis=1)) if own.ndim > 1 else np.zeros(0, int)
     if not rows.size or 2 * rows.size > len(own):
         yield wanted
@@ -114,8 +115,8 @@ def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
         yield changed
 
 
-def _told(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
-    """Whether another value of the weight makes an answer that is told from the usual one, on any input."""
+def _is_seen_with(probe: Probe, runs: Sequence[Run], weight: Weight, value: Array, tells: Tells) -> bool:
+    """Whether, on any input, another value of the weight gives an answer that `tells` from the usual one."""
     for run in runs:
         usual, moved = probe.plain(run.feed), probe.replaced(run.feed, weight, value)
         if usual is not None and moved is not None and tells(run, usual, moved):

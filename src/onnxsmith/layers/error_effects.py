@@ -1,9 +1,9 @@
-"""What an operation's own error does to the outputs, found by taking it out.
+"""Measures the effect of an operation's own error on the outputs, by taking the error out.
 
-The candidate is run twice with what the reference has in the place of everything that does not follow from the tensor:
-once it computes the tensor itself, once it is given the reference's value there too. What the outputs then move by is
-the effect of this one error. An error that is a fault leaves the outputs further from the reference than they are
-without it. A tensor that is only computed otherwise, and made up for further on, leaves them closer.
+The candidate is run twice, with the reference's values everywhere except after the tensor: once it computes the tensor
+itself, once it is given the reference's value. The outputs change by the effect of this one error. If the error is a
+fault, the outputs are further from the reference with it than without it. If the tensor is only computed differently,
+and later steps make up for that, they are closer.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Value
 
 _MOST = 0.6
-"""An error is what is wrong behind it, or nothing is, where this part of what it does to an output is found in the
-output's difference, or less than the rest of 1."""
+"""An error is a fault if at least this share of its effect on an output is found in the output's difference, and
+harmless if at most the rest of 1 is. A choice."""
 _DOUBT = 0.25
-"""That part is known where other differences, taken as random, move it by no more."""
+"""The share is known if other differences, taken as random, move it by no more than this. A choice."""
 _HALF = 0.5
-"""Of values that are no floats: an error explains their differences where fewer than this part stay without it."""
+"""For values that are not floats: an error explains their differences if fewer than this share remain without it. A
+choice."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Of the output that the error moves most: how far the error moves it (`size`), how far it is from the reference
-    with the error (`present`) and without it (`absent`), in root mean square over its scale. `part` is how much of what
-    the error does is found in the difference with it: 1 where it is at fault, 0 where something behind makes up for it.
-    `doubt` is how far other differences may have moved `part`."""
+    """The effect on the output that the error moves most, in root mean square over its scale: how far the error moves
+    it (`size`), and how far it is from the reference with the error (`present`) and without it (`absent`). `part` is
+    the share of the effect that is found in the difference with the error: 1 for a fault, 0 if a later step makes up
+    for it. `doubt` is how far other differences may have moved `part`."""
 
     size: float = 0.0
     present: float = 0.0
@@ -44,36 +45,36 @@ class Effect:
 
     @property
     def harms(self) -> bool:
-        """Whether the outputs are wrong by this error."""
+        """Whether this error makes the outputs wrong."""
         return self.size > 0 and self.doubt <= _DOUBT and self.part >= _MOST
 
     @property
     def helps(self) -> bool:
-        """Whether the outputs are further off without it: something behind makes up for it."""
+        """Whether the outputs are further off without the error: a later step makes up for it."""
         return self.size > 0 and self.doubt <= _DOUBT and self.part <= 1 - _MOST
 
 
 def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | None:
-    """The effect of what a pair errs by itself; None where it reaches no output. `otherwise` are pairs that are none:
-    the candidate computes them."""
+    """The effect of a pair's own error; None if it reaches no output. `otherwise` are pairs that turned out to be none:
+    the candidate computes them itself."""
     made = trial.made_with(look.pair.candidate)
-    behind = trial.behind_all(made)
+    behind = trial.dependents(made)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port" and pair.candidate in behind | made]
     if not outputs:
         return None
     elsewhere = trial.cuts - behind - made - frozenset(otherwise)
-    reference, present = trial.behind(outputs, elsewhere)
+    reference, present = trial.computed_from(outputs, elsewhere)
     computed = [name for name in outputs if name not in made]
     absent = {name: reference[name] for name in outputs}
     if computed:
-        absent |= trial.behind(computed, elsewhere | made)[1]
+        absent |= trial.computed_from(computed, elsewhere | made)[1]
     found = [_effect(reference[name], present[name], absent[name]) for name in outputs]
     return max(found, key=lambda one: one.size)
 
 
 def left_without(trial: Trial, look: Look) -> Effect:
-    """How far the output that differs most in the plain run is from the reference, and how far it is when the candidate
-    is given the reference's value at this tensor and computes all else from the inputs."""
+    """The difference of the worst output in the plain run, and its difference if the candidate is given the reference's
+    value at this tensor and computes all else from the inputs."""
     made = trial.made_with(look.pair.candidate)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port"]
     if not outputs:
@@ -105,8 +106,8 @@ def _effect(reference: Value, present: Value, absent: Value) -> Effect:
 
 
 def _far(a: Value, b: Value, scale_of: Value = None) -> float:
-    """How far two values are apart in root mean square over the scale of the first, or of `scale_of`; the part of the
-    elements that differ where they are no floats. Infinite where they have nothing to compare."""
+    """The difference of two values in root mean square over the scale of the first, or of `scale_of`. For values that
+    are not floats, the share of elements that differ. Infinite if they cannot be compared."""
     if isinstance(a, list) and isinstance(b, list):
         return max((_far(x, y) for x, y in zip(a, b, strict=False)), default=0.0) if len(a) == len(b) else np.inf
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):

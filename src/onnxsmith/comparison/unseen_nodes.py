@@ -1,10 +1,11 @@
-"""Looks whether the inputs show what nodes of one name compute otherwise in two models.
+"""Checks whether the inputs show the differences between nodes of one name in two models.
 
-Two models whose outputs agree, and that give one name to nodes which are not the same, either mean the same, or differ
-where the check sees nothing. So one model's node is put beside the other's, on the tensors that come there. Where the
-two answer otherwise, one model is run with the other's node: where the check sees what that does, the node was reached,
-and something else makes up for it; where it sees nothing on any input, the outputs say nothing of the node. Two nodes
-that answer alike there, and read the same tensors, are run alone, on other numbers and at other sizes.
+Both models have a node of one name, the nodes are not identical, and the outputs agree. Then either the nodes mean the
+same, or they differ where the check sees nothing. To find out, one model also runs the other model's node on the same
+tensors. If the two nodes give different results, one model is run with the other's node in place of its own. If the
+check sees a difference then, the node was reached and another change makes up for it. If the check sees none on any
+input, the outputs say nothing about the node. Nodes that give equal results on the same tensors are run alone, on
+other values and at other sizes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from onnxsmith.comparison.power import Check
 from onnxsmith.comparison.probe import Probe
 from onnxsmith.comparison.rounding import roundings
 from onnxsmith.comparison.tensors import difference, unit
-from onnxsmith.comparison.unreached import places
+from onnxsmith.comparison.unseen_weights import places
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.numbers import numbers
 from onnxsmith.model.surgery import twins
@@ -31,46 +32,46 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs
 
 _MOST = 32
-"""Pairs of nodes that are looked at, evenly chosen: their outputs are kept for as long as a run lasts."""
+"""Pairs of nodes that are compared, evenly chosen. A choice: their outputs stay in memory during a run."""
 _SESSIONS = 8
-"""Pairs for which a model is prepared: each takes a session."""
+"""Pairs for which a model of its own is prepared. A choice: each needs a session."""
 _UNITS = 64
-"""Units in the last place, of the size of a tensor, that two ways to compute one thing are apart by."""
+"""Units in the last place, at the tensor's scale, by which two ways to compute one tensor may differ. A choice."""
 
 Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
 
 
-def altered(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
-    """What the two compute otherwise and no input shows to the `check`."""
+def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
+    """Sentences about nodes that compute differently without the `check` showing it on any input."""
     models = {probe: probe.model for probe in (candidate, reference)}
     in_candidate, in_reference = twins.pairs(models[candidate], models[reference], _same)
     hidden = [
         said
         for probe, found in ((candidate, in_candidate), (reference, in_reference))
         if found
-        for said in _hidden(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
+        for said in _unseen(probe, models[probe], found[:: max(1, -(-len(found) // _MOST))], runs, check)
     ]
     return (f"{hidden[0]}{f', and {len(hidden) - 1} more' if len(hidden) > 1 else ''}",) if hidden else ()
 
 
-def _hidden(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
-    """The same of nodes in whose place the other model's can be put."""
+def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run], check: Check) -> list[str]:
+    """The same for one model, into which nodes of the other are put."""
     usual = [(run, probe.plain(run.feed)) for run in runs]
-    apart, quiet = _beside(probe, model, found, runs)
+    apart, quiet = _side_by_side(probe, model, found, runs)
     hidden = [
-        f"{_said(pair)} answers otherwise, and no output shows it"
+        f"{_description(pair)} gives different results, and no output shows it"
         for pair in apart[:_SESSIONS]
-        if not _shown(probe, twins.swapped(model, pair), usual, check)
+        if not _is_seen(probe, twins.swapped(model, pair), usual, check)
     ]
     hidden += [
-        f"{_said(pair)} answers otherwise on what no input brings there"
+        f"{_description(pair)} gives different results on values that no input brings to it"
         for pair, read, sizes in quiet[:_SESSIONS]
         if _differ_alone(probe, pair, read, sizes)
     ]
     return hidden
 
 
-def _said(pair: Pair) -> str:
+def _description(pair: Pair) -> str:
     ours, theirs = pair.ours.op_type, pair.twin.op_type
     if ours != theirs:
         return f"{pair.name!r} is {ours} in one and {theirs} in the other, and"
@@ -78,7 +79,7 @@ def _said(pair: Pair) -> str:
 
 
 def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
-    """Whether two constants are equal, or were computed otherwise."""
+    """Whether two constants are equal, up to the rounding of computing them in different ways."""
     if a.dtype != b.dtype or tuple(a.shape) != tuple(b.shape):
         return False
     first, second = np.asarray(a.numpy()), np.asarray(b.numpy())
@@ -89,21 +90,22 @@ def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one input shows: the pairs that answer otherwise, by name, and the tensors that it brings, as far as they
-    are arrays. Their values are let go: those of all inputs would fill the memory."""
+    """Results of one input: names of the pairs that differ, and dtypes and shapes of the arrays. The values themselves
+    are dropped: those of all inputs would fill the memory."""
 
     apart: frozenset[str]
     tensors: Mapping[str, tuple[ir.DataType, tuple[int, ...]]]
 
 
-def _beside(
+def _side_by_side(
     probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence[Run]
 ) -> tuple[list[Pair], list[tuple[Pair, Read, dict[str, int]]]]:
-    """The pairs that answer otherwise on what comes there; and those that answer alike and read the same tensors, with
-    what these are. Where a runtime refuses one of them, each is tried by itself."""
+    """Returns the pairs whose results differ on these inputs, and the pairs whose results are equal and that read the
+    same tensors, with dtypes, shapes and sizes of these. If the runtime refuses the model with all pairs, each pair is
+    tried in a model of its own."""
     answers = _answers(probe, twins.doubled(model, found), runs)
     if not answers and len(found) > 1:
-        each = [_beside(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
+        each = [_side_by_side(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
         return [pair for apart, _ in each for pair in apart], [one for _, quiet in each for one in quiet]
     apart = [pair for pair in found if any(pair.name in one.apart for one in answers)]
     quiet = [
@@ -115,7 +117,7 @@ def _beside(
 
 
 def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run]) -> list[_Answer]:
-    """What each input shows that the model with the nodes and their twins takes."""
+    """Results of the model that holds each node and its twin, for the inputs that it accepts."""
     found: list[_Answer] = []
     try:
         with probe.prepared(doubled.model) as session:
@@ -137,8 +139,8 @@ def _is_apart(ours: Any, theirs: Any) -> bool:
 
 
 def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]] | None:
-    """What both read: dtypes and shapes, and the sizes of the largest input. Axes whose sizes change from run to run
-    are symbols, one for all that change alike. None where it is not all tensors."""
+    """The tensors that both nodes read: dtypes and shapes, and the sizes in the largest input. Axes whose sizes change
+    from run to run become symbols; axes that always change together share a symbol. None if an operand is no tensor."""
     names = list(dict.fromkeys(name for name in pair.reads))
     if not names or any(name not in one.tensors for one in answers for name in names):
         return None
@@ -163,8 +165,8 @@ def _dtype(array: np.ndarray[Any, Any]) -> ir.DataType:
     return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)
 
 
-def _shown(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
-    """Whether the check sees the model with the other's node; also where that is none, or does not run."""
+def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
+    """Whether the check sees the other model's node in place of the own. True too if that model cannot run."""
     if swap is None:
         return True
     try:
@@ -179,8 +181,8 @@ def _shown(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outpu
 
 
 def _differ_alone(probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int]) -> bool:
-    """Whether two nodes that read the same tensors answer otherwise on generated ones. Of texts nobody can try all:
-    there, what a node is told otherwise counts."""
+    """Whether two nodes that read the same tensors give different results on generated ones. Text inputs cannot be
+    generated exhaustively, so with them any difference between the nodes counts."""
     if any(dtype is ir.DataType.STRING for dtype, _ in read.values()):
         return True
     ours, theirs = twins.alone(pair.ours, read), twins.alone(pair.twin, read)

@@ -1,4 +1,4 @@
-"""Tensors that have no name in common and equal values all the same: what is left when a tool has renamed
+"""Pairs tensors that have equal values and no name in common: the last way, for files in which a tool renamed
 everything."""
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from onnxsmith.metrics.max_rel import rms
 from onnxsmith.runtimes.base import Feeds, Value
 
 _NEAR = 1e-3
-"""How far two prints may be apart, relative to the tensor's scale: more than rounding, less than another tensor."""
+"""Largest difference of two prints, relative to the tensor's scale. A choice: more than rounding, less than the
+difference of two unrelated tensors."""
 _LEAST = 8
-"""Tensors with fewer elements are too easily alike."""
+"""Tensors with fewer elements are not paired by value. A choice: they are too easily equal by chance."""
 
 
 def equal_values(
@@ -32,11 +33,12 @@ def equal_values(
     *,
     forced: bool = False,
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of tensors of one shape, not yet paired, whose values are alike, and like no other's. With `forced` the
-    candidate is given what the reference has where tensors are paired: behind an error values are alike again.
+    """Pairs of unpaired tensors with one shape and nearly equal values that no other tensor has. With `forced`, the
+    candidate computes from the reference's values at paired tensors, so that values after an error are equal again.
 
-    A step that changes nothing on this input (a Slice of everything, a Relu of what is positive) makes the like of what
-    it reads. Such a row counts as one, its first for the others; two rows of one length are paired all along.
+    A step may change nothing on this input (a Slice of everything, a Relu of positive values), so that its result
+    equals its input. A row of tensors that are equal in this way counts as one, represented by its first; two rows of
+    one length are paired element by element.
     """
     ours = _rows(reference, _prints(reference, before.left_reference, feeds[0], budget))
     given = _handed(reference, before, feeds[0]) if forced else {}
@@ -51,16 +53,16 @@ def equal_values(
 
 
 Print = tuple[float, float]
-"""A projection of the values on a fixed random vector, over their scale; and the scale."""
+"""The projection of the values on a fixed random vector, divided by their scale; and the scale."""
 
 
 Row = tuple[str, ...]
-"""Tensors of equal values, each made from the one before."""
+"""Tensors with equal values, each computed from the one before."""
 Key = tuple[str, tuple[int, ...]]
 
 
 def fits(reference: Tap, before: Alignment, feeds: Feeds, budget: int) -> bool:
-    """Whether the paired tensors may be held all together."""
+    """Whether the paired tensors fit into the budget all together."""
     sizes = reference.nbytes(feeds)
     return sum(sizes.get(pair.reference, 0) for pair in before.pairs) <= budget
 
@@ -83,11 +85,11 @@ def _prints(
 
 
 def _rows(tap: Tap, prints: Mapping[Key, list[tuple[Print, str]]]) -> dict[Key, list[tuple[Print, Row]]]:
-    """Tensors of one shape and print, where each is made from the one before."""
+    """Groups tensors of one shape and print in which each is computed from the one before."""
     found: dict[Key, list[tuple[Print, Row]]] = {}
     order = {name: number for number, name in enumerate(tap.outline.tensors())}
     for key, group in prints.items():
-        rows: dict[str, list[str]] = {}  # by the last of each
+        rows: dict[str, list[str]] = {}  # each row by its last tensor
         known: dict[str, Print] = {name: print_ for print_, name in group}
         for name in sorted(known, key=order.__getitem__):
             step = tap.outline.step_of(name)

@@ -1,4 +1,4 @@
-"""Makes what is left plainer: inputs that are constants, attributes at their defaults."""
+"""Simplifies the remaining model: inputs that are constants, attributes at their defaults."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.tensors import tensor
 
 _SMALL = 16
-"""Elements up to which an input becomes a constant."""
+"""Elements up to which an input becomes a constant. A choice."""
 
 
 def constants(case: Case, oracle: Oracle) -> Case:
-    """The case with its small inputs as initializers, those where it fails so."""
+    """The case with its small inputs as initializers, each if the case still fails."""
 
     def places(current: Case) -> list[int]:
         found = enumerate(current.model.graph.inputs)
@@ -36,7 +36,7 @@ def _size(case: Case, value: ir.Value) -> float:
 
 
 def constant(case: Case, chosen: list[str]) -> Case | None:
-    """The case with these inputs as initializers that hold what was fed."""
+    """The case with these inputs as initializers with the fed values."""
     copy = cloned(case.model)
     inputs = copy.graph.inputs
     for at in reversed(range(len(inputs))):
@@ -51,14 +51,14 @@ def constant(case: Case, chosen: list[str]) -> Case | None:
 
 
 def readable(case: Case, oracle: Oracle) -> Case:
-    """The case with only such inputs as an `.npz` holds: others become initializers, where it fails so."""
+    """The case with only inputs that an `.npz` can hold; others become initializers, if it still fails."""
     odd = [name for name, value in case.feeds.items() if not is_plain(value)]
     smaller = constant(case, odd) if odd else None
     return smaller if smaller is not None and oracle.fails(smaller) else case
 
 
 def attributes(case: Case, oracle: Oracle) -> Case:
-    """The case without attributes that may be left out, where it fails so."""
+    """The case without optional attributes, if it still fails."""
 
     def take(current: Case, chosen: list[int]) -> list[Case | None]:
         copy = cloned(current.model)
@@ -81,7 +81,7 @@ def _optional(model: ir.Model) -> list[tuple[ir.Node, str]]:
 
 
 def descriptions(case: Case, oracle: Oracle) -> Case:
-    """The case without declared shapes in the middle, descriptions and metadata, if it fails so."""
+    """The case without intermediate shapes, descriptions and metadata, if it still fails."""
     copy = cloned(case.model)
     strip(copy)
     for node in walk.all_nodes(copy):
@@ -93,7 +93,7 @@ def descriptions(case: Case, oracle: Oracle) -> Case:
 
 
 def strip(model: ir.Model) -> None:
-    """Takes descriptions and metadata out, stack traces among them."""
+    """Removes descriptions and metadata, including stack traces."""
     model.doc_string = None
     model.metadata_props.clear()
     held: list[ir.Graph | ir.Function | ir.Node | ir.Value | ir.TensorProtocol] = [

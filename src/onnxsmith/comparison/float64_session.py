@@ -1,4 +1,4 @@
-"""A graph computed in float64 by the reference evaluator, which has every operator in it."""
+"""Computes a graph in float64 with the reference evaluator, which implements every operator in float64."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Session
 
 _SECONDS = 10.0
-"""Longer than that, for all runs together, is not waited for: the evaluator is slow, and nothing is lost but a second
-opinion."""
+"""Time limit for all runs together. A choice: the evaluator is slow, and it only gives a second opinion."""
 
 
 def in_double(model: ir.Model) -> Session | None:
-    """A session that takes the feeds of `model`; None where it cannot be computed so."""
+    """A session that accepts the feeds of `model` and computes in float64; None if the model cannot be widened."""
     wide = widened(model)
     if wide is None:
         return None

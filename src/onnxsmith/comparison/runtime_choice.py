@@ -1,4 +1,4 @@
-"""Which runtime judges a model that the usual one cannot run: the next that takes it, where nobody chose."""
+"""Chooses the runtime for a model that the usual runtime cannot run: the next one that can, if the user named none."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LACKS = frozenset(
         "runtime/dtype-unsupported",
     }
 )
-"""Refusals that say what a runtime lacks, and nothing against the model."""
+"""Refusals that report a gap of the runtime, and no fault of the model."""
 _LADDER = ("onnxruntime", "openvino", "reference")
-"""The fastest first; the last computes what the specification says, in Python."""
+"""Runtimes in the order of trial: the fastest first, last the Python evaluator that follows the specification."""
 
 _LONG = ("int64", "uint64", "uint32")
 _INT32 = np.iinfo(np.int32)
@@ -38,46 +38,46 @@ T = TypeVar("T")
 
 
 class OfferedError(OnnxsmithError):
-    """The runtime that the user named lacks something, and another one is offered."""
+    """The runtime that the user named lacks a capability, and the fix names another runtime that has it."""
 
 
 class LacksError(OnnxsmithError):
-    """The reference was prepared, and lacks what every input needs."""
+    """The reference model was prepared, but the runtime lacks a capability that every input needs."""
 
 
 @dataclass(frozen=True)
-class Rung:
-    """The runtime that judges, and why those before it do not."""
+class RuntimeChoice:
+    """The runtime that is used, and the refusals of those tried before it."""
 
     runtime: str
     refusals: tuple[Problem, ...] = ()
 
     @property
     def clause(self) -> str:
-        """What a headline says where it is not the usual runtime; empty where it is."""
+        """The headline's clause if this is not the usual runtime; else empty."""
         return f"run on {self.runtime}: {self.refusals[0].what}" if self.refusals else ""
 
 
-def rungs() -> tuple[str, ...]:
-    """The runtimes that are here, the usual one first."""
+def in_order() -> tuple[str, ...]:
+    """The installed runtimes, the usual one first."""
     here = {name for name, one in rooms.members("onnxsmith.runtimes", Runtime).items() if one.missing() is None}
     usual = runtimes.default()
     return (usual, *(name for name in _LADDER if name in here and name != usual))
 
 
-def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> Rung:
-    """The first runtime that prepares every one of `sources`, apart from those that have refused them already.
+def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) -> RuntimeChoice:
+    """The first runtime that prepares all of `sources`, except for the runtimes in `refusals`.
 
     Raises:
-        OnnxsmithError: the first refusal, where none does.
+        OnnxsmithError: the first refusal, if no runtime prepares them.
     """
     known = dict(refusals)
-    for name in rungs():
+    for name in in_order():
         if name in known:
             continue
         found = _refusal(name, sources)
         if found is None:
-            return Rung(name, tuple(known.values()))
+            return RuntimeChoice(name, tuple(known.values()))
         known[name] = found
     first, *others = known.values()
     said = "; ".join(f"{one.what} {one.why}".strip()[:200] for one in others)
@@ -85,17 +85,17 @@ def able(sources: Sequence[Path | ir.Model], refusals: Mapping[str, Problem]) ->
 
 
 def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) -> Problem:
-    """The refusal of a runtime that the user named, with another one that takes the models as the fix, if there is."""
+    """The refusal of the runtime that the user named. If another runtime accepts the models, its fix names it."""
     try:
-        rung = able(sources, {named.partition(":")[0]: refusal})
+        choice = able(sources, {named.partition(":")[0]: refusal})
     except OnnxsmithError as error:
         return error.problem
-    return replace(refusal, fix=f"--runtime {rung.runtime}, which takes it")
+    return replace(refusal, fix=f"--runtime {choice.runtime}, which takes it")
 
 
 def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
     if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
-        why = "it computes 64-bit integers in 32 bits, and says nothing where these do not suffice"
+        why = "it computes 64-bit integers in 32 bits, without a warning if these overflow"
         return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
     try:
         with runtimes.get(name).preparer() as preparer:
@@ -107,7 +107,7 @@ def _refusal(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
 
 
 def _needs_long_integers(model: ir.Model) -> bool:
-    """Whether integers of 64 bits are given out, or stand in the model, where they are not the open end of a Slice."""
+    """Whether the model outputs 64-bit integers, or holds ones beyond 32 bits, except for the open end of a Slice."""
     if any(port.dtype in _LONG for port in signature(model).outputs):
         return True
     for value in walk.initializers(model):
@@ -130,28 +130,29 @@ def _is_long(tensor: ir.TensorProtocol | None) -> bool:
 
 def judged(
     runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
-) -> tuple[T, Rung]:
-    """What `run` gives on the usual runtime, or on the next one that takes the models; and which that was. With
-    `deciding` only the first so many of `sources` have a say: what another does not run is no reason to go on.
+) -> tuple[T, RuntimeChoice]:
+    """The result of `run` on the usual runtime, or on the next one that accepts the models; and which runtime it was.
+    With `deciding`, only the first that many of `sources` count: a capability that only the others need is no reason
+    to try the next runtime.
 
     Raises:
-        OnnxsmithError: what `run` raises. Where the user named a runtime that lacks something, the fix offers another
+        OnnxsmithError: what `run` raises. If the user named a runtime that lacks a capability, the fix names another
             (`OfferedError`), if there is one.
     """
-    rung = Rung(runtime or runtimes.default())
+    choice = RuntimeChoice(runtime or runtimes.default())
     refusals: dict[str, Problem] = {}
     asked = sources[:deciding]
     while True:
         try:
-            return run(rung.runtime), rung
+            return run(choice.runtime), choice
         except OnnxsmithError as error:
             if error.problem.id not in LACKS:
                 raise
-            if deciding is not None and not isinstance(error, LacksError) and not _refusal(rung.runtime, asked):
+            if deciding is not None and not isinstance(error, LacksError) and not _refusal(choice.runtime, asked):
                 raise
-            refusals[rung.runtime.partition(":")[0]] = error.problem
+            refusals[choice.runtime.partition(":")[0]] = error.problem
         if runtime is not None:
             first = next(iter(refusals.values()))
             found = offered(first, asked, runtime)
             raise (OfferedError if found.fix != first.fix else OnnxsmithError)(found)
-        rung = able(asked, refusals)
+        choice = able(asked, refusals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.comparison import rungs
+from onnxsmith.comparison import runtime_choice
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending
 from onnxsmith.model.files.text import from_text
@@ -74,7 +74,7 @@ def test_a_model_is_simplified_on_another_runtime() -> None:
 def test_why_no_runtime_takes_a_model(refused: Refused) -> None:
     foreign = from_text(head() + "g (float[3] x) => (float[3] y) { y = mine.Op(x) }")
     with refused("runtime/unknown-operator") as refusal:
-        rungs.able([foreign], {"onnxruntime": Problem("runtime/unknown-operator", "it does not know mine:Op")})
+        runtime_choice.able([foreign], {"onnxruntime": Problem("runtime/unknown-operator", "it does not know mine:Op")})
     assert "OpenVINO does not know the operator mine.Op" in refusal.problem.why
     assert "NotImplementedError" in refusal.problem.why
 
@@ -88,5 +88,5 @@ def test_why_no_runtime_takes_a_model(refused: Refused) -> None:
     ],
 )
 def test_openvino_does_not_judge_long_integers(text: str) -> None:
-    """It computes them in 32 bits, and says nothing where these do not suffice."""
+    """It computes them in 32 bits, without a warning if these overflow."""
     assert "on reference " in verify_models(from_text(head() + text), from_text(head() + text)).reference

@@ -24,7 +24,7 @@ ROUNDED = HEAD + (
 def test_a_dropped_rounding_that_a_quantiser_hides_is_named() -> None:
     report = judged(ROUNDED, "Neg(b)", "Neg(x)")
     assert report.verdict is Verdict.CANNOT_TELL
-    assert "Neg 't' has other inputs, and answers otherwise, and no output shows it" in report.headline
+    assert "Neg 't' has other inputs, and gives different results, and no output shows it" in report.headline
 
 
 def test_a_rounding_that_is_new_is_named() -> None:
