@@ -33,7 +33,7 @@ _SHARED = {
     "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
     "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
 }
-"""Options of every command: how its report is shown."""
+"""Options that every command has: how its report is shown. Name -> (type, option, default)."""
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
+            stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
     try:
         app()
         sys.stdout.flush()
@@ -49,12 +49,12 @@ def main() -> None:
         known = limits.problem_of(error)
         sys.stderr.write(f"the report could not be written: {known or error}\n")
         with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes stdout at exit, which would fail again
         sys.exit(2)
 
 
 def _terminated(*_: object) -> None:
-    """A polite kill unwinds like Ctrl-C, so that no half file stays."""
+    """Treats SIGTERM like Ctrl-C, so that temporary files are removed."""
     raise KeyboardInterrupt
 
 
@@ -64,7 +64,7 @@ def _build() -> typer.Typer:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # plain help: rich's costs as much time as all the rest of --help
+        rich_markup_mode=None,  # rich would double the time of --help: docs/decisions/0006-plain-help.md
     )
     cli.callback()(_root)
     for name, command in rooms.classes("onnxsmith.commands", Command).items():
@@ -87,7 +87,7 @@ def _root(
 
 
 def _function(command: type[Command]) -> Callable[..., None]:
-    """A function whose parameters are the command's fields, for typer to read."""
+    """Makes a function whose parameters are the command's fields; typer reads its signature."""
     parameters = list(_parameters(command))
     for name, (kind, option, default) in _SHARED.items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
@@ -103,7 +103,7 @@ def _function(command: type[Command]) -> Callable[..., None]:
 
 
 def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:
-    """One parameter for each field of a dataclass; for a group of settings, one for each field of the group."""
+    """Gives one parameter for each field of a dataclass, and for each field of its groups of settings."""
     kinds = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
         if field.metadata["kind"] == "group":
@@ -113,7 +113,7 @@ def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:
 
 
 def _made(settings: type[T], values: Mapping[str, Any]) -> T:
-    """The dataclass with these values of its fields, and of the fields of its groups."""
+    """Makes the dataclass, and the dataclasses of its groups, from the values by option name."""
     given = {
         field.name: _made(field.metadata["settings"], values)
         if field.metadata["kind"] == "group"
@@ -123,9 +123,9 @@ def _made(settings: type[T], values: Mapping[str, Any]) -> T:
     return settings(**given)
 
 
-_INTERRUPTED = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
+_INTERRUPTED = Problem("run/interrupted", "the command was stopped before it was done", why="Ctrl-C or SIGTERM")
 _PIPE_WIDTH = 160
-"""Columns of a report that goes into a file or a pipe."""
+"""Columns of a report that goes into a file or a pipe; a choice: twice a terminal's 80, so that tables do not wrap."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -133,7 +133,7 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     about = field.metadata
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
     if typing.get_origin(kind) is tuple or field.default == ():
-        kind, default = list[str], []  # repeated options; none is the only default they have
+        kind, default = list[str], []  # typer reads a repeatable option as a list
     declared: Any
     if about["kind"] == "argument":
         declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
@@ -150,24 +150,24 @@ def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
     with interrupts.unwinding() as interrupted:
         report = _report(command, html, interrupted, shown=not json and not quiet)
     if any(found.id == "save/needed" for found in report.problems):
-        html = ""  # its place is perhaps the one that is needed
+        html = ""  # the HTML report might overwrite the file that has to be kept
     try:
         return _render(report, json=json, html=html, quiet=quiet)
-    except BrokenPipeError:  # the reader has seen enough (`| head`); what was to be done is done
+    except BrokenPipeError:  # the reader closed the pipe (`| head`) after the command was done
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return report.verdict.exit_code
 
 
 def _report(command: Command, html: str, interrupted: Callable[[], bool], *, shown: bool) -> Report:
-    """The command's report, or one that says why there is none."""
+    """Runs the command. An error becomes a report with the verdict `failed`."""
     try:
         _refuse_loss(command, html)
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr):
-            return command.run()  # what a user's model prints does not belong into the report
+            return command.run()  # standard output is for the report: what a user's model prints goes to stderr
     except KeyboardInterrupt:
         found = _INTERRUPTED
-    except Exception as error:  # noqa: BLE001 — whatever it is, the exit status has to tell it from a difference
-        if interrupted():  # a library that was being imported makes an error of its own of it
+    except Exception as error:  # noqa: BLE001 — an uncaught error would exit with 1, the status of a difference
+        if interrupted():  # a library that is being imported turns KeyboardInterrupt into an error of its own
             found = _INTERRUPTED
         else:
             found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
@@ -175,7 +175,7 @@ def _report(command: Command, html: str, interrupted: Callable[[], bool], *, sho
 
 
 def _refuse_loss(command: Command, html: str) -> None:
-    """Raises where the command would write over what it reads, as far as its arguments tell; each verb knows more."""
+    """Raises if an argument would overwrite a file that the command reads. The verbs themselves check more."""
     fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
     writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
     if not html and not writes:
@@ -193,7 +193,7 @@ def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
 
         try:
             with folders.replacing(Path(html)) as aside:
-                aside.write_bytes(to_html(report).encode(errors="backslashreplace"))  # names that are no text
+                aside.write_bytes(to_html(report).encode(errors="backslashreplace"))  # names may hold lone surrogates
         except OSError as error:
             failed = Problem("report/not-written", "the HTML report could not be written", where=html, why=str(error))
             report = dataclasses.replace(report, verdict=Verdict.FAILED, problems=(*report.problems, failed))
@@ -226,16 +226,16 @@ def _unexpected(error: Exception) -> Problem:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return Problem(
         "internal/unexpected",
-        "this should not have happened",
+        "an unexpected error stopped the command",
         where=f"{frame.filename}:{frame.lineno}, in {frame.name}",
         why=f"{type(error).__name__}: {error}",
-        fix="it is a defect of onnxsmith: report it with the command and, if you can, the model",
+        fix="this is a bug in onnxsmith: report it with the command and, if possible, the model",
     )
 
 
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[None]:
-    """Shows a bar on standard error once something takes two seconds; never when that is not a terminal."""
+    """Shows a progress bar on standard error after two seconds, if standard error is a terminal."""
     if not enabled or not sys.stderr.isatty():
         yield
         return

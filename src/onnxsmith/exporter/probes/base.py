@@ -54,10 +54,10 @@ class Case:
         """A trace with every asked axis dynamic."""
         return self.trace(frozenset(self.symbols))
 
-    def trace(self, open_: frozenset[str]) -> probing.Traced:
+    def trace(self, dynamic: frozenset[str]) -> probing.Traced:
         """A trace with the axes of these names dynamic."""
         assert self.built is not None
-        return probing.trace(self.built.program, self.example, open_)
+        return probing.trace(self.built.program, self.example, dynamic)
 
     @cached_property
     def ways(self) -> list[Try]:

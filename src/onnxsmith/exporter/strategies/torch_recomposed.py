@@ -36,8 +36,8 @@ class TorchRecomposed(TorchExport):
                     captured = super().capture(program, example, opset)
                 except OnnxsmithError as error:
                     places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
-                    mended = [lines.mend(where) for where in dict.fromkeys(places)]
-                    if not any(mended) and not lines.mend_all(error.problem.id):
+                    patched = [lines.patch(where) for where in dict.fromkeys(places)]
+                    if not any(patched) and not lines.patch_all(error.problem.id):
                         raise
                     continue
                 return replace(captured, notes=(*lines.notes, *captured.notes))
