@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onnxsmith.exporter.lint._loops import over_axis
+from onnxsmith.exporter.lint._axis_loops import over_axis
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.problem import Problem
