@@ -66,7 +66,7 @@ class Try:
         if self.made is not None and self.made.other_path is not None:
             return self.made.other_path.what
         if self.error is None:
-            return "the graph's results differ from the module's"
+            return "its graph gives other results than the module"
         return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
 
 
