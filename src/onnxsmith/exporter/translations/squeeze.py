@@ -1,4 +1,4 @@
-"""`squeeze` of axes that are not 1 long, which stay."""
+"""`squeeze` of axes that may not be 1 long; such axes stay."""
 
 from __future__ import annotations
 
