@@ -41,7 +41,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
+            stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
     try:
         app()
         sys.stdout.flush()
@@ -124,7 +124,7 @@ def _made(settings: type[T], values: Mapping[str, Any]) -> T:
     return settings(**given)
 
 
-_INTERRUPTED = Problem("run/interrupted", "stopped before it was done", why="Ctrl-C, or a request to end")
+_INTERRUPTED = Problem("run/interrupted", "the command was stopped before it was done", why="Ctrl-C or SIGTERM")
 _PIPE_WIDTH = 160
 """Columns of a report that goes into a file or a pipe. A choice: wide enough for the tables, narrow enough for a
 diff."""
@@ -229,7 +229,7 @@ def _unexpected(error: Exception) -> Problem:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return Problem(
         "internal/unexpected",
-        "this should not have happened",
+        "an unexpected error stopped the command",
         where=f"{frame.filename}:{frame.lineno}, in {frame.name}",
         why=f"{type(error).__name__}: {error}",
         fix="this is a bug in onnxsmith: report it with the command and, if you can, the model",

@@ -95,7 +95,7 @@ def test_a_module_that_comes_through_has_nothing_found() -> None:
     result = onnxsmith.diagnose(Plain(), (torch.rand(3, 4),), dynamic="x:0=batch")
     assert result.ok
     assert result.report.problems == ()
-    assert result.report.part(Diagnosis).axes[0].together == "stays open"
+    assert result.report.part(Diagnosis).axes[0].together == "stays dynamic"
     assert onnxsmith.Report.from_json(result.report.to_json()) == result.report
 
 
@@ -217,5 +217,5 @@ def test_the_conclusion_follows_from_the_findings() -> None:
 def test_an_axis_that_is_taken_up_to_a_size_is_in_the_headline() -> None:
     axes = {"x": {0: "batch", 1: "time"}}
     found = onnxsmith.diagnose(Table(whole=False), (torch.randn(2, 5, 8),), dynamic=axes).report
-    assert found.headline == "Table: an export comes through; time was not taken above 16"
+    assert found.headline == "Table: the model can be exported; time was not taken above 16"
     assert found.verdict is Verdict.DONE

@@ -91,7 +91,7 @@ class DoublesUntil(nn.Module):
 
 
 def test_what_no_trace_follows_at_any_size_is_tried_with_fewer_axes_and_told() -> None:
-    from onnxsmith.exporter.module.open_axes import Probed
+    from onnxsmith.exporter.module.dynamic_axes import Probed
 
     probed = Probed(((("x", 0),), (("x", 1),), (("y", 0),)), (("x", 0),))
     assert probed.fewer().symbols == ["batch"]

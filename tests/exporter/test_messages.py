@@ -181,7 +181,7 @@ class Attends(nn.Module):
 
 def test_an_object_that_cannot_be_taken_apart_is_said() -> None:
     result = onnxsmith.export(Attends(), (torch.rand(2, 3), Slots(torch.rand(3, 3))))
-    said = "a Slots among the arguments cannot be taken apart: its tensors (keys) are constants of the graph"
+    said = "an argument of class Slots cannot be unpacked: its tensors (keys) are constants of the graph"
     assert said in result.report.part(Capture).notes
 
 

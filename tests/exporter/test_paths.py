@@ -101,7 +101,7 @@ def test_a_float_mask_that_the_kernel_reads_as_boolean_is_a_problem_with_its_lin
         layer(), (torch.randn(3, 5, 8), bias()), dynamic=axes, output=tmp_path / "m.onnx", as_traced=True
     )
     assert accepted.ok
-    assert "compared with the module in the traced path" in accepted.report.headline
+    assert "compared with the module as traced" in accepted.report.headline
 
 
 class Branch(nn.Module):
@@ -127,7 +127,7 @@ def test_another_branch_while_exporting_is_named_with_its_line() -> None:
     assert result.report.verdict is Verdict.DIFFERENT
     first = result.report.problems[0]
     assert first.id == "export/other-path"
-    assert first.what.startswith("inner (Branch) computes something else")
+    assert first.what.startswith("inner (Branch) gives other results")
     line = Branch.forward.__code__.co_firstlineno + 2
     assert first.where == f"{__file__}:{line}"
 

@@ -243,10 +243,10 @@ def test_the_note_says_where_the_reference_is(tmp_path: Path) -> None:
     )
     file = io.BytesIO()
     to_file = export(Between(), *bounds(), output=file)
-    assert plugin_notes(to_file).endswith("; what was verified is the model with its translation as a function")
+    assert plugin_notes(to_file).endswith("; the verified model is the model with its translation as a function")
     assert file.getvalue() == (tmp_path / "m.onnx").read_bytes()
     unverified = export(Between(), *bounds(), verify=False)
-    assert plugin_notes(unverified).endswith("a runtime without a kernel for it does not run this file")
+    assert plugin_notes(unverified).endswith("a runtime needs a kernel for it to run this file")
 
 
 def test_the_reference_file_is_what_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def test_what_a_factory_may_give(file: Path, name: str, args: int, kwargs: int, 
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("nothing", "NoneType"), ("wants", "size"), ("absent", "alone"), ("number", "called")],
+    [("nothing", "NoneType"), ("wants", "size"), ("absent", "alone"), ("number", "callable")],
 )
 def test_what_it_may_not(file: Path, name: str, says: str) -> None:
     problem = problem_of(f"{file}:{name}")

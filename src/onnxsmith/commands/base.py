@@ -1,7 +1,6 @@
-"""What a command is.
+"""The base class of commands.
 
-A command is a frozen dataclass: its fields are the options of the command line, the keys of a configuration, and the
-arguments of a test, all from one place. `onnxsmith.options` makes the fields.
+A command is a frozen dataclass. Its fields are the options of the command line; `onnxsmith.options` makes them.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from onnxsmith.report.base import Report
 class Command(ABC):
     """One command. A subclass is a frozen dataclass whose docstring is its help.
 
-    Modules of this room import at the top only what is light: `--help` reads all of them.
+    Modules of this room import heavy libraries inside `run` only: `--help` imports every module.
     """
 
     name: ClassVar[str]
 
     def replaces(self) -> str | None:
-        """The file that the command may both read and write, which is then replaced as a whole."""
+        """The input file that the command may overwrite; None if it overwrites no input."""
         return None
 
     @abstractmethod
     def run(self) -> Report:
-        """Does it. Raises OnnxsmithError for what the user can mend."""
+        """Runs the command. Raises OnnxsmithError for an error that the user can fix."""

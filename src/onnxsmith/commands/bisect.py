@@ -13,12 +13,12 @@ from onnxsmith.report.base import Report
 class Bisect(Command):
     """Find the nodes that must stay in float32 for the rest to be float16 or bfloat16.
 
-    The list is as short as it gets: without any one of its nodes the outputs are out of tolerance. An example:
+    The list is minimal: if any node is removed from it, the outputs are out of tolerance. Example:
 
         onnxsmith bisect net.onnx -o keep.txt --tolerance 1e-2 --model net-fp16.onnx
 
-    keep.txt then holds one name a line, say `/norm/Pow` and `/norm/ReduceMean`, and net-fp16.onnx computes these two in
-    float32 and all else in float16.
+    keep.txt then holds one node name per line, for example `/norm/Pow` and `/norm/ReduceMean`. net-fp16.onnx computes
+    these two nodes in float32 and all others in float16.
     """
 
     name = "bisect"
@@ -27,22 +27,21 @@ class Bisect(Command):
     output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE", writes=True)
     to: str = option("the dtype of the other nodes: float16 or bfloat16", default="float16", metavar="DTYPE")
     tolerance: float | None = option(
-        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+        "largest difference allowed, relative to the output's scale; default: estimated from rounding",
+        metavar="NUMBER",
     )
     model: str | None = option("write the mixed model to this .onnx", metavar="FILE", writes=True)
-    keep: str | None = option("a keep-list whose nodes stay in float32 in any case", metavar="FILE")
+    keep: str | None = option("a keep-list whose nodes always stay in float32", metavar="FILE")
     input: tuple[str, ...] = option(
-        "inputs to compare on: inputs.npz, x=photo.png; several times; a name that comes again begins the next input",
+        "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
         default=(),
         metavar="SPEC",
     )
-    only_given: bool = flag("compare on the given inputs alone")
-    dim: tuple[str, ...] = option(
-        "size of a symbolic dimension: batch=1; several times", default=(), metavar="NAME=SIZE"
-    )
-    runtime: str | None = option("where to compare: onnxruntime or reference", metavar="NAME")
-    any_runtime: bool = flag("judge by rounding alone, whether or not the runtime has kernels of the dtype")
-    tries: int | None = option("variants to try at most; as many as it takes when left out", metavar="COUNT")
+    only_given: bool = flag("compare on the given inputs only; generate none")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    runtime: str | None = option("runtime to compare on: onnxruntime or reference", metavar="NAME")
+    any_runtime: bool = flag("judge by rounding only, even if the runtime has no kernels of the dtype")
+    tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")
     seed: int = option("seed of the generated inputs", default=0)
 
     def run(self) -> Report:

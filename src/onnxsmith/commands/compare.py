@@ -13,37 +13,37 @@ from onnxsmith.report.base import Report
 class Compare(Command):
     """Compare two models on the same inputs.
 
-    The exit status is 0 when they agree and 1 when they differ.
+    The exit status is 0 if the models agree and 1 if they differ.
 
-    A side is m.onnx, m.onnx@reference (that runtime), m.onnx@onnxruntime:disable (with that option), or
-    file.py:factory (the torch module it gives), or m.pt2 (a program of torch.export). With --per-layer the first
-    operation that errs by itself is named, with its torch module and line.
+    REFERENCE and CANDIDATE are each one of: m.onnx; m.onnx@reference (on that runtime); m.onnx@onnxruntime:disable
+    (with that optimization level); file.py:factory (the torch module that the factory returns); m.pt2 (a program of
+    torch.export). --per-layer names the first operation that is wrong on correct inputs, with its torch module and
+    source line.
     """
 
     name = "compare"
 
-    reference: str = argument("the side that is right", metavar="REFERENCE")
-    candidate: str = argument("the side that is compared with it", metavar="CANDIDATE")
+    reference: str = argument("the model that is known to be right", metavar="REFERENCE")
+    candidate: str = argument("the model to compare with the reference", metavar="CANDIDATE")
     input: tuple[str, ...] = option(
-        "inputs to compare on: inputs.npz, x=photo.png; several times; a name that comes again begins the next input",
+        "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
         default=(),
         metavar="SPEC",
     )
-    only_given: bool = flag("compare on the given inputs alone")
-    dim: tuple[str, ...] = option(
-        "size of a symbolic dimension: batch=1; several times", default=(), metavar="NAME=SIZE"
-    )
+    only_given: bool = flag("compare on the given inputs only; generate none")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
     runtime: str | None = option("runtime for .onnx files: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
-    per_layer: bool = flag("compare every tensor that both sides have, and name the first operation that errs")
-    memory: int = option("megabytes for the tensors that are compared together", default=2048, metavar="MB")
-    min_paired: float = option("least part of the tensors that has to be paired", default=0.5, metavar="SHARE")
+    per_layer: bool = flag("compare every tensor that both models have, and name the first wrong operation")
+    memory: int = option("megabytes for the tensors that are compared at once", default=2048, metavar="MB")
+    min_paired: float = option("least share of the tensors that must be paired", default=0.5, metavar="SHARE")
     tolerance: float | None = option(
-        "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"
+        "largest difference allowed, relative to the output's scale; default: estimated from rounding",
+        metavar="NUMBER",
     )
     worst_input: str | None = option(
-        "write the input on which they are furthest apart to this .npz", metavar="FILE", writes=True
+        "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
 
     def run(self) -> Report:

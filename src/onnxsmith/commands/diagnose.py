@@ -11,24 +11,24 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Diagnose(Command):
-    """Name everything in a PyTorch model that stands in the way of an export, with its line and code to paste.
+    """List everything in a PyTorch model that prevents an export, with the source line and code to paste.
 
-    The source is read, the model is run and traced in every way, and nothing is written. The exit status is 1 when
-    something was found that an export would stumble over.
+    Reads the source, runs the model, and tries every way to capture it. Writes nothing. The exit status is 1 if a
+    problem was found.
     """
 
     name = "diagnose"
 
     target: str = argument("file.py:factory or package.module:factory")
     input: tuple[str, ...] = option(
-        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; several times", default=(), metavar="SPEC"
+        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; repeatable", default=(), metavar="SPEC"
     )
     dynamic: tuple[str, ...] = option(
-        'axes that are to stay dynamic: "x:0=batch,2=height"; several times, or separated by ;',
+        'axes to keep dynamic: "x:0=batch,2=height"; repeatable, or separated by ;',
         default=(),
         metavar="AXES",
     )
-    opset: int | None = option("the ONNX opset that an export would be asked for")
+    opset: int | None = option("the ONNX opset to diagnose for")
 
     def run(self) -> Report:
         from onnxsmith.exporter.diagnose import diagnose

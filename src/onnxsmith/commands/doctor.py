@@ -10,7 +10,7 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Doctor(Command):
-    """Show what is installed and what it can do here, and name what does not work together."""
+    """Show the installed runtimes, devices and versions, and name the versions that do not work together."""
 
     name = "doctor"
 

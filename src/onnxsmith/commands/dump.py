@@ -11,28 +11,26 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Dump(Command):
-    """Write the values of a model's tensors, on one input.
+    """Write the values of a model's tensors on one input.
 
-    Without --output their statistics are shown and nothing is written.
+    Without --output, show their statistics and write nothing.
     """
 
     name = "dump"
 
-    model: str = argument("the .onnx file, or m.onnx@reference for that runtime", metavar="MODEL")
+    model: str = argument("the .onnx file; m.onnx@reference runs it on that runtime", metavar="MODEL")
     output: str | None = option("file to write: .safetensors or .npz", short="-o", metavar="FILE", writes=True)
     tensor: tuple[str, ...] = option(
-        "a tensor, or a pattern as '*attention*'; several times; all when there is none", default=(), metavar="NAME"
+        "a tensor, or a pattern such as '*attention*'; repeatable; default: all tensors", default=(), metavar="NAME"
     )
     input: tuple[str, ...] = option(
-        "x=photo.png, inputs.npz; several times; the others are generated", default=(), metavar="SPEC"
+        "inputs: x=photo.png, inputs.npz; repeatable; inputs not given are generated", default=(), metavar="SPEC"
     )
-    dim: tuple[str, ...] = option(
-        "size of a symbolic dimension: batch=4; several times", default=(), metavar="NAME=SIZE"
-    )
-    statistics: bool = flag("show the statistics of what is written, too")
-    runtime: str | None = option("onnxruntime, openvino or reference", metavar="NAME")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=4; repeatable", default=(), metavar="NAME=SIZE")
+    statistics: bool = flag("also show the statistics of the written tensors")
+    runtime: str | None = option("runtime: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
-    memory: int = option("megabytes of values that are held at once", default=1024, metavar="MB")
+    memory: int = option("megabytes of tensor values in memory at once", default=1024, metavar="MB")
 
     def run(self) -> Report:
         from onnxsmith.feeds import given

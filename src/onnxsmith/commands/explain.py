@@ -11,12 +11,12 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Explain(Command):
-    """Print the page of a rule or a problem, or say what a message of torch, onnx or a runtime means."""
+    """Print the page of a rule or a problem, or explain a message of torch, onnx or a runtime."""
 
     name = "explain"
 
     id: str = argument(
-        "a problem's id (model/truncated), a rule's (fuse/conv-batchnorm), or a message; 'all' lists the ids",
+        "the id of a problem (model/truncated) or a rule (fuse/conv-batchnorm), or a message; 'all' lists the ids",
         metavar="ID",
     )
 

@@ -12,14 +12,13 @@ from onnxsmith.settings import Save, Verify
 
 @dataclass(frozen=True)
 class Export(Command):
-    """Export a PyTorch model to ONNX, verified.
+    """Export a PyTorch model to ONNX and verify the file.
 
-    The graph is captured, simplified, and compared with the module at several sizes before the file is written.
+    Captures the graph, simplifies it, and compares it with the module at several sizes. Writes the file if they agree.
 
-    TARGET is path/to/file.py:factory or package.module:factory. The factory is called without arguments and returns the
-    module, or (module, args), or (module, args, kwargs), args being example inputs of forward. With
-    --transformers or --task, TARGET is a local folder with config.json and
-    weights, or a config.json alone.
+    TARGET is path/to/file.py:factory or package.module:factory. The factory takes no arguments and returns the module,
+    (module, args) or (module, args, kwargs); args and kwargs are example inputs of forward. With --transformers or
+    --task, TARGET is a local folder with config.json and weights, or a config.json alone.
     """
 
     name = "export"
@@ -27,42 +26,40 @@ class Export(Command):
     target: str = argument("file.py:factory, package.module:factory, or a folder with --task")
     output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
-        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; several times", default=(), metavar="SPEC"
+        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; repeatable", default=(), metavar="SPEC"
     )
     dynamic: tuple[str, ...] = option(
-        'axes that stay dynamic: "x:0=batch,2=height", several times or separated by ; or "auto"',
+        'axes to keep dynamic: "x:0=batch,2=height"; repeatable, or separated by ; or "auto"',
         default=(),
         metavar="AXES",
     )
-    opset: int | None = option("the ONNX opset; honoured or refused, never changed in silence")
+    opset: int | None = option("the ONNX opset; an error if the model cannot be written in it")
     input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
     output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
-    drop_unused: bool = flag("remove graph inputs that nothing reads; kept and named in the report otherwise")
-    no_weights: bool = flag("leave the parameters out of the file: they become inputs of the graph")
-    no_simplify: bool = flag("leave the graph as it was captured")
-    no_verify: bool = flag("write without checking; the report says so")
+    drop_unused: bool = flag("remove graph inputs that no node reads; default: keep them and name them in the report")
+    no_weights: bool = flag("leave the parameters out of the file; they become graph inputs")
+    no_simplify: bool = flag("do not simplify the captured graph")
+    no_verify: bool = flag("write the file without verifying it; the report says so")
     verify: Verify = group(Verify)
     save: Save = group(Save)
     transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
     task: str | None = option(
-        "what such a model is exported for: text-generation-with-past, image-classification, …", metavar="NAME"
+        "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
     )
     strategy: str | None = option(
-        "the only way to capture that is tried: torch-export, torch-plain, torch-recomposed, torch-strict, torchscript "
+        "try only this way to capture: torch-export, torch-plain, torch-recomposed, torch-strict, torchscript "
         "or torchscript-script",
         metavar="NAME",
     )
 
-    as_traced: bool = flag(
-        "accept the path in which the module is traced where the module as called gives other results"
-    )
+    as_traced: bool = flag("compare with the traced code path if the module gives other results when it is called")
 
     def run(self) -> Report:
         from onnxsmith.exporter.export import export
         from onnxsmith.problem import problem
 
         if not self.output:
-            raise problem("export/no-output", "no file to write was named", fix="add -o model.onnx")
+            raise problem("export/no-output", "no output file was given", fix="add -o model.onnx")
         result = export(
             self.target,
             output=self.output,

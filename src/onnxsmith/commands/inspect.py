@@ -11,7 +11,7 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Inspect(Command):
-    """Show what a model is: inputs, outputs, operators, weights, and what looks wrong. With NAME, all about one node
+    """Show a model's inputs, outputs, operators, weights and likely faults. With NAME, show everything about one node
     or tensor."""
 
     name = "inspect"
@@ -19,7 +19,7 @@ class Inspect(Command):
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="MODEL")
     item: str = argument("the name of a node, tensor, input or output", default="", metavar="NAME")
     nodes: bool = flag("list every node, with inferred shapes, torch module and source line")
-    tensors: bool = flag("list every weight, with range, mean, spread and odd values")
+    tensors: bool = flag("list every weight, with range, mean, standard deviation and suspicious values")
     text: bool = flag("print the model as ONNX text, without weights")
 
     def run(self) -> Report:

@@ -11,10 +11,10 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Reduce(Command):
-    """Make a failing model small, so that it can be handed on.
+    """Make a failing model as small as possible, for a bug report.
 
-    The result fails the same check in the same way. It is written into a folder with its inputs and a program that
-    shows the failure, which is run before the folder is put in place.
+    The small model fails the same check in the same way. The folder holds the model, its inputs, and a program that
+    reproduces the failure. The program is run once before the folder is written.
     """
 
     name = "reduce"
@@ -25,15 +25,17 @@ class Reduce(Command):
         '"differs RUNTIME RUNTIME", "refuses RUNTIME", "crashes RUNTIME" or "slow RUNTIME SECONDS"', metavar="CHECK"
     )
     command: str | None = option(
-        'a command whose exit status says that the model fails: "python check.py {model} {inputs}"', metavar="COMMAND"
+        'a command that exits with an error if the model fails: "python check.py {model} {inputs}"', metavar="COMMAND"
     )
-    status: int | None = option("the exit status of the command that means it fails; any but 0 when left out")
+    status: int | None = option("the command's exit status for a failing model; default: any but 0")
     input: tuple[str, ...] = option(
-        "an input on which it fails: inputs.npz, x=array.npy, x=photo.png; several times", default=(), metavar="SPEC"
+        "an input on which the model fails: inputs.npz, x=array.npy, x=photo.png; repeatable",
+        default=(),
+        metavar="SPEC",
     )
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1", default=(), metavar="NAME=SIZE")
-    anonymise: bool = flag("make names and weights up, and drop descriptions, as far as it still fails")
-    time_limit: float | None = option("seconds for one try, which is then stopped; 60 when left out", metavar="SECONDS")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    anonymise: bool = flag("replace names and weights and drop descriptions, where the model still fails")
+    time_limit: float | None = option("time limit of each try, in seconds; default: 60", metavar="SECONDS")
     seed: int = option("seed of the generated inputs", default=0)
 
     def run(self) -> Report:
@@ -42,12 +44,12 @@ class Reduce(Command):
         from onnxsmith.reduction.reduce import reduce
 
         if not self.output:
-            raise problem("reduce/no-output", "no folder to write was named", fix="add -o reduced")
+            raise problem("reduce/no-output", "no output folder was given", fix="add -o reduced")
         if (self.check is None) == (self.command is None):
             raise problem(
                 "reduce/unknown-check",
-                "no check was named" if self.check is None else "a check and a command were named",
-                fix='give one: --check "refuses onnxruntime", or --command "python check.py {model}"',
+                "no check was given" if self.check is None else "both a check and a command were given",
+                fix='give exactly one: --check "refuses onnxruntime", or --command "python check.py {model}"',
             )
         return reduce(
             self.model,

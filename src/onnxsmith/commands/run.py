@@ -11,23 +11,28 @@ from onnxsmith.report.base import Report
 
 @dataclass(frozen=True)
 class Run(Command):
-    """Run a model once and say what came out."""
+    """Run a model once and show its outputs."""
 
     name = "run"
 
     model: str = argument("the .onnx file", metavar="MODEL")
     input: tuple[str, ...] = option(
-        "x=photo.png, x=array.npy, inputs.npz, or x=float32[1,3,8,8] for generated values; several times",
+        "inputs: x=photo.png, x=array.npy, inputs.npz, or x=float32[1,3,8,8] for generated values; repeatable",
         default=(),
         metavar="SPEC",
     )
     output: str | None = option(
-        "write outputs: an .npz for all, or a picture for the first", short="-o", metavar="FILE", writes=True
+        "file for the outputs: .npz for all outputs, or a picture for the first",
+        short="-o",
+        metavar="FILE",
+        writes=True,
     )
     random: bool = flag("generate the inputs that were not given")
-    dim: tuple[str, ...] = option("size of a symbolic dimension for --random: batch=4", default=(), metavar="NAME=SIZE")
-    runtime: str | None = option("onnxruntime, openvino or reference", metavar="NAME")
-    provider: str = option("execution provider: cpu, cuda or tensorrt; used or refused", default="cpu")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension for --random: batch=4; repeatable", default=(), metavar="NAME=SIZE"
+    )
+    runtime: str | None = option("runtime: onnxruntime, openvino or reference", metavar="NAME")
+    provider: str = option("execution provider: cpu, cuda or tensorrt; an error if it is missing", default="cpu")
     seed: int = option("seed of the generated inputs", default=0)
 
     def run(self) -> Report:

@@ -12,37 +12,38 @@ from onnxsmith.settings import Save, Verify
 
 @dataclass(frozen=True)
 class Simplify(Command):
-    """Simplify an ONNX model, verified.
+    """Simplify an ONNX model and verify the result.
 
-    The result is compared with the original on generated inputs before it is written.
+    Compares the result with the original on generated inputs. Writes the file if they agree.
     """
 
     name = "simplify"
 
     model: str = argument("the .onnx file", metavar="MODEL")
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
-    only: tuple[str, ...] = option("use this rule only; several times", default=(), metavar="RULE")
-    skip: tuple[str, ...] = option("leave this rule out; several times", default=(), metavar="RULE")
+    only: tuple[str, ...] = option("apply only this rule; repeatable", default=(), metavar="RULE")
+    skip: tuple[str, ...] = option("do not apply this rule; repeatable", default=(), metavar="RULE")
     exactness: str | None = option(
-        "how far a rewrite may move a number: bitwise, value or reassociates; when left out reassociates, but not"
-        " before a quantiser",
+        "the least exact rewrites allowed: bitwise (same bits), value (same numbers) or reassociates (other rounding);"
+        " default: reassociates, except before a quantiser",
         metavar="HOW",
     )
-    opset: int | None = option("bring the model to this opset first, so that rules may use its operators")
-    target: str | None = option("bring the model to the newest opset that this runtime runs", metavar="RUNTIME")
+    opset: int | None = option("convert the model to this opset first, so that rules may use its operators")
+    target: str | None = option("convert the model to the newest opset that this runtime supports", metavar="RUNTIME")
     inline_functions: bool = flag("inline model-local functions first")
     max_growth: float = option("share by which folded constants may make the file larger", default=0.0, metavar="SHARE")
-    explain: bool = flag("list every rewrite, and every refusal with its reason")
-    diff: bool = flag("show which operators went and came, by rule")
+    explain: bool = flag("list every rewrite, and every refused rewrite with the reason")
+    diff: bool = flag("show the operators that each rule removed and added")
     why: tuple[str, ...] = option(
-        "ask why a rule did not fire at a node: RULE@NODE; several times", default=(), metavar="QUESTION"
+        "explain why a rule did not apply at a node: RULE@NODE; repeatable", default=(), metavar="QUESTION"
     )
     input: tuple[str, ...] = option(
-        "inputs to check on as well: inputs.npz, x=array.npy, x=photo.png; a name again begins the next input",
+        "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; a repeated name starts the next set of"
+        " inputs",
         default=(),
         metavar="SPEC",
     )
-    no_verify: bool = flag("write without checking; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report says so")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
@@ -54,7 +55,7 @@ class Simplify(Command):
         from onnxsmith.simplifier.simplify import simplify
 
         if not self.output:
-            raise problem("simplify/no-output", "no file to write was named", fix="add -o simplified.onnx")
+            raise problem("simplify/no-output", "no output file was given", fix="add -o simplified.onnx")
         return simplify(
             self.model,
             self.output,

@@ -1,4 +1,4 @@
-"""`diagnose`: everything that stands between a torch module and an ONNX file that can be trusted, at once."""
+"""`diagnose`: lists everything that prevents a verified export of a torch module."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ def diagnose(
     dynamic: Dynamic = None,
     opset: int | None = None,
 ) -> Result:
-    """Says everything that stands between a torch module and an ONNX file that can be trusted, and writes nothing.
+    """Lists everything that prevents a verified export of a torch module. Writes no file.
 
-    The arguments are those of `export`. The source of `forward` is read, the module is run once and traced, with each
-    dynamic axis by itself and with all of them, and every way to capture is tried. The report's part `Diagnosis` has
-    each finding with the user's line, what it means for an export, and code to paste where that could be written.
+    The arguments are those of `export`. `diagnose` reads the source of `forward`, runs the module once, traces it with
+    all dynamic axes and with each alone, and tries every way to capture it. The report's part `Diagnosis` holds each
+    finding with the user's line, its effect on an export, and code to paste if a fix could be written.
 
-    The verdict is `done` when the module comes through as it is (what is only worth knowing is a note), and `different`
-    otherwise.
+    The verdict is `done` if the module can be exported unchanged, perhaps with notes, and `different` otherwise.
 
     Raises:
-        OnnxsmithError: `export/target-…` and `input/…` when there is no module or example to diagnose.
+        OnnxsmithError: `export/target-…` and `input/…` if there is no module or no example to diagnose.
     """
-    runtimes.get("torch-eager")  # says what to install when torch is not here
+    runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
     from onnxsmith.runtimes.torch_eager import Memory
@@ -81,14 +80,14 @@ def diagnose(
 def _conclusion(count: int, gaps: Sequence[str]) -> str:
     if count:
         return f"{count} problem{'s' if count != 1 else ''}"
-    return "an export comes through" if gaps else "nothing stands in the way of an export"
+    return "the model can be exported" if gaps else "nothing prevents an export"
 
 
 def _case(job: Any) -> Case:
     from onnxsmith.exporter.inputs import program as programs
     from onnxsmith.exporter.module import linting
+    from onnxsmith.exporter.module.dynamic_axes import asked
     from onnxsmith.exporter.module.observing import observe
-    from onnxsmith.exporter.module.open_axes import asked
     from onnxsmith.exporter.probes.base import Case
 
     built: programs.Built | None = None
@@ -121,7 +120,7 @@ def _ask(case: Case) -> None:
 
 
 def _once(found: Sequence[Finding]) -> list[Finding]:
-    """Each problem of a line once."""
+    """Keeps one finding for each problem and line."""
     kept: dict[tuple[str, str, str], Finding] = {}
     for one in found:
         what = "" if one.problem.where else one.problem.what
@@ -130,7 +129,7 @@ def _once(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _axes(case: Case) -> list[Axis]:
-    """What became of each dynamic axis, together with all others and by itself."""
+    """Says of each dynamic axis whether the trace fixed it: with all axes dynamic, and with this axis alone."""
     assert case.built is not None
     if not case.symbols:
         return []
@@ -150,7 +149,7 @@ def _axes(case: Case) -> list[Axis]:
 
 
 def _became(frozen: Any) -> str:
-    return "stays open" if frozen is None else f"fixed to {frozen.value} at {frozen.line or 'a line of a package'}"
+    return "stays dynamic" if frozen is None else f"fixed to {frozen.value} at {frozen.line or 'a line of a package'}"
 
 
 def _ways(case: Case) -> list[tuple[str, str]]:

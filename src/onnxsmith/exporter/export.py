@@ -1,4 +1,4 @@
-"""`export`: a torch module becomes an ONNX file that was checked against it."""
+"""`export`: exports a torch module to an ONNX file and compares the file with the module."""
 
 from __future__ import annotations
 
@@ -42,43 +42,43 @@ def export(
     """Exports a torch module to ONNX and verifies the file against eager PyTorch.
 
     `model` is a module, or a target (`file.py:factory`, `package.module:factory`). `args` and `kwargs` are example
-    inputs of `forward`, nested as it takes them; `inputs` are examples as the command line takes them. A module in
-    training mode is exported in evaluation mode and put back.
+    inputs of `forward`, nested as in a call; `inputs` are examples in the command line's form. A module in training
+    mode is exported in evaluation mode, and its mode is restored.
 
-    With `output`, a path or a binary file to write to, the model is written if it agrees; `save` says how. Without
-    `weights` the parameters become inputs without a value; the check is made before. `drop_unused` removes inputs that
-    nothing reads. `verify` says how the file is compared with the module; with False the report says that nothing was
-    verified.
+    `output` is a path, or a binary file to write to. The model is written if it agrees with the module; `save` says
+    how. With `weights=False` the parameters become graph inputs; the model is verified before. `drop_unused` removes
+    graph inputs that no node reads. `verify` says how the file is compared with the module; with `verify=False` the
+    report says that nothing was verified.
 
-    `dynamic` names the axes that stay dynamic: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list with
-    `torch.export.Dim`s as torch takes it, or `"auto"`: every axis that the module takes at other sizes and the graph
-    can follow. `opset` is honoured or refused; None leaves it to the exporter.
+    `dynamic` names the dynamic axes: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list of
+    `torch.export.Dim`s as for `torch.export`, or `"auto"`: every axis that the module accepts at other sizes and a
+    graph can express. `opset` is an error if the model cannot be written in it; None leaves it to the exporter.
 
-    Ways to capture are tried one after the other until one gives a graph that agrees with the module; the report says
-    which were left and why. Among them is one that writes the lines at which a trace stops otherwise while it traces;
-    the report has those lines. `strategy` names the only one to try, by its file in `exporter/strategies`:
-    `torch-export`, or `torchscript`, which fixes what Python takes from the value of a tensor and is otherwise refused
-    for that.
+    Strategies (ways to capture) are tried in order until the graph of one agrees with the module. The report says which
+    strategies failed and why. One strategy replaces the lines at which a trace stops while it traces; the report shows
+    those lines. `strategy` names the only strategy to try, by its file in `exporter/strategies`: `torch-export`, or
+    `torchscript`. The strategy `torchscript` turns Python values that were read from a tensor into constants; such a
+    graph is refused unless the strategy was named.
 
-    The module is run as its users call it: in evaluation mode, without gradients, by torch's fused kernels where it has
-    some. Where it computes something else while it is traced (the formula in place of a kernel, a branch on
-    `torch.compiler.is_exporting()`), and the difference is seen, nothing is written; with `as_traced` the graph is then
-    held to the path that is traced.
+    The module runs as its users call it: in evaluation mode, without gradients, with torch's fused kernels. Some
+    modules compute other results while they are traced: by the formula of a fused kernel, or in a branch on
+    `torch.compiler.is_exporting()`. If such a difference is found, nothing is written. With `as_traced` the graph is
+    then compared with the traced code path.
 
-    With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder that a
-    model of the transformers library was saved to, or a `config.json` alone. Example inputs, names and dynamic axes
-    follow from the task; `dynamic` takes the place of those axes.
+    With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder with a
+    saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic
+    axes; `dynamic` replaces those axes.
 
     Raises:
-        OnnxsmithError: and nothing else. `export/…` for what cannot be captured in any way, which is the first way's
-            problem; `verify/…` and `runtime/…` when the check could not be made; `save/…` when the result could not be
+        OnnxsmithError: no other exception. `export/…` if no strategy can capture the module (the first strategy's
+            problem); `verify/…` and `runtime/…` if the verification could not run; `save/…` if the file could not be
             written.
     """
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, strategy, as_traced,
         verifying(verify), save,
     )  # fmt: skip
-    runtimes.get("torch-eager")  # says what to install when torch is not here
+    runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
     from onnxsmith.exporter.inputs.examples import with_inputs
 
@@ -102,8 +102,8 @@ def _pretrained(
     if factory.is_module(model):
         raise problem(
             "export/task",
-            "a task was given, and a module",
-            fix="leave the task out, or give the folder that the model was saved to",
+            "both a task and a module were given",
+            fix="remove the task, or give the folder of the saved model",
         )
     found = folder.load(str(model), task)
     torch_model, dynamic = found.model, found.dynamic

@@ -1,4 +1,4 @@
-"""One export: which ways are tried, with which axes dynamic, and what is reported."""
+"""One export: chooses the strategies to try and the dynamic axes, and writes the report."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from onnxsmith.exporter.graph import capture as capturing
 from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.inputs.dynamic import is_auto
-from onnxsmith.exporter.module import open_axes
-from onnxsmith.exporter.module.open_axes import Probed
+from onnxsmith.exporter.module import dynamic_axes
+from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
@@ -36,8 +36,9 @@ from onnxsmith.sources import factory
 
 @contextmanager
 def evaluating(module: Any) -> Iterator[bool]:
-    """Puts every submodule in evaluation mode, and each back as it was. Threads wait for each other: a module that is
-    being traced holds tensors without values, so that nobody else can run it."""
+    """Puts every submodule in evaluation mode, and restores the modes at the end. Yields whether a submodule was in
+    training mode. Only one thread enters at a time: a module that is being traced holds tensors without values, so no
+    other thread can run it."""
     with alone():
         modes = [(part, part.training) for part in module.modules()]
         training = any(mode for _, mode in modes)
@@ -51,7 +52,8 @@ def evaluating(module: Any) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Try:
-    """A strategy, and what it came to: what it made, which agrees with the module or does not, or its problem."""
+    """A strategy with its result `made`, or with the error that stopped it. `agrees`: the result agrees with the
+    module."""
 
     strategy: Strategy
     made: Made | None = None
@@ -60,7 +62,7 @@ class Try:
 
     @property
     def failure(self) -> str:
-        """In a line, why it did not come to a graph that agrees."""
+        """Says in one line why the strategy gave no graph that agrees with the module."""
         if self.made is not None and self.made.other_path is not None:
             return self.made.other_path.what
         if self.error is None:
@@ -70,7 +72,7 @@ class Try:
 
 @dataclass
 class Job:
-    """What one export works on."""
+    """One export: the module, the settings, and whether the module was in training mode."""
 
     target: str
     torch_model: factory.TorchModel
@@ -78,14 +80,14 @@ class Job:
     was_training: bool
 
     def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
-        """Does it; `clock` is the running one, for the report."""
+        """Runs the export. `clock` is the running clock; the report shows its stages."""
         with stage("run eagerly"):
             built = self._built({})
             if not is_auto(self.settings.dynamic):
-                axes = open_axes.asked(self.settings.dynamic, built)
+                axes = dynamic_axes.asked(self.settings.dynamic, built)
                 built = self._built(axes) if axes else built
         if is_auto(self.settings.dynamic):
-            built, made, failures = self._as_open_as_can_be(built, output)
+            built, made, failures = self._with_most_dynamic_axes(built, output)
         else:
             made, failures = self._first_that_agrees(built, output)
         part = self._captured(made, built, failures)
@@ -96,13 +98,15 @@ class Job:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
         return programs.build(self.torch_model, axes, **names)
 
-    def _as_open_as_can_be(
+    def _with_most_dynamic_axes(
         self, fixed: programs.Built, output: str | Path | BinaryIO | None
     ) -> tuple[programs.Built, Made, tuple[str, ...]]:
-        """With every axis dynamic that the module moves and a graph can follow; the others are told of."""
+        """Exports with every axis dynamic that the module accepts and a graph can express; the others are reported.
+
+        Each failure makes some axes fixed and tries again, until a graph agrees or no dynamic axis is left."""
         with stage("probe"):
-            probed = open_axes.probe(fixed)
-        told: list[str] = []
+            probed = dynamic_axes.probe(fixed)
+        notes: list[str] = []
         while True:
             built = self._built(probed.axes)
             try:
@@ -112,22 +116,22 @@ class Job:
                     raise
                 frozen = error.axes if isinstance(error, FrozenAxisError) else ()
                 left = probed.without(frozen)
-                left = left if left != probed else probed.fewer()
-                told.append(_left_fixed(probed, left, error.problem))
+                left = left if left != probed else probed.fewer()  # the error names no axis: guess
+                notes.append(_left_fixed(probed, left, error.problem))
                 probed = left
                 continue
             if made.verification.differs and self.settings.verify and probed.groups and made.other_path is None:
                 left = probed.fewer()
-                told.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
+                notes.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
                 probed = left
                 continue
-            return built, replace(made, graph=replace(made.graph, notes=(*told, *made.graph.notes))), failures
+            return built, replace(made, graph=replace(made.graph, notes=(*notes, *made.graph.notes))), failures
 
     def _first_that_agrees(
         self, built: programs.Built, output: str | Path | BinaryIO | None
     ) -> tuple[Made, tuple[str, ...]]:
-        """What the first strategy made whose graph agrees with the module, and why those before it did not. When none
-        agrees, it is what the first one had to say: its graph, which differs, or its problem, which is raised."""
+        """Gives the result of the first strategy whose graph agrees with the module, and why earlier strategies failed.
+        If no graph agrees, gives the first strategy's graph, which differs, or raises the first strategy's problem."""
         tries = list(self.tries(built, output))
         failures = tuple(f"{one.strategy.title}: {one.failure}" for one in tries)
         last, first = tries[-1], tries[0]
@@ -147,8 +151,8 @@ class Job:
     def tries(
         self, built: programs.Built, output: str | Path | BinaryIO | None, *, as_it_is: bool = False
     ) -> Iterator[Try]:
-        """Each strategy that is worth it and what it came to, up to the first whose graph agrees with the module. With
-        `as_it_is` those are left out that write lines of the module otherwise."""
+        """Tries the strategies in order, up to the first whose graph agrees with the module. With `as_it_is`, skips the
+        strategies that replace lines of the module."""
         before: list[Problem] = []
         for strategy in capturing.strategies(self.settings.strategy):
             if self.settings.strategy is None and not strategy.is_worth_it(before):
@@ -156,12 +160,13 @@ class Job:
             if as_it_is and not strategy.as_it_is:
                 continue
             try:
+                # A strategy that fixes values silently is only tried if the verification can find such values.
                 if self.settings.strategy is None and not (strategy.follows_sizes or self.settings.verify):
                     raise _needs_verification(strategy)
                 with foreseen():
                     made = Maker(self.target, self.settings).make(strategy, built, output)
             except OnnxsmithError as error:
-                if error.problem.id.startswith("save/"):
+                if error.problem.id.startswith("save/"):  # the disk's problem, which another strategy would meet too
                     raise
                 before.append(error.problem)
                 yield Try(strategy, error=error)
@@ -179,7 +184,7 @@ class Job:
         used = {value.name for value in model.graph.inputs if value.uses() or value.is_graph_output()}
         notes = [*self.torch_model.notes, *graph.notes]
         if self.was_training:
-            notes.insert(0, "the module was in training mode; it was exported in evaluation mode and put back")
+            notes.insert(0, "the module was in training mode; it was exported in evaluation mode, then reset")
         notes += [
             *random_nodes(model),
             *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
@@ -224,13 +229,14 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
     return problem(
         "export/unverified-trace",
         f"{strategy.title} is not tried without verification",
-        why="it fixes what it sees in the example, and only the check at other values and sizes shows where",
-        fix="leave out --no-verify, or ask for it with --strategy",
+        why="it turns values of the example into constants, and only the verification at other values and sizes finds "
+        "them",
+        fix="remove --no-verify, or choose this strategy with --strategy",
     )
 
 
 def _left_fixed(probed: Probed, left: Probed, found: Problem) -> str:
-    """What is told of the axes that are not dynamic any more."""
+    """The note about the axes that are no longer dynamic, and why."""
     lost = ", ".join(symbol for symbol in probed.symbols if symbol not in left.symbols)
     return f"{lost} left fixed: {found.what}" + (f" ({found.where})" if found.where else "")
 

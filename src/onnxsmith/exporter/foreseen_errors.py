@@ -1,4 +1,4 @@
-"""Errors of torch, and of the model's own code, as problems: no other exception leaves an export."""
+"""Turns errors of torch and of the model's code into problems: `export` raises no other exception."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.sources.factory import model_line
 
 @contextmanager
 def foreseen() -> Iterator[None]:
-    """Inside, an exception of any kind is raised as a problem."""
+    """Inside, every exception is raised as an OnnxsmithError."""
     try:
         yield
     except OnnxsmithError:
@@ -21,12 +21,11 @@ def foreseen() -> Iterator[None]:
 
 
 def unforeseen(error: Exception) -> Problem:
-    """The problem of an error that none describes better."""
+    """The problem for an error that has no more specific problem."""
     return Problem(
         "export/unforeseen",
         "the export stopped with an error that no problem describes",
         where=model_line(error),
-        why=f"{type(error).__name__}: {error}"[:600],
-        fix="the line in `where`, if there is one, is the last of the model's that ran; what helps is on the page: "
-        "`onnxsmith explain export/unforeseen`",
+        why=f"{type(error).__name__}: {error}"[:600],  # a choice: torch's messages can fill pages
+        fix="`where` is the last line of the model that ran; `onnxsmith explain export/unforeseen` lists what helps",
     )

@@ -1,4 +1,4 @@
-"""How to export."""
+"""The settings of one export."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What one strategy comes to, from module to file: capture, simplify, write aside, verify that very file, move it into
-place."""
+"""Runs one strategy, from module to file: captures, simplifies, stages a file, verifies that file, commits it."""
 
 from __future__ import annotations
 
@@ -53,14 +52,14 @@ from onnxsmith.runtimes.torch_eager import TorchEager, in_double
 from onnxsmith.simplifier.rounds import simplified
 
 _KEPT = 3
-"""Sessions that one process keeps: the exported model and a probe of it, and one to spare."""
+"""Sessions that one process keeps: the exported model, a probe of it, and one to spare."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """What one strategy came to. `lost` are inputs that became constants, as problems; `other_path` is why the graph
-    agrees with the module as it is traced, and not as it is called; `weightless` says which weights were left out,
-    where that was asked for."""
+    """The result of one strategy. `lost` holds a problem for each input that became a constant. `other_path` is the
+    problem of a graph that agrees with the module as traced, but not as called. `weightless` says which weights were
+    left out, if that was requested."""
 
     graph: capturing.Graph
     model: ir.Model
@@ -75,23 +74,23 @@ class Made:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes the file of one export in the way of a strategy."""
+    """Runs strategies for one export."""
 
     target: str
     settings: Settings
 
     def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
-        """What one strategy comes to; its graph may differ from the module."""
+        """Runs one strategy. Its graph may differ from the module; the result's `verification` says so."""
         with stage("capture"):
             program = replace(built.program, folds=self.settings.weights)
             graph = capturing.capture(strategy, program, built.example, self.settings.opset)
             if graph.fixed and self.settings.strategy is None:
                 raise problem(
                     "export/fixed-by-the-example",
-                    "the trace takes a Python value from a tensor as the example has it",
+                    "the trace turned a value of the example's tensor into a constant",
                     where=graph.fixed[0],
-                    why="another input may take another branch there, and the graph would not follow it",
-                    fix="use torch.where or torch.cond there; or accept it with --strategy torchscript",
+                    why="for another input the module may take another branch there; the graph would not",
+                    fix="use torch.where or torch.cond there; or accept the constant with --strategy torchscript",
                 )
         lost = baked.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
         if lost and self.settings.verify and self.settings.strategy is None:
@@ -128,8 +127,9 @@ class Maker:
     def _write(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, output: str | Path
     ) -> tuple[Verification, Written]:
-        """Writes aside, verifies that very file (before its weights are left out, where they are), then commits. With
-        plugins it is the file beside it that is verified, which has their functions and goes into place with it."""
+        """Writes a staged file, verifies that file, then commits it. Without weights in the file, verifies the model
+        before its weights are left out. With custom operators, verifies the second file, which holds their functions
+        and is committed together with the first."""
         bare = custom_operators.bare(model)
         with ExitStack() as stack:
             target = verified = stack.enter_context(staged(output))
@@ -161,10 +161,10 @@ class Maker:
                 check(load(target.path), where=where)
 
     def _verify(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
-        """The graph held to the module as it is called; where they differ and that was accepted, to the module in the
-        path in which it is traced."""
+        """Compares the graph with the module as called; if they differ and `as_traced` is set, with the module as
+        traced."""
         try:
-            found = self._held(strategy, built, candidate)
+            found = self._compare(strategy, built, candidate)
         except OnnxsmithError as error:
             if error.problem.id != "export/other-path":
                 raise
@@ -174,27 +174,27 @@ class Maker:
         if found is not None and not (found.differs and self.settings.as_traced):
             return found
         traced = replace(built, program=called_paths.as_traced(built.program))
-        again = self._held(strategy, traced, candidate)
-        said = "compared with the module in the traced path, which gives other results than the module as called"
+        again = self._compare(strategy, traced, candidate)
+        said = "compared with the module as traced, which gives other results than the module as called"
         return replace(again, untried=(*again.untried, said)) if found is None or not again.differs else found
 
     def _other_path(
         self, strategy: Strategy, built: programs.Built, model: ir.Model, found: Verification
     ) -> Problem | None:
-        """The problem of a graph that differs from the module as it is called, and not as it is traced."""
+        """The problem of a graph that differs from the module as called, but not from the module as traced."""
         bad = next((output for output in found.outputs if not output.equal), None)
         if bad is None or not found.differs or self.settings.as_traced:
             return None
         traced = replace(built, program=called_paths.as_traced(built.program))
         try:
-            again = self._held(strategy, traced, model)
+            again = self._compare(strategy, traced, model)
             if again.differs:
                 return None
             return called_paths.other_path(built.program, built.example, f"output {bad.name!r} differs, {bad.reason}")
         except OnnxsmithError:
             return None
 
-    def _held(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
+    def _compare(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):
             candidate = custom_operators.runnable(candidate)
         asked_for = self.settings.verify
@@ -221,16 +221,16 @@ class Maker:
         with stage("verify"), called_paths.Reference(program) as reference:
 
             def on(name: str) -> Verification:
-                return self._compared(name, reference, candidate, plan, tolerances, arbiter)
+                return self._compare_on(name, reference, candidate, plan, tolerances, arbiter)
 
             found, choice = runtime_choice.judged(asked_for.runtime, [candidate], on)
         if choice.clause:
             found = replace(found, untried=(*found.untried, choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
-            _check_moved(found, program.signature)
+            _refuse_single_size(found, program.signature)
         return replace(found, untried=(*found.untried, *reference.untried))
 
-    def _compared(
+    def _compare_on(
         self,
         name: str,
         reference: Session,
@@ -239,7 +239,7 @@ class Maker:
         tolerances: Mapping[str, Rounding],
         arbiter: Arbiter,
     ) -> Verification:
-        """As the runtime optimises the file, and with its optimisations off on some of the inputs."""
+        """Compares on one runtime: with the runtime's optimisations on, and on some of the inputs with them off."""
         chosen, options = runtimes.parse(name)
         ours = Side("PyTorch, eager, on the CPU", reference)
         runs: list[Run] = []
@@ -251,11 +251,11 @@ class Maker:
             probe = stack.enter_context(Probe(candidate, lambda model: preparer.prepare(model, plain)))
             evidence = Evidence(Noise(probe, is_reference=False), faults=probe, arbiter=arbiter)
             label = f"the exported model on {name} ({session.provider})"
-            theirs = Side(label, _with_dropped(session, reference.signature))
+            theirs = Side(label, _with_all_inputs(session, reference.signature))
             found = verify(ours, theirs, plan, tolerances, evidence, on_run=runs.append)
             for level in levels if not found.differs else ():
                 some = replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
-                theirs = Side(label, _with_dropped(session.at(level), reference.signature))
+                theirs = Side(label, _with_all_inputs(session.at(level), reference.signature))
                 other = verify(ours, theirs, some, tolerances, replace(evidence, faults=None))
                 note = (
                     f"with the optimisations of {name} on the outputs agree {agreement(found)}; with them off, "
@@ -265,7 +265,7 @@ class Maker:
         return found
 
     def _record(self, model: ir.Model, built: programs.Built) -> None:
-        """What was asked for goes into the file, so that it can be asked for again."""
+        """Stores the export's options in the file's metadata, so that the export can be repeated."""
         asked = {
             "target": self.target,
             "dynamic": built.axes,
@@ -277,23 +277,24 @@ class Maker:
         model.metadata_props["onnxsmith.version"] = __version__
 
 
-def _check_moved(verification: Verification, given: Signature) -> None:
-    """Refuses a trace of one size that was not held to the module at another."""
+def _refuse_single_size(verification: Verification, given: Signature) -> None:
+    """Refuses a trace at fixed sizes if a dynamic axis was compared at one size only."""
     still = [symbol for symbol, seen in (verification.sizes or {}).items() if len({*seen} - {0}) < 2]
     if not still:
         return
     said = Problem(
         "export/frozen-axis",
-        f"the trace was checked at one size of {', '.join(still)} only",
-        why="such a trace has what it saw at the example's sizes; only a run at others shows that it follows",
-        fix="leave that axis out of --dynamic, or give an example that lets it move; or accept it with --strategy",
+        f"the trace was compared with the module at one size of {', '.join(still)} only",
+        why="such a trace may hold constants of the example's sizes; only a run at other sizes shows that it does not",
+        fix="leave that axis out of --dynamic, give an example that runs at other sizes, or accept the trace with "
+        "--strategy",
     )
     named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
     raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])
 
 
-def _with_dropped(session: runtimes.Session, wanted: Signature) -> View:
-    """The session with the inputs of the torch module, of which the graph may have dropped some."""
+def _with_all_inputs(session: runtimes.Session, wanted: Signature) -> View:
+    """A view of the session that takes all inputs of the torch module, also those that the graph dropped."""
     own = {port.name: port for port in session.signature.inputs}
     inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
     return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})

@@ -1,1 +1,1 @@
-"""Reports as terminal text, JSON and HTML."""
+"""Shows reports as terminal text and HTML, and progress as a bar."""

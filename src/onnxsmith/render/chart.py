@@ -1,4 +1,4 @@
-"""Curves as a drawing: what a page needs to put a `Chart` on the screen, in numbers only."""
+"""Computes the coordinates of a `Chart` for the HTML page."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from onnxsmith.report.base import Chart
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 240, 56, 20
+"""Size of a chart and its margins, in pixels; a choice."""
 _LEAST = 1e-12
-"""What is smaller, zero too, stands on the ground line."""
+"""Smaller values, zero included, are drawn on the bottom line; a choice: far below the rounding of float32 (6e-8)."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve: its name, its number (for a colour), and the points of its unbroken pieces as `x,y x,y …`."""
+    """One curve: its name, its number (which chooses the colour), and its unbroken pieces as SVG points `x,y x,y …`."""
 
     name: str
     number: int
@@ -23,7 +24,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Curves, the lines of the powers of ten (y and text), and the places over which a name is shown (x and text)."""
+    """The curves, the grid lines at powers of ten (y, text), and the positions of the labels (x, text)."""
 
     title: str
     curves: tuple[Curve, ...]
@@ -36,7 +37,7 @@ class Drawing:
 
 
 def drawn(chart: Chart) -> Drawing:
-    """The drawing of a chart."""
+    """Lays out a chart on a logarithmic vertical axis."""
     numbers = [value for _, values in chart.curves for value in values if value is not None and math.isfinite(value)]
     low = math.floor(math.log10(max(min(numbers, default=_LEAST), _LEAST)))
     high = max(math.ceil(math.log10(max(max(numbers, default=1.0), _LEAST))), low + 1)
@@ -47,7 +48,7 @@ def drawn(chart: Chart) -> Drawing:
         return (high - power) / (high - low) * (HEIGHT - BOTTOM)
 
     places = tuple((LEFT + (index + 0.5) * step, label) for index, label in enumerate(chart.labels))
-    every = max(1, (high - low) // 6)
+    every = max(1, (high - low) // 6)  # about six grid lines; a choice
     lines = tuple((height_of(10.0**power), f"1e{power}") for power in range(low, high + 1, every))
     curves = tuple(
         Curve(name, number, _pieces([None if v is None else height_of(v) for v in values], [x for x, _ in places]))

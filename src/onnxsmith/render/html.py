@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: no network, no fonts, one script, which sorts tables."""
+"""Renders a report as one self-contained HTML file: no network, no fonts, one script, which sorts tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from onnxsmith.report.base import Chart, Facts, Report, Table
 
 
 def to_html(report: Report) -> str:
-    """The page. Every text is escaped: names in a model come from who made it."""
+    """Renders the page. All text is escaped: the names in a model come from strangers."""
     source = files("onnxsmith.render").joinpath("report.html.jinja").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     parts = [(part.title, [(_kind(block), _shown(block)) for block in part.blocks()]) for part in report.parts]
     script = files("onnxsmith.render").joinpath("sort.js").read_text(encoding="utf-8")
+    # The page's content security policy allows exactly the script with this hash.
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.from_string(source).render(report=report, parts=parts, script=script, allowed=allowed)
 

@@ -1,4 +1,4 @@
-"""The progress bar: on standard error, after two seconds, for whatever stage is running."""
+"""The progress bar, on standard error: shows the running stage after two seconds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from onnxsmith.clock import listening
 
 DELAY = 2.0
-"""Seconds before anything is shown: what is over by then needs no bar."""
+"""Seconds before the bar is shown; a choice: a shorter command needs no bar."""
 
 
 @contextmanager
 def shown(console: Console | None = None, delay: float = DELAY) -> Iterator[None]:
-    """Shows the stages of what runs in the block; leaves the terminal as it was."""
+    """Shows the stages that run inside the block, and clears the bar at its end."""
     progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""A report in a terminal."""
+"""Prints a report in a terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _VERDICTS = {
 
 
 class _Console(Console):
-    """A console that says when its reader is gone; rich's own would end the process with status 1."""
+    """A console that raises BrokenPipeError; rich's own exits with status 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def console(width: int | None = None) -> Console:
-    """A console on standard output."""
+    """Makes a console on standard output."""
     return _Console(width=width)
 
 
@@ -55,7 +55,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def show_problem(found: Problem, console: Console) -> None:
-    """Prints a problem; what can be pasted stays on one line."""
+    """Prints a problem; lines are not wrapped, so that commands in them can be pasted."""
     console.print(f"[bold red]{escape(found.id)}[/]: {escape(found.what)}", soft_wrap=True)
     for label, text in found.details():
         console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)

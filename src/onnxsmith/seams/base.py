@@ -1,8 +1,8 @@
-"""Puts something in the place of a part of another library, for as long as a block runs.
+"""Replaces a part of another library while a block runs.
 
-There is one lock for all of it. Two threads that replace the same function one after the other, and end in another
-order, would leave the first one's replacement for good. So a second thread waits until the first has put back what was
-there. One thread may enter as often as it likes.
+One lock guards all replacements. Without it, two threads that replace the same function and end in another order would
+leave the first thread's replacement in place forever. A second thread waits until the first has restored the original.
+One thread may nest replacements.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _COMPARED_WITH = {"torch": "2.13.0", "onnx_ir": "1.1.0", "onnx_shape_inference":
 
 
 def private(path: str) -> Any:
-    """What another library has at `package.module:name.name`; None where it is gone. Each module of this room lists
-    the paths that it asks for in `REACHES`, and a contract test asks for them all."""
+    """The object of another library at `package.module:name.name`; None if it does not exist. Each module of this room
+    lists its paths in `REACHES`, and a contract test looks all of them up."""
     module, _, names = path.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -36,19 +36,19 @@ def private(path: str) -> Any:
 
 
 def required(path: str) -> Any:
-    """The same of a name that nothing can be done without.
+    """The object of another library at a path that onnxsmith cannot work without.
 
     Raises:
-        OnnxsmithError: `library/changed` where it is gone.
+        OnnxsmithError: `library/changed` if it does not exist.
     """
     found = private(path)
     if found is None:
         package = path.partition(".")[0].partition(":")[0]
         raise problem(
             "library/changed",
-            f"the {package} that is installed has no {path.replace(':', '.')}",
+            f"the installed {package} has no {path.replace(':', '.')}",
             where=f"{package} {_version(package)}",
-            why="onnxsmith reaches for it, and no version that it was compared with lacks it",
+            why="onnxsmith uses this private name; every version of the library that it was tested with has it",
             fix=f"pip install '{package}=={_COMPARED_WITH.get(package, '')}'",
         )
     return found
@@ -63,15 +63,15 @@ def _version(package: str) -> str:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Inside, no other thread of this process replaces anything."""
+    """Inside, no other thread of this process can replace a part of a library."""
     with _LOCK:
         yield
 
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any, *, create: bool = False) -> Iterator[None]:
-    """Inside, attribute `name` of `owner` is `value`. An attribute that `owner` does not have stays absent, unless
-    `create` is given. At the end what stood there is put back, or nothing where it was inherited."""
+    """Inside, attribute `name` of `owner` is `value`; at the end it is restored. A missing attribute stays missing,
+    unless `create` is True."""
     if not create and not hasattr(owner, name):
         yield
         return
@@ -81,14 +81,14 @@ def replaced(owner: Any, name: str, value: Any, *, create: bool = False) -> Iter
         try:
             yield
         finally:
-            if before is _ABSENT:
+            if before is _ABSENT:  # the attribute was inherited, or missing
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
 
 
 def replaced_at(path: str, value: Any) -> AbstractContextManager[None]:
-    """The same of a path as `private` takes it; nothing happens where it is gone."""
+    """Inside, the object at a path of `private` is `value`. Does nothing if the path does not exist."""
     module, _, names = path.partition(":")
     owner, _, name = names.rpartition(".")
     return replaced(private(f"{module}:{owner}"), name, value)
@@ -96,7 +96,7 @@ def replaced_at(path: str, value: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def added(table: MutableMapping[str, Any], entries: Mapping[str, Any]) -> Iterator[None]:
-    """Inside, a table of another library has these entries, too."""
+    """Inside, a table of another library also has these entries."""
     with _LOCK:
         before = {name: table.get(name, _ABSENT) for name in entries}
         table.update(entries)

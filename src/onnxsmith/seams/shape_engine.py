@@ -1,12 +1,12 @@
-"""onnx-shape-inference with rules of ours, and without a change to what others in the process see of it.
+"""Runs onnx-shape-inference with rules of onnxsmith, without changing it for other code in the process.
 
-Its engine reads one registry of the whole process, and writes known integers through its context. Here a context has a
-registry of its own, which starts as a copy of the library's, and a walk over a graph asks that one. While it walks, the
-expressions of dimensions may call further functions; the library's own table of them has these for so long only.
+The library's engine reads one registry for the whole process and writes known integers through its context. Here each
+context has its own registry, which starts as a copy of the library's, and a walk over a graph uses that registry.
+During a walk, expressions of dimensions may call additional functions; the library's table holds them only that long.
 
-Compared with onnx-shape-inference 0.4.0 and onnx-ir 1.1 by tests/contracts/test_shape_inference.py. Where a private
-name is gone, less is known: of calls of functions, of the bodies of a Scan, of dimensions that an expression names, or
-of the names that outputs declare. No shape is wrong for it.
+Compared with onnx-shape-inference 0.4.0 and onnx-ir 1.1 by tests/contracts/test_shape_inference.py. If a private name
+is gone, fewer shapes are known: of function calls, of the bodies of Scan, of dimensions that an expression names, or of
+names that outputs declare. No shape becomes wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 Infer = Callable[[Any, ir.Node], None]
 _LOG = logging.getLogger("onnx_shape_inference")
 _MOST_READ = 64
-"""Elements of a constant that is read as integers of a shape."""
+"""Largest number of elements of a constant that is read as a shape; a choice: far above the rank of any tensor."""
 _TABLES = ("onnx_ir._symbolic_shapes:_ALLOWED_FUNCTIONS", "onnx_shape_inference._symbolic_shapes:ALLOWED_FUNCTIONS")
 _CALLED = "onnx_shape_inference._functions:infer_function_call_output_shapes"
 _STANDARD = "onnx_shape_inference._functions:infer_via_op_schema_function"
@@ -60,11 +60,11 @@ REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, _NAMES, *_ADOPTING)
 
 
 class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has no types
-    """How each operator's shapes are inferred, by domain, name and version."""
+    """A registry of shape inference functions by domain, operator and version."""
 
 
 def library_rules() -> Rules:
-    """A registry of the caller's own with the library's rules."""
+    """A new registry with a copy of the library's rules."""
     registry.collect()
     made = Rules()
     for domain, op_type, versions in registry.iter_supported():
@@ -76,21 +76,22 @@ def library_rules() -> Rules:
 
 
 class Context(ShapeInferenceContext):  # type: ignore[misc]
-    """What is known while a model is inferred, by the rules of `rules`; `enter` binds the inputs of a node's bodies.
+    """The state of one inference by `rules`. `enter` binds the inputs of a node's bodies.
 
-    It notes nothing of what a value holds, and reads no long constant: rules of ours do, which know when integers wrap.
+    The library's rules cannot record known integers here, and read no long constant: the rules of onnxsmith record
+    them, because they know when integers wrap around.
     """
 
     def __init__(self, opset_imports: Mapping[str, int], rules: Rules, enter: Infer, **options: Any) -> None:
         super().__init__(opset_imports, **options)
         self.rules = rules
         self.enter = enter
-        self._symbolic_values: dict[ir.Value, Any]  # where the library looks for what a value holds
+        self._symbolic_values: dict[ir.Value, Any]  # the library looks up known integers here
         if not hasattr(self, "_symbolic_values"):
             self._symbolic_values = {}
 
     def child(self, opset_imports: Mapping[str, int] | None = None, *, resolved_attrs: Any = None) -> Context:
-        """A context for the body of a function, which shares the names of dimensions."""
+        """A context for the body of a function; it shares the allocator of dimension names."""
         return Context(
             opset_imports if opset_imports is not None else self.opset_imports,
             self.rules,
@@ -101,26 +102,26 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         )
 
     def set_symbolic_value(self, value: ir.Value, data: Any) -> None:
-        """Notes nothing."""
+        """Records nothing; see `hold`."""
 
     def get_symbolic_value(self, value: ir.Value) -> Any:
-        """The integers that a value is known to hold, dimensions among them; None where it is not known."""
+        """The known integers and dimensions in a value; None if they are unknown."""
         tensor = ir.convenience.get_const_tensor(value)
         return None if tensor is not None and tensor.size > _MOST_READ else super().get_symbolic_value(value)
 
     def hold(self, value: ir.Value, data: list[int | ir.SymbolicDim]) -> None:
-        """Notes what a value holds, for the library's rules; makes no tensor of it, as the library's way does."""
+        """Records the known integers in a value, for the library's rules. Makes no tensor, unlike the library."""
         self._symbolic_values[value] = data
 
     def forget(self, value: ir.Value) -> None:
-        """Forgets what a value holds."""
+        """Forgets the known integers in a value."""
         value.metadata_props.pop(SYM_DATA_KEY, None)
         self._symbolic_values.pop(value, None)
 
 
 @contextmanager
 def walking() -> Iterator[None]:
-    """Inside, `walk` may be called: expressions may hold `Broadcast`, `Max` and `Min`, and the library is quiet."""
+    """Inside, `walk` may be called: expressions may hold `Broadcast`, `Max` and `Min`, and the library logs nothing."""
     with ExitStack() as stack:
         for table in filter(None, map(private, _TABLES)):
             stack.enter_context(added(table, _expressions()))
@@ -131,7 +132,7 @@ def walking() -> Iterator[None]:
 
 @cache
 def _expressions() -> Mapping[str, Any]:
-    """Functions that stay as they are written: sympy would decide a maximum with every name at 1 or more."""
+    """Functions that sympy leaves unevaluated: its own Max and Min assume that every dimension is at least 1."""
     made: dict[str, Any] = {"Broadcast": sympy.Function("Broadcast", integer=True, nonnegative=True)}
     for name in ("Max", "Min"):
         made[name] = made[name.lower()] = sympy.Function(name, integer=True)
@@ -148,8 +149,8 @@ def walk(
     op_function_cache: dict[Any, Any] | None = None,
     warn_on_missing: bool = False,
 ) -> bool:
-    """Infers the nodes of a graph in order, as the library's walk does, by the context's rules. Says whether anything
-    is new. Raises what a rule raises, as the library's ShapeInferenceError. Inside of `walking`."""
+    """Infers the nodes of a graph in order, by the context's rules; call it inside `walking`. Returns whether a shape
+    or type changed. An error of a rule is raised as the library's ShapeInferenceError."""
     functions: dict[str, Any] = {
         "process_graph_fn": walk,
         "warn_on_missing": warn_on_missing,
@@ -179,7 +180,7 @@ def walk(
 
 
 def _enter(context: Context, graph: Any) -> bool:
-    """Notes the shapes of initializers and names the nameless dimensions of inputs."""
+    """Sets the shapes of initializers and names the anonymous dimensions of inputs."""
     modified = False
     for value in graph.initializers.values():
         tensor = ir.convenience.get_const_tensor(value)
@@ -199,7 +200,7 @@ def _graphs(node: ir.Node) -> Iterator[ir.Graph]:
 def _infer(
     context: Context, node: ir.Node, functions: dict[str, Any], op_function_cache: dict[Any, Any] | None
 ) -> None:
-    """One node: by its rule, as the call of a function, or by the function that the standard gives its operator."""
+    """Infers one node: by its rule, as the call of a model-local function, or by its function body in the standard."""
     version = context.get_opset_version(node.domain)
     rule = context.rules.get(node.domain, node.op_type, version)
     if rule is not None:
@@ -235,20 +236,20 @@ def _by_rule(context: Context, node: ir.Node, rule: Infer) -> None:
 
 
 def bind_scan(context: Any, node: ir.Node) -> None:
-    """Gives the inputs of a Scan's body the dtypes and shapes of what the node reads."""
+    """Gives the inputs of a Scan's body the dtypes and shapes of the node's inputs."""
     bind = private(_SCAN)
     if bind is not None:
         bind(context, node)
 
 
 def symbol_names(graph: ir.Graph) -> Iterable[str]:
-    """Every name in a dimension that a graph declares."""
+    """Every symbol in the dimensions that a graph declares."""
     collect = private(_NAMES)
     found: Iterable[str] = collect(graph) if collect is not None else ()
     return found
 
 
 def adopt_declared_names(context: Context, graph: ir.Graph) -> None:
-    """Renames dimensions that the walk made up where the graph declares another name for the same."""
+    """Renames dimensions with generated names if the graph declares a name for the same dimension."""
     for adopt in filter(None, map(private, _ADOPTING)):
         adopt(context, graph)

@@ -1,7 +1,7 @@
-"""Which classes of transformers there are for a task: `_model_mapping` of its auto classes.
+"""Finds the classes of transformers for a task, by `_model_mapping` of its auto classes.
 
-Compared with transformers 5.23. Where the name is gone, no kind of model is known for any task; a model is then given
-as a target of the user's own.
+Compared with transformers 5.23. If the name is gone, no task has a class; the user can still export a model by a
+factory of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ REACHES = ("transformers:AutoModel._model_mapping",)
 
 
 def classes(auto: Any, config: Any) -> tuple[type, ...]:
-    """The classes that an auto class makes for a configuration; none where it makes none."""
+    """The classes that an auto class can make for a configuration; empty if it makes none."""
     mapping: Any = getattr(auto, "_model_mapping", None)
     if mapping is None or type(config) not in mapping:
         return ()

@@ -1,7 +1,7 @@
-"""Finds a torch model by what a person types: `path/to/file.py:factory` or `package.module:factory`.
+"""Loads a torch model from a target: `path/to/file.py:factory` or `package.module:factory`.
 
-The factory is called without arguments. It gives the module, or `(module, args)`, or `(module, args, kwargs)`, args
-being the example inputs of `forward`. A class derived from `torch.nn.Module` is its own factory.
+The factory takes no arguments. It returns the module, `(module, args)` or `(module, args, kwargs)`; args and kwargs are
+example inputs of `forward`. A subclass of `torch.nn.Module` is its own factory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onnxsmith.problem import OnnxsmithError, problem
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A module with example inputs; `given` is False when the factory gave no inputs. `notes` are for the report."""
+    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report."""
 
     module: Any
     args: tuple[Any, ...] = ()
@@ -33,11 +33,11 @@ class TorchModel:
 
 
 def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, TorchModel]:
-    """What a caller in Python gives as a model, with its name: a target, or a module. Examples of the caller take the
-    place of those that a factory gives.
+    """The name and the model for the `model` argument of a Python call: a target, or a module. The caller's example
+    inputs replace those of the factory.
 
     Raises:
-        OnnxsmithError: those of `load`; `export/target-factory` for what is neither a target nor a module.
+        OnnxsmithError: those of `load`; `export/target-factory` if `model` is neither a target nor a module.
     """
     if isinstance(model, str):
         loaded = load(model)
@@ -57,13 +57,13 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
 
 
 def is_target(text: str) -> bool:
-    """Whether the text names a factory rather than a model file."""
+    """Whether the text names a factory, not a model file."""
     before, colon, name = text.rpartition(":")
     return bool(colon and before) and all(part.isidentifier() for part in name.split("."))
 
 
 def load(target: str) -> TorchModel:
-    """The model that the target's factory gives.
+    """Imports the target's factory and calls it.
 
     Raises:
         OnnxsmithError: `export/target-syntax`, `export/target-import` or `export/target-factory`, with the line of the
@@ -88,7 +88,7 @@ def _from_file(path: Path, target: str) -> ModuleType:
             where=str(path.absolute()),
             fix="check the path; relative paths start at the current folder",
         )
-    if (path.absolute().parent / "__init__.py").is_file():
+    if (path.absolute().parent / "__init__.py").is_file():  # relative imports need the package's dotted name
         return _from_package(_in_package(path.absolute()), target)
     folder = str(path.absolute().parent)
     if folder not in sys.path:
@@ -108,7 +108,7 @@ def _from_file(path: Path, target: str) -> ModuleType:
 
 
 def _in_package(path: Path) -> str:
-    """The dotted name of a file of a package, whose relative imports need one; what holds the package is importable."""
+    """The dotted name of a file in a package. Adds the folder of the outermost package to `sys.path`."""
     root, names = path.parent, [path.stem]
     while (root / "__init__.py").is_file():
         names.insert(0, root.name)
@@ -137,13 +137,13 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
         why=f"{type(error).__name__}: {error}{through}",
         fix=f"pip install {error.name}, if that is its name on PyPI; or check the path"
         if isinstance(error, ModuleNotFoundError) and error.name
-        else "run the file with python by itself and fix what it says",
+        else "run the file with python and fix the error",
     )
 
 
 def broken_package(error: BaseException, lines: Sequence[str] = ()) -> OnnxsmithError | None:
-    """The problem of a class that transformers has and cannot import, because a package that it needs is broken
-    here."""
+    """The problem of a transformers class that cannot be imported because a package that it needs is broken; None for
+    any other error."""
     text = " ".join(f"{error}".split())
     if not re.search(r"Could not import|Failed to import transformers", text):
         return None
@@ -153,8 +153,8 @@ def broken_package(error: BaseException, lines: Sequence[str] = ()) -> Onnxsmith
         "transformers cannot import the class of this model",
         where=lines[-1] if lines else "",
         why=f"{text}, because of {type(causes[-1]).__name__}: {causes[-1]}"[:600] if causes else text[:600],
-        fix="a package that it needs does not fit the torch that is installed, often torchvision: `python -c 'import "
-        "torchvision'` shows it; install the one that fits, or uninstall it",
+        fix="a package that the class needs, often torchvision, does not match the installed torch: `python -c 'import "
+        "torchvision'` shows the error; install the matching version, or uninstall the package",
     )
 
 
@@ -166,7 +166,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def user_line(error: BaseException) -> str:
-    """`file:line` of the innermost frame in the user's own code: not in an installed package, not in this one."""
+    """`file:line` of the innermost frame in the user's own code, outside of installed packages and this package."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     lines = user_lines(error)
@@ -174,21 +174,21 @@ def user_line(error: BaseException) -> str:
 
 
 def user_lines(error: BaseException) -> list[str]:
-    """Every frame in the user's own code, the innermost last."""
+    """`file:line` of every frame in the user's own code, the innermost last."""
     frames = traceback.extract_tb(error.__traceback__)
     return [f"{frame.filename}:{frame.lineno}" for frame in frames if not is_installed(frame.filename)]
 
 
 def model_line(error: BaseException) -> str:
-    """`user_line`, or that of the package which the model comes from."""
+    """`user_line`; if it is empty, the innermost line in the model's package."""
     frames = traceback.extract_tb(error.__traceback__)
     inner = next((f for f in reversed(frames) if is_models(f.filename)), None)
     return user_line(error) or (f"{inner.filename}:{inner.lineno}" if inner is not None else "")
 
 
 def user_frame(frame: FrameType | None, until: CodeType | None = None) -> str:
-    """`file:line` of the innermost frame in the user's own code, from this frame of a running call outwards; otherwise
-    in the package that the model comes from. What calls the function of the code `until` is not looked at."""
+    """`file:line` of the innermost frame in the user's own code, or else in the model's package, from this frame
+    outwards. Stops at the frame that runs the code `until`."""
     package = ""
     while frame is not None and frame.f_code is not until:
         file = frame.f_code.co_filename
@@ -201,24 +201,24 @@ def user_frame(frame: FrameType | None, until: CodeType | None = None) -> str:
 
 
 def place(where: str) -> tuple[str, int]:
-    """The file and the line of `file:line`; 0 where there is no line."""
+    """Splits `file:line`; the line is 0 if there is none."""
     file, _, line = where.rpartition(":")
     return file, int(line) if line.isdigit() else 0
 
 
 _TOOLS = re.compile(r"(site|dist)-packages/(torch|functorch|torchgen|onnx\w*|numpy|sympy|networkx|mpmath)/")
-"""Packages that models are computed and traced with."""
+"""Packages that compute and trace models; no model's own code is in them."""
 
 
 def is_models(filename: str) -> bool:
-    """Whether a source file may be a model's: the user's, or of a package that models come from."""
+    """Whether a source file may hold a model's code: a file of the user, or of a package that is no tool."""
     path = filename.replace("\\", "/")
     packaged = "site-packages/" in path or "dist-packages/" in path
     return not is_installed(filename) or (packaged and _TOOLS.search(path) is None and not _is_own(path))
 
 
 def is_installed(filename: str) -> bool:
-    """Whether a source file belongs to an installed package, to Python, or to this package: not to the user."""
+    """Whether a source file belongs to an installed package, to Python, or to this package, not to the user."""
     path = filename.replace("\\", "/")
     return (
         "site-packages" in path
@@ -246,7 +246,7 @@ def _attribute(module: ModuleType, name: str, target: str) -> Callable[[], Any]:
             )
         found = getattr(found, part)
     if not callable(found):
-        raise problem("export/target-factory", f"{name!r} cannot be called", where=target, fix="name a function")
+        raise problem("export/target-factory", f"{name!r} is not callable", where=target, fix="name a function")
     return found  # type: ignore[no-any-return]
 
 
@@ -261,12 +261,12 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
     except Exception as error:
         raise broken_package(error, user_lines(error)) or problem(
             "export/target-factory",
-            "the factory failed",
+            "the factory raised an error",
             where=user_line(error) or target,
             why=f"{type(error).__name__}: {error}",
             fix=f"pip install {error.name}, if that is its name on PyPI"
             if isinstance(error, ModuleNotFoundError) and error.name
-            else "call it in python by itself and fix what it says",
+            else "call the factory in python and fix the error",
         ) from error
     return as_model(made, target)
 
@@ -274,46 +274,46 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
 def _check_arity(factory: Callable[[], Any], target: str) -> None:
     try:
         parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):  # built in: nothing says what it takes
+    except (TypeError, ValueError):  # a built-in function has no signature to check
         return
     needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if needed:
         code = getattr(factory, "__code__", None)
         raise problem(
             "export/target-factory",
-            f"the factory needs {', '.join(needed)}",
+            f"the factory requires the arguments {', '.join(needed)}",
             where=f"{code.co_filename}:{code.co_firstlineno}" if code else target,
             why="a factory is called without arguments",
-            fix="give its parameters defaults, or write a small one around it",
+            fix="give its parameters defaults, or write a function without parameters that calls it",
         )
 
 
 def as_model(made: Any, target: str) -> TorchModel:
-    """What a factory gave, as a model with inputs.
+    """Turns the return value of a factory into a model with example inputs.
 
     Raises:
-        OnnxsmithError: `export/target-factory` when it is neither a module nor a tuple that starts with one.
+        OnnxsmithError: `export/target-factory` if the value is neither a module nor a tuple that starts with a module.
     """
     if is_module(made):
         return TorchModel(made, given=False)
     if isinstance(made, tuple) and made and is_module(made[0]) and len(made) <= 3:
         args = made[1] if len(made) > 1 else ()
         kwargs = made[2] if len(made) > 2 else {}
-        if isinstance(args, Mapping) and len(made) == 2:
+        if isinstance(args, Mapping) and len(made) == 2:  # (module, kwargs)
             args, kwargs = (), args
         args = tuple(args) if isinstance(args, tuple | list) else (args,)
         if isinstance(kwargs, Mapping):
             return TorchModel(made[0], args, dict(kwargs))
     raise problem(
         "export/target-factory",
-        f"the factory gave {type(made).__module__}.{type(made).__qualname__}",
+        f"the factory returned {type(made).__module__}.{type(made).__qualname__}",
         where=target,
-        why="a torch module is needed, alone or with its example inputs",
+        why="a factory returns a torch module, alone or with its example inputs",
         fix="return module, or (module, args), or (module, args, kwargs)",
     )
 
 
 def is_module(value: Any) -> bool:
-    """Whether it is a torch module (instance or class), asked without importing torch."""
+    """Whether the value is a torch module (instance or class). Does not import torch."""
     kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
     return any(kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in kinds)

@@ -1,1 +1,1 @@
-"""The graph that the exporter gave, made into what its user asked for."""
+"""Changes and checks of the captured graph: the user's names, weights, padding, random nodes, constant inputs."""

@@ -1,5 +1,5 @@
-"""What became a constant of the graph though the caller gives it: inputs that the module follows and the graph does
-not, and tensors inside objects that cannot be taken apart."""
+"""Finds inputs that became constants of the graph: inputs that the module uses and the graph ignores, and tensors
+inside objects that cannot be unpacked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from onnxsmith.seams.torch import trees as pytree
 
 
 def constant_inputs(built: Built, model: ir.Model, where: str = "") -> tuple[Problem, ...]:
-    """A problem for each input that no output of the graph can be reached from, though other values of it change what
-    the module gives. One that the module ignores as well is no problem. `where` is the line to blame, if one is known.
-    """
+    """A problem for each input that changes the module's results, but on which no output of the graph depends. An input
+    that the module ignores too is no problem. `where` is the user's line that causes it, if known."""
     reached = _reached(model)
     names = [port.name for port in built.program.signature.inputs if port.name not in reached]
     if not names:
@@ -34,8 +33,8 @@ def _became_constant(name: str, where: str) -> Problem:
         "export/constant-input",
         f"input {name!r} became a constant: no output of the graph depends on it",
         where=where,
-        why="torch gives other results for other values of it; on the way its values became Python numbers, a "
-        "numpy array or a copy, which a trace writes down as they were",
+        why="the module gives other results for other values of it; in forward its values became Python numbers, a "
+        "numpy array or a copy, which a trace stores as constants",
         fix="compute with the tensor itself from the input to the output",
     )
 
@@ -78,7 +77,7 @@ def _matters(session: Session, example: Mapping[str, np.ndarray[Any, Any]], name
 def _changes(session: Session, example: Mapping[str, Any], name: str, other: Any, before: Outputs) -> bool:
     try:
         return not _same(before, session.run({**example, name: other}))
-    except OnnxsmithError:  # a value that the module does not take
+    except OnnxsmithError:  # the module rejects this value
         return False
 
 
@@ -97,16 +96,17 @@ def _same(a: Outputs, b: Outputs) -> bool:
 
 
 def closed_objects(program: TorchProgram) -> list[tuple[Any, list[str]]]:
-    """Arguments that are no inputs and hold tensors, with the attributes that do: objects that nothing takes apart."""
+    """Arguments that hold tensors but are no inputs, with the names of the attributes that hold them: objects that
+    cannot be unpacked."""
     constants = [leaf for name, leaf in zip(program.names, program.leaves, strict=True) if name is None]
     return [(leaf, held) for leaf in constants if (held := _holding(leaf))]
 
 
 def notes(program: TorchProgram) -> Iterator[str]:
-    """What a report says of those."""
+    """The report's notes about `closed_objects`."""
     for leaf, held in closed_objects(program):
         yield (
-            f"a {type(leaf).__name__} among the arguments cannot be taken apart: its tensors ({', '.join(held)}) are "
+            f"an argument of class {type(leaf).__name__} cannot be unpacked: its tensors ({', '.join(held)}) are "
             "constants of the graph"
         )
 

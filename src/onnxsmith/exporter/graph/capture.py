@@ -1,4 +1,4 @@
-"""From a program to a graph whose inputs, outputs and dimensions are called what its user calls them."""
+"""Captures a program by one strategy, and gives the graph's inputs, outputs and dimensions the user's names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Graph:
 
 
 def strategies(asked: str | None) -> list[Strategy]:
-    """The strategies in the order in which they are tried, or the one that was asked for.
+    """All strategies in the order in which they are tried, or only the requested one.
 
     Raises:
         OnnxsmithError: `export/unknown-strategy`.
@@ -56,11 +56,11 @@ def strategies(asked: str | None) -> list[Strategy]:
 
 
 def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
-    """Captures the program in one way.
+    """Captures the program by one strategy.
 
     Raises:
-        OnnxsmithError: the strategy's problem; `export/frozen-axis` when an axis that was
-            asked to be dynamic is a constant in the graph; `export/opset` when the opset cannot be had.
+        OnnxsmithError: the strategy's problem; `export/frozen-axis` if an axis requested as dynamic is a constant in
+            the graph; `export/opset` if the model cannot be converted to the opset.
     """
     roomy, how_grown = grown(program, example)
     captured = strategy.capture(program, roomy, asked_opset)
@@ -92,7 +92,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
 
 
 def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
-    """An example whose dynamic axes are at least 2 long: torch takes sizes 0 and 1 for constants of the model."""
+    """An example with dynamic axes of at least 2, and a note about it: torch treats sizes 0 and 1 as constants."""
     now = of_feed(program.signature, example)
     small = {symbol: 2 for symbol, size in now.items() if size < 2}
     if not small:
@@ -104,17 +104,17 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
         except OnnxsmithError as error:
             raise problem(
                 "export/frozen-axis",
-                f"the model does not take {', '.join(f'{symbol}=2' for symbol in small)}",
+                f"the model does not run with {', '.join(f'{symbol}=2' for symbol in small)}",
                 where=", ".join(f"{port.name} {port}" for port in program.signature.inputs),
                 why=error.problem.why,
-                fix="leave that axis out of --dynamic, or give an example of a size that the model takes, 2 or more",
+                fix="leave that axis out of --dynamic, or give an example of a size, 2 or more, that it accepts",
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
-    return made, (f"the example has {said}; it was captured with 2, because torch takes 0 and 1 for constants",)
+    return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)
 
 
 def _repeat(array: np.ndarray[Any, Any], port: Port, wanted_sizes: dict[str, int]) -> np.ndarray[Any, Any]:
-    """The array with its small axes, and those that are sums of them, at their new sizes; what is new is a copy."""
+    """Resizes the axes whose size changed, also axes that are sums; new entries are copies of old ones."""
     for axis, dim in enumerate(port.shape or ()):
         wanted = size_of(dim, wanted_sizes)
         if array.shape[axis] == 0:
@@ -132,12 +132,12 @@ def _check_ports(model: ir.Model, expected: Signature) -> None:
                 "export/capture-failed",
                 f"the graph has {len(theirs)} {what}, the model {len(ours)}",
                 why=f"the graph's are: {', '.join(port.name for port in theirs) or 'none'}",
-                fix="return tensors only from forward, and pass tensors only for what varies between calls",
+                fix="return only tensors from forward, and pass as tensors only the values that vary between calls",
             )
 
 
 def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
-    """Symbol of the graph → the user's name for it. An axis that is a constant now was frozen."""
+    """Symbol of the graph → the user's name. Raises FrozenAxisError if a dynamic axis is a constant in the graph."""
     renamed: dict[str, str] = {}
     for value, port in zip(model.graph.inputs, expected.inputs, strict=True):
         for axis, (got, wanted) in enumerate(zip(value.shape or (), port.shape or (), strict=True)):
@@ -148,8 +148,8 @@ def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
                     "export/frozen-axis",
                     f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
                     where=_first_source(model),
-                    why="tracing took a size of it for a Python number",
-                    fix=f"leave {port.name}:{axis} out of --dynamic, or find where forward makes a number of it",
+                    why="the trace turned its size into a Python number",
+                    fix=f"leave {port.name}:{axis} out of --dynamic, or find the line of forward that does so",
                 )
                 raise FrozenAxisError(said, [(port.name, axis)])
             if got.value is not None and is_symbol(got.value):
@@ -169,10 +169,10 @@ def _limits(bounds: Mapping[str, tuple[int, int | None]]) -> Iterator[str]:
 
 
 _UNBOUNDED = 2**62
-"""torch gives sizes that depend on data the largest integer as their bound."""
+"""Bounds from here on mean no limit: torch uses about the largest int64 for sizes that depend on data."""
 
 
 def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:
-    """The program with the output dtypes and shapes that the graph declares, for reports."""
+    """The program with the output dtypes and shapes of the graph, for reports."""
     outputs = signature(model).outputs
     return replace(program, signature=Signature(program.signature.inputs, outputs))

@@ -1,4 +1,5 @@
-"""Keeps a Pad before a MaxPool apart from it: onnxruntime takes it for the pool's own padding, which is -inf."""
+"""Protects a Pad before a MaxPool from a wrong fusion: onnxruntime treats it as the pool's own padding, which is
+-inf."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes import facts
 
 _SINCE = 18
-"""The opset from which on a Pad may say its axes."""
+"""The first opset in which Pad has the input `axes` (ONNX operator schema)."""
 
 
 def keep_apart(model: ir.Model) -> None:
-    """A Pad that a MaxPool reads says that it pads every axis, which it does anyway.
+    """Gives every Pad that a MaxPool reads the input `axes` with all axes, which is its default.
 
-    onnxruntime (its PadFusion, seen in 1.31) makes one MaxPool of a Pad with zeros and a MaxPool, which is wrong where
-    a window has nothing but negative numbers, and leaves a Pad that has axes alone. Before opset 18, or where
-    the rank is not known, it stays as it is: whether it is wrong is seen when the file is checked.
+    onnxruntime's PadFusion (seen in 1.31) merges a Pad with zeros into the MaxPool, which is wrong if a window holds
+    only negative numbers. It does not merge a Pad with `axes`. Before opset 18, or if the rank is unknown, the Pad
+    stays unchanged; the verification finds a wrong result.
     """
     if model.graph.opset_imports.get("", 0) < _SINCE:
         return

@@ -1,4 +1,4 @@
-"""What a reader of an exported graph has to know, and would not see."""
+"""Notes for the report about nodes that draw random numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def random_nodes(model: ir.Model) -> Iterator[str]:
 
 
 def _draws(node: ir.Node) -> bool:
-    """Whether it draws; a Dropout does where it is told that the model is trained, by its third input."""
+    """Whether the node draws random numbers. A Dropout does if its third input, `training_mode`, is true."""
     if node.domain or node.op_type != "Dropout":
         return node.op_type in _DRAW and not node.domain
     training = ir.convenience.get_const_tensor(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None

@@ -1,7 +1,7 @@
-"""A file without the module's weights: which tensors of a graph are weights, whatever the exporter calls them.
+"""Leaves the module's weights out of a file; finds them in the graph even if the exporter renamed them.
 
-A weight is a parameter, a buffer or any other tensor that the module or a part of it holds. It is found by its name, or
-by its values in any order (the exporter may have transposed it, or made a constant of it).
+A weight is a parameter, a buffer or any other tensor that the module or a submodule holds. It is found by its name, or
+by its values in any order, because the exporter may transpose a weight or turn it into a constant.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from onnxsmith.simplifier.rounds import simplified
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a module: name → a digest of its values, empty where the values do not identify it. `counters` are
-    those that are no floats."""
+    """The weights of a module: name → digest of its values, empty if the values do not identify it. `counters` are the
+    weights that are not floats."""
 
     digests: Mapping[str, str]
     counters: frozenset[str]
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Weights:
-        """Every tensor that the module holds; a tensor that it holds twice is one weight."""
+        """Collects every tensor that the module holds. A tensor with two names counts once."""
         found = {id(tensor): (name, tensor) for name, tensor in reversed(list(_tensors(module)))}
         named = dict(reversed(found.values()))
         counters = frozenset(name for name, tensor in named.items() if not tensor.dtype.is_floating_point)
         return cls({name: _digest(to_array(tensor)) for name, tensor in named.items()}, counters)
 
     def simplified(self, model: ir.Model) -> tuple[ir.Model, Simplification]:
-        """The model simplified, with its weights as they are: for the simplifier they are inputs."""
+        """Simplifies the model without changing its weights: to the simplifier they are graph inputs."""
         lifted = {value: value.const_value for value in self._initializers(model)}
         for value in lifted:
             _make_input(model.graph, value)
@@ -57,10 +57,10 @@ class Weights:
         return made, part
 
     def left_out(self, model: ir.Model) -> tuple[ir.Model, str]:
-        """A copy of the model with each weight an input without a value, and what a headline says of it.
+        """Copies the model with each weight turned into an input without a value; also gives a clause for the headline.
 
         Raises:
-            OnnxsmithError: `export/weights-stay` when the module has weights, and not one could be left out.
+            OnnxsmithError: `export/weights-stay` if the module has weights and none could be left out.
         """
         found = {value.name or "": name for value, name in self._initializers(model).items()}
         gone = set(found.values())
@@ -72,8 +72,8 @@ class Weights:
                 "export/weights-stay",
                 f"none of {len(missing)} weights could be left out",
                 where=", ".join(others[:3]),
-                why="the exporter computed constants from them, which are in the graph in their place",
-                fix="try another way to capture (--strategy), or leave --no-weights out",
+                why="the exporter replaced them by constants that it computed from them",
+                fix="try another strategy (--strategy), or remove --no-weights",
             )
         said = f"{len(gone)} of {len(gone) + len(missing)} weights left out"
         if missing and others:
@@ -85,7 +85,8 @@ class Weights:
         return made, said
 
     def _initializers(self, model: ir.Model) -> dict[ir.Value, str]:
-        """The graph's initializers that are weights. Constant nodes that hold one become initializers, in place."""
+        """The initializers that are weights, with the weights' names. Turns Constant nodes that hold a weight into
+        initializers, in place."""
         digests = {digest: name for name, digest in reversed(list(self.digests.items())) if digest}
         for node in list(model.graph):
             tensor = _held(node)
@@ -135,7 +136,7 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _held(node: ir.Node) -> Any:
-    """The tensor of a Constant node, None for any other."""
+    """The tensor of a Constant node; None for any other node."""
     attribute = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
     return attribute.as_tensor() if attribute is not None else None
 
@@ -152,7 +153,8 @@ def _constants(model: ir.Model) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> str:
-    """Equal for arrays of the same numbers in any order; empty for what is no float, and for one number repeated."""
+    """A digest that is equal for the same numbers in any order. Empty for integers, and for one repeated number, which
+    many weights share."""
     flat = np.asarray(array).reshape(-1)
     if flat.dtype.kind not in "fcV" or flat.size < 2 or bool((flat == flat[0]).all()):
         return ""

@@ -1,1 +1,1 @@
-"""What an export is given: the module, example inputs, and which axes are dynamic."""
+"""The inputs of an export: example inputs, dynamic axes, and named tensors of nested arguments."""

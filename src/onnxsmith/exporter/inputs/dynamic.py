@@ -1,4 +1,4 @@
-"""Reads which axes are to stay dynamic: `x:0=batch,2=height;mask:0=batch`, or the same in Python."""
+"""Parses the dynamic axes: `x:0=batch,2=height;mask:0=batch`, or the same as Python objects."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ AUTO = "auto"
 
 
 def is_auto(dynamic: Dynamic | Sequence[str]) -> bool:
-    """Whether the axes are to be found by probing."""
+    """Whether the dynamic axes are found by probing the module."""
     return dynamic == AUTO or (isinstance(dynamic, list | tuple) and list(dynamic) == [AUTO])
 
 
 def parse(dynamic: Dynamic | Sequence[str], inputs: Sequence[str] = ()) -> dict[str, dict[int, str]]:
-    """Input name → axis → dimension name.
+    """Parses the dynamic axes into input name → axis → dimension name.
 
-    A dimension may be the sum of others (`mask:1=past+new`). From text, inputs are separated by `;` (or given one by
-    one). In Python a list of axes may stand for the mapping; each axis then gets a name of its own (`x.0`), as it does
-    for `Dim.DYNAMIC` and `Dim.AUTO`; a `torch.export.Dim` stands for its name. A list of such, one for each of
-    `inputs`, goes by their order; None is an input that is fixed.
+    A dimension may be a sum of others (`mask:1=past+new`). In text, `;` separates inputs; a list of texts also works.
+    In Python, a mapping gives for each input a mapping from axis to dimension, or a list of axes. A dimension is a name
+    or a `torch.export.Dim`, which stands for its name. A list of axes, `Dim.DYNAMIC` and `Dim.AUTO` name each axis
+    after the input (`x.0`). Instead of a mapping by input, a list gives the axes of `inputs` in order; None stands for
+    an input with fixed axes.
 
     Raises:
-        OnnxsmithError: `export/dynamic-syntax` saying which piece cannot be read.
+        OnnxsmithError: `export/dynamic-syntax` names the part that cannot be parsed.
     """
-    given: object = dynamic  # whatever a caller without type checks gives
+    given: object = dynamic  # a caller without type checks may pass any object
     if given is not None and not isinstance(given, str | Mapping | Sequence):
         raise _unreadable(repr(given), "a mapping {name: {axis: dimension}}, a list of axes or a text is needed")
     if dynamic is None:

@@ -1,4 +1,4 @@
-"""Example inputs from what a person gives: `x=float32[1,1,224,224]`, a file, or the factory's own."""
+"""Makes example inputs from `--input`: `x=float32[1,1,224,224]`, or a file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onnxsmith.sources.factory import TorchModel
 
 
 def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
-    """The model with example inputs from `--input` in place of the factory's; those that are not named stay.
+    """The model with example inputs from `--input`; inputs that are not named keep the factory's example.
 
     Raises:
-        OnnxsmithError: `input/…` for what cannot be read, `export/unknown-input` for a name that forward does not have.
+        OnnxsmithError: `input/…` if an input cannot be read; `export/unknown-input` if forward has no such argument.
     """
     if not given:
         return model
@@ -72,7 +72,7 @@ def _tensors(spec: InputSpec) -> dict[str, Any]:
 
 
 def _example(spec: InputSpec) -> torch.Tensor:
-    """Seeded values: floats uniform in 0..1, integers 0 and 1, because nothing is known of the model yet."""
+    """Generates seeded values: floats uniform in 0..1; integers 0 and 1, which are valid indices of most tables."""
     dtype = {"float": "float32", "double": "float64"}.get(spec.dtype, spec.dtype)
     if not hasattr(torch, dtype):
         raise problem("input/syntax", f"torch has no dtype {spec.dtype!r}", fix="use float32, int64, bool, …")

@@ -1,12 +1,12 @@
-"""Objects of any class that hold tensors, as nests whose leaves have readable paths: caches of keys and values, classes
-of a user's own.
+"""Flattens objects of any class that hold tensors, such as caches of keys and values, into leaves with readable paths.
 
-torch flattens containers and classes that were registered with it. An object of another class is taken apart here
-into the attributes that hold tensors; what else it knows stays as it is, and flattening back makes such an object.
-An integer that counts the steps of such a tensor (a cache's length) follows it to
-other sizes. A private tensor without axes (`_window`) is no input but a part of the object. A path is made of
-attributes: where one attribute alone holds tensors, and holds them in a container, it is left out,
-and `keys` and `values` are called `key` and `value`: `layers[0].keys` of a cache is `0.key`.
+torch flattens containers and registered classes. Here an object of any other class is unpacked into its attributes that
+hold tensors; rebuilding makes an object of that class, with its other attributes unchanged. An integer attribute that
+equals the number of steps of such a tensor (a cache's length) follows the tensor to other sizes. A private tensor
+without axes (`_window`) is not an input; it stays a part of the object.
+
+A path consists of attribute names. If only one attribute holds tensors, in a container, its name is left out. `keys`
+and `values` are written `key` and `value`: `layers[0].keys` of a cache is `0.key`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SINGULAR = {"keys": "key", "values": "value"}
 _CONTAINERS = (dict, list, tuple)
 _COUNTS = re.compile("length|seen|count")
 _DEEPEST = 6
-"""How many objects deep tensors are looked for."""
+"""Levels of nested objects that are searched for tensors; a choice: deeper than any cache, and it stops at cycles."""
 
 
-class _Opened:
-    """An object taken apart: its class, every attribute, and which of them hold tensors."""
+class _Unpacked:
+    """An unpacked object: its class, its attributes, and the names of those that hold tensors."""
 
     def __init__(self, kind: type, state: dict[str, Any], holders: tuple[str, ...]) -> None:
         self.kind, self.state, self.holders = kind, state, holders
@@ -36,30 +36,30 @@ class _Opened:
 
 @dataclass(frozen=True)
 class _Follows:
-    """Stands for the number of steps of a tensor of the same object."""
+    """Placeholder for an integer that equals the number of steps of a tensor in the same object."""
 
     tensor: str
 
 
 def flatten(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], Any]:
-    """Leaves with their paths, and the spec that `rebuild` takes."""
-    plain = opened(tree)
+    """The leaves with their paths, and the spec for `tree_unflatten`."""
+    plain = unpacked(tree)
     return list(_paths(plain, ())), pytree.tree_structure(plain)
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves alone, in the same order."""
-    return list(pytree.tree_leaves(opened(tree)))
+    """The leaves without their paths, in the order of `flatten`."""
+    return list(pytree.tree_leaves(unpacked(tree)))
 
 
-def opened(tree: Any, depth: int = 0) -> Any:
-    """The tree with every object that torch cannot flatten, and that holds tensors, taken apart."""
-    return pytree.tree_map(lambda leaf: _open(leaf, depth), tree)
+def unpacked(tree: Any, depth: int = 0) -> Any:
+    """Unpacks every object in the tree that holds tensors and that torch cannot flatten."""
+    return pytree.tree_map(lambda leaf: _unpack(leaf, depth), tree)
 
 
 def _paths(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """As `pytree.tree_flatten_with_path`, for classes too that were registered without names of their parts: those are
-    called after the keys or attributes that hold them."""
+    """Like `pytree.tree_flatten_with_path`, but also for classes that were registered without key names: their parts
+    are named after the keys or attributes that hold them."""
     kind = pytree.node_type(tree)
     if kind not in pytree.SUPPORTED_NODES:
         yield path, tree
@@ -81,7 +81,7 @@ def _keyed(tree: Any, parts: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _state(value: Any) -> dict[str, Any]:
-    """The attributes of an object, those in slots too."""
+    """The attributes of an object, including slots."""
     slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
     return {name: getattr(value, name) for name in dict.fromkeys(slots)} | dict(getattr(value, "__dict__", {}))
 
@@ -93,25 +93,25 @@ def _slots(kind: type) -> list[str]:
 
 
 def step(key: Any) -> str:
-    """A step of a path as text, empty for one that is left out."""
+    """A step of a path as text; empty for a step that is left out."""
     for attribute in ("idx", "key", "name"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))
     return str(key).strip(".[]'\"")
 
 
-def _open(value: Any, depth: int) -> Any:
+def _unpack(value: Any, depth: int) -> Any:
     if not _may_hold(value) or depth >= _DEEPEST:
         return value
     state = _state(value)
-    holders = tuple(name for name, held in state.items() if _holds(held, depth + 1) and not _is_own(name, held))
+    holders = tuple(name for name, held in state.items() if _holds(held, depth + 1) and not _is_private(name, held))
     if not holders:
         return value
-    inner = {name: opened(held, depth + 1) if name in holders else held for name, held in state.items()}
-    return _Opened(type(value), inner, holders)
+    inner = {name: unpacked(held, depth + 1) if name in holders else held for name, held in state.items()}
+    return _Unpacked(type(value), inner, holders)
 
 
-def _is_own(name: str, held: Any) -> bool:
+def _is_private(name: str, held: Any) -> bool:
     return name.startswith("_") and isinstance(held, torch.Tensor) and held.dim() == 0
 
 
@@ -131,9 +131,10 @@ def _holds(value: Any, depth: int) -> bool:
     )
 
 
-def _flatten(value: _Opened) -> tuple[list[Any], Any]:
+def _flatten(value: _Unpacked) -> tuple[list[Any], Any]:
     rest = {name: held for name, held in value.state.items() if name not in value.holders}
     for name in [name for name, held in rest.items() if _COUNTS.search(name) and type(held) is int]:
+        # [batch, heads, steps, features]: a cache's layout, in which the axis before the last counts the steps.
         steps = [value.state[holder] for holder in value.holders]
         if all(
             isinstance(tensor, torch.Tensor) and tensor.dim() > 2 and tensor.shape[-2] == rest[name] for tensor in steps
@@ -142,12 +143,12 @@ def _flatten(value: _Opened) -> tuple[list[Any], Any]:
     return [value.state[name] for name in value.holders], (value.kind, tuple(value.state), value.holders, rest)
 
 
-def _flatten_with_keys(value: _Opened) -> tuple[list[tuple[Any, Any]], Any]:
+def _flatten_with_keys(value: _Unpacked) -> tuple[list[tuple[Any, Any]], Any]:
     children, context = _flatten(value)
-    return list(zip(map(pytree.GetAttrKey, _called(value)), children, strict=True)), context
+    return list(zip(map(pytree.GetAttrKey, _key_names(value)), children, strict=True)), context
 
 
-def _called(value: _Opened) -> Iterator[str]:
+def _key_names(value: _Unpacked) -> Iterator[str]:
     alone = len(value.holders) == 1 and isinstance(value.state[value.holders[0]], _CONTAINERS)
     for name in value.holders:
         yield "" if alone else _SINGULAR.get(name, name)
@@ -156,10 +157,10 @@ def _called(value: _Opened) -> Iterator[str]:
 def _unflatten(children: Any, context: Any) -> Any:
     kind, names, holders, rest = context
     held: Mapping[str, Any] = dict(zip(holders, children, strict=True))
-    made = kind.__new__(kind)
+    made = kind.__new__(kind)  # without __init__, whose arguments are unknown
     for name in names:
         if name in held:
-            object.__setattr__(made, name, held[name])
+            object.__setattr__(made, name, held[name])  # also for frozen dataclasses
         elif isinstance(rest[name], _Follows):
             object.__setattr__(made, name, held[rest[name].tensor].shape[-2])
         else:
@@ -168,7 +169,7 @@ def _unflatten(children: Any, context: Any) -> Any:
 
 
 def _fresh(value: Any) -> Any:
-    """Containers anew, so that what a call writes into them is no other call's."""
+    """Copies containers, so that no call sees what another call wrote into them."""
     if type(value) is dict:
         return {key: _fresh(held) for key, held in value.items()}
     if type(value) is list:
@@ -176,4 +177,4 @@ def _fresh(value: Any) -> Any:
     return set(value) if type(value) is set else value
 
 
-pytree.register_pytree_node(_Opened, _flatten, _unflatten, flatten_with_keys_fn=_flatten_with_keys)
+pytree.register_pytree_node(_Unpacked, _flatten, _unflatten, flatten_with_keys_fn=_flatten_with_keys)

@@ -1,4 +1,4 @@
-"""What a module's `forward` takes."""
+"""The parameters of a module's `forward`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def signature(forward: Any) -> inspect.Signature:
-    """The signature of a method; of one that TorchScript compiled, as its schema has it."""
+    """The signature of a method; for a method that TorchScript compiled, built from its schema."""
     try:
         return inspect.signature(forward)
     except ValueError:

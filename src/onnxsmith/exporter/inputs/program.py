@@ -1,7 +1,7 @@
-"""A torch module and example inputs, made into something that takes and gives named arrays.
+"""Builds a program with named arrays as inputs and outputs from a torch module and its example inputs.
 
 Arguments may be nested: dicts, lists, tuples, objects that hold tensors (`objects.py`), None. Every tensor in them
-becomes one input, named after the argument of `forward` and the path below it (`state.0.hidden`). Python numbers,
+becomes one input, named after the argument of `forward` and the path inside it (`state.0.hidden`). Python numbers,
 strings and None are constants of the export.
 """
 
@@ -29,8 +29,8 @@ Axes = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True)
 class Built:
-    """A program, its example inputs by name, and which argument (or result) of forward each input and output is. `axes`
-    are the dynamic ones, as they were asked for; `numbers` those that a trace compared a dimension with."""
+    """A program, its example inputs by name, and the argument of forward for each input and the result for each output.
+    `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
@@ -48,13 +48,13 @@ def build(
     output_names: Sequence[str] = (),
     result: Any = None,
 ) -> Built:
-    """The program. `result` is what the module gives for its example inputs, where that is known; else it is run once,
-    eagerly.
+    """Builds the program. `result` is the module's result for the example inputs; if it is None, the module is run
+    once.
 
     Raises:
-        OnnxsmithError: `export/no-inputs`, `export/forward-failed` with the user's line, `export/names` when names were
-            asked for and their number does not fit, `export/unknown-input` for an axis of an input that is not there,
-            `export/dimension-conflict` when one dimension name has two sizes in the example.
+        OnnxsmithError: `export/no-inputs`; `export/forward-failed` with the user's line; `export/names` if the number
+            of requested names does not match; `export/unknown-input` if a dynamic axis names an unknown input;
+            `export/dimension-conflict` if one dimension name has two sizes in the example.
     """
     if not model.given and _needs_inputs(model.module):
         raise problem(
@@ -88,7 +88,7 @@ def build(
 
 
 def input_names(model: TorchModel) -> list[str]:
-    """What its tensors are called as inputs of a graph, in the order of a call: `x`, `state.0.hidden`."""
+    """The input names of the model's tensors, in the order of a call: `x`, `state.0.hidden`."""
     paths, _ = objects.flatten((tuple(model.args), dict(model.kwargs)))
     return [name for name in _names(paths, model) if name is not None]
 
@@ -98,15 +98,16 @@ def _names(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | No
 
 
 def _real(leaf: Any) -> Any:
-    """A complex tensor as ONNX has it: real and imaginary part along a last axis of 2. Everything else as it is."""
+    """Converts a complex tensor to its ONNX form: real and imaginary part along a last axis of 2. Returns everything
+    else unchanged."""
     return torch.view_as_real(leaf.resolve_conj()) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else leaf
 
 
 def _like(value: Any, leaf: Any) -> Any:
-    """The value as the module takes it: complex where the example's leaf is."""
+    """Converts the value to a complex tensor if the example's leaf is complex."""
     if not (isinstance(leaf, torch.Tensor) and leaf.is_complex()):
         return value
-    # a clone: a tensor without elements counts as contiguous whatever its strides
+    # A clone, because view_as_complex checks strides, and an empty tensor counts as contiguous with any strides.
     return torch.view_as_complex(value.clone(memory_format=torch.contiguous_format))
 
 
@@ -123,7 +124,7 @@ def _needs_inputs(module: torch.nn.Module) -> bool:
 
 
 def _name(path: tuple[Any, ...], model: TorchModel) -> str:
-    """`x`, or `state.0.hidden` for what lies below an argument."""
+    """The input name of a path: `x`, or `state.0.hidden` inside an argument."""
     where, first, *rest = path
     if where.idx == 1:
         name = str(first.key)
@@ -136,7 +137,7 @@ def _name(path: tuple[Any, ...], model: TorchModel) -> str:
 
 
 def _spread(axes: Axes, names: Sequence[str]) -> dict[str, dict[int, str]]:
-    """The axes by input: the name of an argument stands for every tensor in it that has no axes of its own."""
+    """The dynamic axes by input. Axes of an argument apply to every tensor in it that has no axes of its own."""
     found = {name: dict(wanted) for name, wanted in axes.items() if name in names}
     for argument, wanted in axes.items():
         below = [name for name in names if name.startswith(f"{argument}.")]
@@ -154,7 +155,7 @@ def _asked(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
     if len(asked) != len(own) or len(set(asked)) != len(asked):
         raise problem(
             "export/names",
-            f"{len(asked)} input names were asked for, the model takes {len(own)} tensors",
+            f"{len(asked)} input names were given, the model takes {len(own)} tensors",
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
     remaining = iter(asked)
@@ -182,7 +183,7 @@ def _check_axes(axes: Axes, inputs: Sequence[Port]) -> None:
                     "export/dynamic-syntax",
                     f"input {name!r} has no axis {axis}",
                     why=f"its example has {ranks[name]} dimensions",
-                    fix=f"axes of it are 0 to {ranks[name] - 1}" if ranks[name] else "leave it out: it is a scalar",
+                    fix=f"use an axis from 0 to {ranks[name] - 1}" if ranks[name] else "leave it out: it is a scalar",
                 )
 
 
@@ -207,8 +208,8 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
             raise problem(
                 "export/dimension-conflict",
                 f"dimension {dim!r} is {size} on {where}",
-                why="the sizes that it is the sum of come to another in the examples",
-                fix="give examples whose sizes add up, or a name of its own",
+                why="the sizes of its terms in the examples add up to another number",
+                fix="give examples whose sizes add up, or give the dimension a name of its own",
             )
 
 
@@ -216,21 +217,21 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> Any:
     fresh = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(fresh, spec)
     lazy = any(isinstance(part, torch.nn.modules.lazy.LazyModuleMixin) for part in model.module.modules())
-    memory = None if lazy else Memory(model.module)  # a lazy module becomes what it is in its first call
+    memory = None if lazy else Memory(model.module)  # a lazy module creates its parameters in the first call
     try:
         with torch.no_grad():
             return model.module(*args, **kwargs)
     except Exception as error:
         raise problem(
             "export/forward-failed",
-            "the model does not take its example inputs",
+            "the model raised an error on its example inputs",
             where=user_line(error),
             why=f"{type(error).__name__}: {error}"[:600],
-            fix="call model(*args, **kwargs) in python by itself and fix what it says",
+            fix="call model(*args, **kwargs) in python and fix the error",
         ) from error
     finally:
         if memory is not None:
-            memory.restore()  # what it would keep for later calls is no other run's, and no constant of a trace
+            memory.restore()  # the module's state must not leak into later runs or become a constant of a trace
 
 
 def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[list[Port], dict[str, str]]:
@@ -242,14 +243,14 @@ def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[l
         raise problem(
             "export/no-outputs",
             f"forward returns {numbers[0]!r}, a {type(numbers[0]).__name__}, among its results",
-            why="an output of a graph is a tensor; a Python value would be a constant that nobody can read",
-            fix="return tensors only, or None for what is absent",
+            why="an output of a graph is a tensor; this Python value would become a constant",
+            fix="return tensors only, or None for an absent result",
         )
     own = [_result_name(path, set(given)) for path, _ in paths]
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
         raise problem(
             "export/names",
-            f"{len(asked)} output names were asked for, the model gives {len(own)} values",
+            f"{len(asked)} output names were given, the model returns {len(own)} values",
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
     names = list(asked or own)
@@ -258,7 +259,7 @@ def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[l
 
 
 def _result_name(path: tuple[Any, ...], given: set[str]) -> str:
-    """What an output is called by its path; no input is called so."""
+    """The output name of a path; never the name of an input."""
     first, *rest = [*map(objects.step, path)] or [""]
     plain = ["output", first] if _is_plain(path) else [_RESULTS.get(first, first)]
     name = ".".join(filter(None, [*plain, *rest]))
@@ -266,9 +267,9 @@ def _result_name(path: tuple[Any, ...], given: set[str]) -> str:
 
 
 _RESULTS = {"past_key_values": "present"}
-"""Results that are called otherwise in graphs, as the field has it."""
+"""Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:
-    """Whether the first step is a position, which names nothing by itself."""
+    """Whether the path is empty or starts with a position, which is no name."""
     return not path or hasattr(path[0], "idx")

@@ -1,1 +1,1 @@
-"""Checks of the source of forward, one a file. `base.py` says what a check is, `_flow.py` what it can ask."""
+"""The linter's checks of the source of forward, one a file. A check asks `_flow.py` for the values of expressions."""

@@ -1,4 +1,4 @@
-"""What forward keeps or draws for itself becomes an argument of it."""
+"""Patches that turn state or random numbers of forward into its arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnxsmith.exporter.lint.base import Code, New
 
 
 def argument(code: Code, name: str) -> dict[ast.AST, New]:
-    """One more argument of forward, behind the others."""
+    """Adds a last parameter to forward."""
     old = code.flow.function.args
     free = len(old.defaults) > 0
     new = ast.arguments(
@@ -25,7 +25,7 @@ def argument(code: Code, name: str) -> dict[ast.AST, New]:
 
 
 def taken(code: Code, name: str) -> bool:
-    """Whether the function has something of that name."""
+    """Whether the function uses that name."""
     return any(
         isinstance(n, ast.Name | ast.arg) and name in (getattr(n, "id", ""), getattr(n, "arg", ""))
         for n in ast.walk(code.flow.function)
@@ -33,7 +33,8 @@ def taken(code: Code, name: str) -> bool:
 
 
 def state(code: Code, attribute: str) -> dict[ast.AST, New]:
-    """`self.attribute` as an argument, given back behind what forward gives; nothing where it is not that simple."""
+    """Turns `self.attribute` into a parameter that forward also returns as its last result; empty if the code is too
+    complex for that."""
     function = code.flow.function
     own = function.args.args[0].arg if function.args.args else ""
     if not code.is_root or taken(code, attribute) or function.args.vararg or function.args.kwarg:

@@ -1,4 +1,4 @@
-"""From what should stand in the place of single nodes to text that can be pasted over the user's lines."""
+"""Turns replacements of single nodes into text that can be pasted over the user's lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.exporter.lint.base import Code, New, Remark
 
 @dataclass
 class Patch:
-    """`text` goes in the place of the lines `first` to `last` (from 1, both included) of the file."""
+    """A replacement of the lines `first` to `last` of the file (from 1, both included) by `text`."""
 
     statements: list[ast.stmt]
     swaps: dict[ast.AST, New] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Patch:
 
     @property
     def text(self) -> str:
-        """What to write there, indented as the lines were."""
+        """The new lines, with the indentation of the old ones."""
         fresh: list[ast.stmt] = []
         for statement in self.statements:
             made = rebuilt(statement, self.swaps)
@@ -41,12 +41,12 @@ class Patch:
         return "\n".join(f"{margin}{line}" if line else line for line in lines)
 
     def holds(self, other: Patch) -> bool:
-        """Whether the other's lines lie within these."""
+        """Whether the lines of the other patch lie within the lines of this one."""
         return self.first <= other.first and other.last <= self.last
 
 
 def patches(remarks: Sequence[Remark], code: Code) -> dict[int, Patch]:
-    """The patch of each remark that has one, by the remark's id(); remarks whose lines overlap share theirs."""
+    """The patches of remarks with `swaps`, by the remark's id(); remarks with overlapping lines share a patch."""
     own = {id(r): Patch(_statements(r, code), dict(r.swaps)) for r in remarks if r.swaps}
     ordered = sorted(own.values(), key=lambda patch: (patch.first, -patch.last))
     kept: list[Patch] = []
@@ -60,7 +60,7 @@ def patches(remarks: Sequence[Remark], code: Code) -> dict[int, Patch]:
 
 
 def _both(one: Mapping[ast.AST, New], other: Mapping[ast.AST, New]) -> dict[ast.AST, New]:
-    """Arguments that both add to a function."""
+    """Merges the parameters that both patches add to a function."""
     found: dict[ast.AST, New] = {}
     for node in one.keys() & other.keys():
         a, b = one[node], other[node]
@@ -86,7 +86,7 @@ def _statements(remark: Remark, code: Code) -> list[ast.stmt]:
 
 
 def rebuilt(node: ast.AST, swaps: Mapping[ast.AST, New]) -> ast.AST | list[ast.stmt]:
-    """A copy with everything swapped; what is swapped in may hold old nodes, which are swapped in turn."""
+    """Copies the node with all swaps applied. A new node may hold old nodes, which are swapped too."""
     if node in swaps:
         rest = {old: new for old, new in swaps.items() if old is not node}
         new = swaps[node]

@@ -1,5 +1,5 @@
-"""Finds the user's functions behind a module, and reads them: forward of every submodule whose class is the user's, and
-what these call."""
+"""Finds and reads the user's functions of a module: forward of every submodule with a class of the user, and the
+functions that it calls."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from onnxsmith.sources.factory import is_installed
 
 IsUsers = Callable[[str], bool]
 _DEPTH = 12
+"""Nested calls that are followed; a choice: deeper than the models that we saw, and it bounds the time."""
 
 
 @cache
 def _functions(file: str) -> dict[int, ast.FunctionDef]:
-    """Every function of a file by the line where it begins, decorators included."""
+    """The functions of a file, by the first line of their decorators or `def`."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -36,14 +37,14 @@ def _functions(file: str) -> dict[int, ast.FunctionDef]:
 
 
 def forget() -> None:
-    """Files may have changed since they were read."""
+    """Forgets the parsed files, because they may have changed."""
     linecache.checkcache()
     _functions.cache_clear()
 
 
 @dataclass
 class Call:
-    """How a submodule was called when the model ran: its arguments, and what it gave."""
+    """The call of a submodule when the model ran: its arguments and its result."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -52,8 +53,8 @@ class Call:
 
 @dataclass
 class Reader:
-    """Reads. `calls` are the calls of submodules by id; `sizes` the example's sizes on the dynamic axes, by argument of
-    the module's own forward."""
+    """Reads the user's functions. `calls` are the calls of submodules by `id`; `sizes` are the example's sizes on the
+    dynamic axes, by argument of the module's own forward."""
 
     module: torch.nn.Module
     calls: Mapping[int, Call]
@@ -63,7 +64,7 @@ class Reader:
     _running: list[Any] = field(default_factory=list)
 
     def read(self) -> list[Code]:
-        """Every function that was reached."""
+        """Reads every function that forward reaches."""
         forget()
         for part in self.module.modules():
             call = self.calls.get(id(part))
@@ -149,13 +150,13 @@ def _scope(function: types.FunctionType) -> dict[str, Any]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             held[name] = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # a closure variable that has no value yet
             continue
     return {**function.__globals__, **held}
 
 
 def nodes(code: Code) -> Iterator[ast.AST]:
-    """Every node of the function that was reached, statements before what they hold."""
+    """The nodes of the function that were reached, statements before their expressions."""
     for node in ast.walk(code.flow.function):
         if node in code.flow.reached or node in code.flow.values:
             yield node

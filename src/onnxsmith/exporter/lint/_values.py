@@ -1,4 +1,4 @@
-"""What an expression of the user's source holds, as far as reading can tell."""
+"""The value of an expression in the user's source, as far as reading can tell."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import torch
 
 
 class Kind(Enum):
-    """What something is. The order says which one prevails where two meet."""
+    """The kind of a value. If several kinds are possible, the last of them in this order counts."""
 
     OTHER = auto()
-    """A Python value that no tensor decides, or nothing that is known."""
+    """A Python value that depends on no tensor, or an unknown value."""
     SIZE = auto()
-    """A number that is the size of an axis, or was computed from one."""
+    """The size of an axis, or a number computed from a size."""
     SHAPE = auto()
-    """Several of them."""
+    """Several sizes."""
     VALUE = auto()
-    """A Python value taken from the values of a tensor."""
+    """A Python value that depends on a tensor's values."""
     ARRAY = auto()
-    """A numpy array that was made of a tensor."""
+    """A numpy array made from a tensor."""
     MANY = auto()
-    """A Python container with tensors in it."""
+    """A Python container that holds tensors."""
     TENSOR = auto()
 
 
 class _Absent:
-    """The object is not known."""
+    """Marks an unknown object."""
 
 
 ABSENT = _Absent()
@@ -39,9 +39,11 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class Value:
-    """`inputs` are the arguments of forward whose memory it may be. `live` is the object itself, where it is known:
-    a module's attribute, a global, an argument that is no tensor. `direct` is the argument that it is, or whose shape
-    it is; `axis` is (argument, axis) of a SIZE that is just that; `items` are the parts of a tuple that is written out.
+    """The value of an expression.
+
+    `inputs` are the arguments of forward that it may share memory with. `live` is the object itself, if known: a
+    module's attribute, a global, an argument that is not a tensor. `direct` is the argument that the value is, or whose
+    shape it is. `axis` is the (argument, axis) whose size a SIZE is. `items` are the parts of a tuple display.
     """
 
     kind: Kind = Kind.OTHER
@@ -53,7 +55,7 @@ class Value:
 
     @property
     def known(self) -> bool:
-        """Whether the object itself is known."""
+        """Whether the object is known."""
         return self.live is not ABSENT
 
 
@@ -62,7 +64,7 @@ TENSOR = Value(Kind.TENSOR)
 
 
 def of_live(thing: Any) -> Value:
-    """The value that an object is."""
+    """The value for a known object."""
     if isinstance(thing, torch.Tensor):
         return Value(Kind.TENSOR, live=thing)
     if isinstance(thing, np.ndarray) or inspect.ismodule(thing) or isinstance(thing, type | torch.nn.Module):
@@ -74,7 +76,7 @@ def of_live(thing: Any) -> Value:
 
 
 def join(*values: Value) -> Value:
-    """What is one of them."""
+    """The value of an expression that may have any of these values."""
     if not values:
         return OTHER
     first = max(values, key=lambda value: value.kind.value)
@@ -86,7 +88,7 @@ def join(*values: Value) -> Value:
 
 
 def element(value: Value) -> Value:
-    """What a container or a tensor holds."""
+    """The value of an element of a container or tensor."""
     if value.kind in (Kind.MANY, Kind.TENSOR):
         return Value(Kind.TENSOR, value.inputs)
     if value.kind is Kind.SHAPE:

@@ -1,4 +1,4 @@
-"""What a check is: something in the source of forward that stands between the module and a graph."""
+"""The base class of checks: each finds one kind of code in forward that prevents an export, or changes its results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ New = ast.AST | list[ast.stmt]
 
 @dataclass(frozen=True)
 class Remark:
-    """What a check has to say about `node`.
+    """The finding of a check at `node`.
 
-    `swaps` is old node → what to write in its place, statements for a statement; what is written for one node may hold
-    others. `same` says that this computes the same, for every input that the old code takes. `freezes` says that it
-    matters only where an axis is dynamic and becomes a constant at that line, or, with `anywhere`, at any.
+    `swaps` maps old nodes to new ones, a statement to a list of statements; new nodes may hold old nodes. `same`: the
+    new code computes the same for every input that the old code accepts. `freezes`: the finding counts only if a
+    dynamic axis becomes a constant at that line, or at any line if `anywhere` is True.
     """
 
     problem: Problem
@@ -37,10 +37,10 @@ class Remark:
 
 @dataclass(frozen=True)
 class Code:
-    """One function of the user's, read: itself, its source `file`, the `flow` through it, and who holds what in it.
+    """One function of the user: the function, its source `file`, and its `flow`.
 
-    `parents` leads from a node to the one that holds it. `arguments` are the tensor arguments of forward where this is
-    the module's own forward, with their sizes on the dynamic axes: {"x": {0: 4}}; `is_root` says so.
+    `parents` maps a node to its parent. `is_root`: the function is the module's own forward. `arguments` are then its
+    tensor arguments, with their sizes on the dynamic axes: {"x": {0: 4}}.
     """
 
     function: FunctionType
@@ -52,17 +52,17 @@ class Code:
     is_stateful: frozenset[str] = frozenset()
 
     def up(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes that hold it, the innermost first."""
+        """The ancestors of the node, the innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def statement(self, node: ast.AST) -> ast.stmt:
-        """The innermost statement that holds it."""
+        """The innermost statement that contains the node."""
         return node if isinstance(node, ast.stmt) else next(n for n in self.up(node) if isinstance(n, ast.stmt))
 
     def in_test(self, node: ast.AST) -> bool:
-        """Whether it decides a branch or the turns of a loop, about which other checks speak."""
+        """Whether the node is the test of a branch, an assert or a loop, which other checks report."""
         below = node
         for above in self.up(node):
             if isinstance(above, ast.If | ast.While | ast.IfExp | ast.Assert) and above.test is below:
@@ -76,11 +76,11 @@ class Code:
 
     @property
     def torch(self) -> str:
-        """What the file calls torch; empty when it does not."""
+        """The name of torch in the file; empty if the file does not import it."""
         return next((name for name, thing in self.flow.scope.items() if getattr(thing, "__name__", "") == "torch"), "")
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The statements among which it stands."""
+        """The block of statements that contains the statement."""
         above = self.parents[statement]
         for name in ("body", "orelse", "finalbody"):
             found = getattr(above, name, None)
@@ -90,11 +90,11 @@ class Code:
 
 
 class Check(ABC):
-    """One kind of mistake; stateless."""
+    """One kind of finding; stateless."""
 
     nodes: ClassVar[tuple[type[ast.AST], ...]]
-    """The nodes that it looks at."""
+    """The node types that the check examines."""
 
     @abstractmethod
     def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
-        """What is wrong with this one, which was reached."""
+        """Examines one node that was reached."""

@@ -14,7 +14,7 @@ _DATA = (Kind.TENSOR, Kind.VALUE)
 
 
 class BranchOnData(Check):
-    """Written with torch.where where both sides only assign and return."""
+    """The patch uses torch.where, if both sides only assign and return."""
 
     nodes = (ast.If, ast.IfExp, ast.Assert)
 
@@ -27,9 +27,9 @@ class BranchOnData(Check):
             yield Remark(
                 Problem(
                     "forward/assert-on-data",
-                    "an assert looks at the values of a tensor",
-                    why="a graph checks nothing; what the assert asks is known only when the model runs",
-                    fix="check before the model is called, and leave the assert out of forward",
+                    "an assert reads the values of a tensor",
+                    why="the values are known only when the model runs, and a graph cannot raise an error",
+                    fix="check the values before the model is called, and remove the assert from forward",
                 ),
                 node,
                 swaps={node: ast.Pass()},
@@ -42,10 +42,11 @@ class BranchOnData(Check):
         yield Remark(
             Problem(
                 "forward/branch-on-data",
-                "a branch asks for the value of a tensor",
-                why="which side is taken is known only when the model runs, so one graph has to hold both; a trace "
-                "would keep the side of the example",
-                fix="compute both sides and choose with torch.where(condition, a, b); or torch.cond, if one is costly",
+                "a branch reads the value of a tensor",
+                why="the side to take is known only when the model runs, so the graph has to hold both sides; a trace "
+                "would keep only the example's side",
+                fix="compute both sides and choose with torch.where(condition, a, b); or use torch.cond if a side is "
+                "costly",
             ),
             node.test,
             swaps=swaps,

@@ -13,7 +13,7 @@ _MAKES = ("tensor", "FloatTensor", "LongTensor", "Tensor")
 
 
 class CopiedTensor(Check):
-    """Makes a constant of it: of tensors in a list, too."""
+    """The copy becomes a constant of a trace, also for tensors in a list."""
 
     nodes = (ast.Call,)
 
@@ -23,12 +23,12 @@ class CopiedTensor(Check):
         live = code.flow.live(node.func)
         if name not in _MAKES or getattr(live, "__name__", "") != name or not node.args:
             return
-        kind, new = code.flow.kind(node.args[0]), None
-        made: New | None = new
+        kind = code.flow.kind(node.args[0])
+        made: New | None = None
         if kind is Kind.TENSOR:
             made = ast.Call(ast.Attribute(node.args[0], "clone"), [], [])
         elif kind is Kind.MANY and code.torch:
-            made = ast.Call(ast.Attribute(ast.Name(code.torch), "stack"), [_flat(node.args[0])], [])
+            made = ast.Call(ast.Attribute(ast.Name(code.torch), "stack"), [node.args[0]], [])
         elif kind is not Kind.VALUE:
             return
         dtype = next((word.value for word in node.keywords if word.arg == "dtype"), None)
@@ -38,17 +38,10 @@ class CopiedTensor(Check):
             Problem(
                 "forward/copied-tensor",
                 f"torch.{name} copies the values of a tensor",
-                why="it makes a new tensor of numbers, which have no connection to where they come from: a trace keeps "
-                "the example's, and torch.export cannot follow it",
-                fix="use the tensor itself, or its clone(); torch.stack for several of rank 0",
+                why="the new tensor has no connection to the old one: a trace keeps the example's values, and "
+                "torch.export cannot follow it",
+                fix="use the tensor itself, or its clone(); for several tensors of rank 0 use torch.stack",
             ),
             node,
             swaps={} if made is None else {node: made},
         )
-
-
-def _flat(node: ast.expr) -> ast.expr:
-    """The list without .item(), int() and float() of its parts."""
-    if not isinstance(node, ast.List | ast.Tuple):
-        return node
-    return node

@@ -11,7 +11,7 @@ from onnxsmith.problem import Problem
 
 
 class DataAttribute(Check):
-    """torch.export follows it; a TorchScript trace makes a constant of it."""
+    """torch.export follows `.data`; a TorchScript trace turns it into a constant."""
 
     nodes = (ast.Attribute,)
 
@@ -23,9 +23,9 @@ class DataAttribute(Check):
         yield Remark(
             Problem(
                 "forward/data-attribute",
-                ".data takes a tensor out of what torch follows",
-                why="a TorchScript trace makes a constant of what comes behind it, in silence",
-                fix="use .detach(), or nothing: an export needs no gradients",
+                ".data hides a tensor from a trace",
+                why="a TorchScript trace silently turns the values after it into constants",
+                fix="use .detach(), or remove .data: an export needs no gradients",
             ),
             node,
             swaps={} if stored else {node: ast.Call(ast.Attribute(node.value, "detach"), [], [])},

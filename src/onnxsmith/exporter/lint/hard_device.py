@@ -13,7 +13,7 @@ _DEVICES = ("cuda", "mps", "xpu", "hpu")
 
 
 class HardDevice(Check):
-    """A device that is written into forward."""
+    """A device that forward names, instead of using its input's device."""
 
     nodes = (ast.Call,)
 
@@ -40,8 +40,8 @@ class HardDevice(Check):
             Problem(
                 "forward/device",
                 "forward names a device",
-                why="a graph has no devices, the runtime chooses; and the module does not run where that one lacks",
-                fix="leave the device to the caller: net.to(device), and device=x.device for what forward makes",
+                why="a graph has no devices, the runtime chooses one; and the module does not run without this device",
+                fix="let the caller choose the device, net.to(device), and use device=x.device for new tensors",
             ),
             node,
             swaps={node: new},

@@ -15,7 +15,7 @@ _HARMLESS = ("requires_grad_", "retain_grad_")
 
 
 class InputWritten(Check):
-    """The graph gives the same outputs, and leaves the caller's tensor as it is."""
+    """The graph gives the same outputs, but does not change the caller's tensor."""
 
     nodes = (ast.Assign, ast.AugAssign, ast.Call)
 
@@ -31,8 +31,9 @@ class InputWritten(Check):
             Problem(
                 "forward/input-written",
                 f"forward writes to its argument {name}",
-                why="in ONNX inputs are not written to: a caller that reads the tensor afterwards finds it unchanged",
-                fix=f"write to a copy: {name} = {name}.clone() before",
+                why="an ONNX model cannot write to an input: a caller that reads the tensor afterwards finds it "
+                "unchanged",
+                fix=f"write to a copy: insert {name} = {name}.clone() before this line",
             ),
             node,
             weight=Weight.NOTE,
@@ -40,7 +41,7 @@ class InputWritten(Check):
         )
 
     def _written(self, node: ast.AST, code: Code) -> tuple[ast.expr | None, dict[ast.AST, New]]:
-        """What is written to, and what to write instead."""
+        """The expression that is written to, and the patch."""
         match node:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name() as written)]):
                 return written, {node: [_copied(written.id), node]}

@@ -1,4 +1,4 @@
-"""`x.view(4, -1)` and `torch.zeros(1, 4, 8)`, with the example's batch written into the code."""
+"""`x.view(4, -1)` and `torch.zeros(1, 4, 8)`: the example's size of an axis is a number in the code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAKE_SIZES = frozenset(
 
 
 class LiteralSize(Check):
-    """A number that is the example's size of a dynamic axis; said only when such an axis was fixed."""
+    """A number that equals the example's size of a dynamic axis; reported only if the trace fixed an axis."""
 
     nodes = (ast.Constant,)
 
@@ -44,7 +44,7 @@ class LiteralSize(Check):
             Problem(
                 "forward/literal-size",
                 f"the number {node.value} is the example's size of axis {axis} of {name!r}",
-                why="what is made with it fits that one size only",
+                why="a shape with this number fits that one size only",
                 fix=f"take the size from the input: {name}.shape[{axis}]",
             ),
             node,

@@ -1,4 +1,4 @@
-"""`while` on the value of a tensor, `for` over as many turns as a tensor says."""
+"""`while` on the value of a tensor, and `for` with a number of turns from a tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DATA = (Kind.TENSOR, Kind.VALUE)
 
 
 class LoopOnData(Check):
-    """Written with torch.while_loop where the body only assigns."""
+    """The patch uses torch.while_loop, if the body only assigns."""
 
     nodes = (ast.While, ast.For)
 
@@ -32,8 +32,8 @@ class LoopOnData(Check):
         yield Remark(
             Problem(
                 "forward/loop-on-data",
-                "a loop turns as often as the value of a tensor says",
-                why="how often is known only when the model runs; a trace would keep as many turns as the example has",
+                "the number of turns of a loop depends on the value of a tensor",
+                why="the number is known only when the model runs; a trace would keep the example's number of turns",
                 fix="use torch.while_loop, which becomes a Loop of the graph",
             ),
             at,

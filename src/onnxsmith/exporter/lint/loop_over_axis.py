@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from onnxsmith.exporter.lint._loops import over_axis
+from onnxsmith.exporter.lint._axis_loops import over_axis
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 from onnxsmith.problem import Problem
 
 
 def over_rows(node: ast.comprehension, code: Code) -> dict[ast.AST, New] | None:
-    """`torch.stack([… for row in x])` as torch.vmap; nothing for other comprehensions."""
+    """The patch of `torch.stack([… for row in x])`, by torch.vmap; None for other comprehensions."""
     whole = code.parents.get(node)
     stack = code.parents.get(whole) if whole is not None else None
     match whole, stack:
@@ -27,7 +27,7 @@ def over_rows(node: ast.comprehension, code: Code) -> dict[ast.AST, New] | None:
 
 
 class LoopOverAxis(Check):
-    """Unrolled at the example's size, which matters where the axis is dynamic."""
+    """A trace unrolls the loop at the example's size, which fixes the axis."""
 
     nodes = (ast.For, ast.comprehension)
 
@@ -44,9 +44,9 @@ class LoopOverAxis(Check):
             Problem(
                 "forward/loop-over-axis",
                 "a Python loop goes over an axis of a tensor",
-                why="torch unrolls it, with as many turns as the example has rows, and the axis is fixed",
-                fix="compute on the whole tensor at once; or torch.vmap for rows that do not need each other, "
-                "torch._higher_order_ops.scan for those that do",
+                why="torch unrolls the loop with one turn for each row of the example, which fixes the axis",
+                fix="compute on the whole tensor at once; or use torch.vmap for independent rows, and "
+                "torch._higher_order_ops.scan if a row needs results of earlier rows",
             ),
             node.iter,
             swaps=swaps or {},

@@ -18,11 +18,11 @@ _OTHER_NAME = {
 }  # fmt: skip
 
 _LIMITS = {"maximum": "min", "minimum": "max"}
-"""Functions that torch has of two tensors only: clamp takes a number, by this name."""
+"""Functions that torch has for two tensors only; for a number, clamp with this keyword."""
 
 
 class Numpy(Check):
-    """Functions of numpy on tensors, `.numpy()`, and the way back, torch.from_numpy."""
+    """Functions of numpy on tensors, `.numpy()`, and torch.from_numpy."""
 
     nodes = (ast.Call,)
 
@@ -48,8 +48,8 @@ class Numpy(Check):
             Problem(
                 "forward/numpy",
                 "forward computes with numpy",
-                why="numpy needs values, which tensors do not have while torch traces; a trace by example would keep "
-                "its result as a constant",
+                why="numpy needs values, which tensors do not have while torch.export traces; a TorchScript trace "
+                "would keep the result as a constant",
                 fix="use torch's function of the same name",
             ),
             node,

@@ -13,7 +13,7 @@ _CAST = {"float": "float", "int": "long"}
 
 
 class PythonValue(Check):
-    """A number taken out of a tensor; not inside the test of a branch or a loop, of which others speak."""
+    """A Python number read from a tensor, outside of tests of branches and loops, which other checks report."""
 
     nodes = (ast.Call, ast.FormattedValue)
 
@@ -45,8 +45,8 @@ class PythonValue(Check):
             Problem(
                 "forward/python-value",
                 f"{how} takes a Python value from a tensor",
-                why="its value is known only when the model runs; a trace would keep what the example has",
-                fix="compute with the tensor itself: one of rank 0 goes wherever a number does",
+                why="the value is known only when the model runs; a trace would keep the example's value",
+                fix="compute with the tensor itself: a tensor of rank 0 works wherever a number does",
             ),
             node,
             swaps={} if new is None else {node: new},

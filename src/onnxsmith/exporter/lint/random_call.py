@@ -1,4 +1,4 @@
-"""`torch.rand_like(x)`, `F.dropout(x)` without training=self.training, and what else draws numbers."""
+"""`torch.rand_like(x)`, `F.dropout(x)` without training=self.training, and other calls that draw random numbers."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _DRAWS_IN_PLACE = frozenset(
 _DROPS = frozenset(["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout", "rrelu"])
 
 HELD = (
-    "a graph draws others than torch does, anew in every run: a check holds what follows from them by dtype and shape, "
-    "and that it changes, but by no value"
+    "a graph draws other numbers than torch, new ones in every run: the verification compares results that depend on "
+    "them by dtype and shape, and checks that they change, but compares no values"
 )
-"""What that means for an export."""
+"""The effect of random numbers on an export."""
 
 
 class RandomCall(Check):
-    """What it draws differs from call to call and from runtime to runtime."""
+    """The numbers differ between calls and between runtimes."""
 
     nodes = (ast.Call,)
 
@@ -51,12 +51,12 @@ class RandomCall(Check):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else str(getattr(live, "__name__", ""))
         method = isinstance(node.func, ast.Attribute) and code.flow.kind(node.func.value) is Kind.TENSOR
         if isinstance(live, torch.nn.Module):
-            return  # nn.Dropout: what an export puts in evaluation mode drops nothing
+            return  # nn.Dropout drops nothing in evaluation mode, in which a module is exported
         if name in _DROPS and home == "torch":
             new = self._with_training(node, code)
             if new is None:
                 return
-            yield self._remark(node, "give it training=self.training, which is False in an export", {node: new})
+            yield self._remark(node, "pass training=self.training, which is False in an export", {node: new})
         elif (name in _DRAWS and (method or self._is_torchs(live))) or (name in _DRAWS_IN_PLACE and method):
             argument = next(n for n in ("noise", "drawn", "noise_drawn") if not _lift.taken(code, n))
             lifted: dict[ast.AST, New] = {}
@@ -64,7 +64,7 @@ class RandomCall(Check):
                 lifted = {**_lift.argument(code, argument), node: ast.Name(argument)}
             given = ast.unparse(node)
             yield self._remark(
-                node, f"hand the numbers in: forward takes {argument} as its last argument, {given} for example", lifted
+                node, f"pass the numbers in: give forward a last argument {argument}, for example {given}", lifted
             )
 
     def _is_torchs(self, live: object) -> bool:

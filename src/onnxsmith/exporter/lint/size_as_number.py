@@ -13,7 +13,7 @@ _SIZES = (Kind.SIZE, Kind.SHAPE)
 
 
 class SizeAsNumber(Check):
-    """It matters where the axis is dynamic, and torch says so while it traces."""
+    """Counts only if the axis is dynamic and the trace fixes it."""
 
     nodes = (ast.Call,)
 
@@ -41,8 +41,8 @@ class SizeAsNumber(Check):
             Problem(
                 "forward/size-as-number",
                 "a size becomes a Python number",
-                why="while torch traces, sizes of dynamic axes are symbols; int() makes the example's number of them",
-                fix="use the size as it comes: x.shape[0] without int(), math.prod for numpy.prod",
+                why="in a trace, sizes of dynamic axes are symbols; the conversion gives the example's number",
+                fix="use the size without a conversion: x.shape[0] without int(), math.prod instead of numpy.prod",
             ),
             node,
             swaps={} if new is None else {node: new},

@@ -1,4 +1,4 @@
-"""`if x.shape[0] > 1`, where that axis is dynamic."""
+"""`if x.shape[0] > 1` on a dynamic axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.report.parts.diagnosis import Weight
 
 
 class SizeCompared(Check):
-    """The graph holds for the sizes on the example's side."""
+    """The graph is valid only for sizes that take the example's side."""
 
     nodes = (ast.If, ast.IfExp)
 
@@ -22,16 +22,16 @@ class SizeCompared(Check):
             return
         sizes: list[Value] = [code.flow.values.get(part, OTHER) for part in ast.walk(node.test)]
         axes = [value.axis for value in sizes if value.axis is not None]
-        open_ = [(name, axis) for name, axis in axes if axis in code.arguments.get(name, {})]
-        if not open_:
+        dynamic = [(name, axis) for name, axis in axes if axis in code.arguments.get(name, {})]
+        if not dynamic:
             return
-        name, axis = open_[0]
+        name, axis = dynamic[0]
         yield Remark(
             Problem(
                 "forward/size-compared",
-                f"a branch asks for the size of axis {axis} of {name!r}, which is dynamic",
-                why="the graph has the side that the example takes, and holds for the sizes on that side only",
-                fix="give an example from the side that will be used; or write both sides as one computation",
+                f"a branch reads the size of axis {axis} of {name!r}, which is dynamic",
+                why="the graph holds only the example's side, and is valid only for sizes that take that side",
+                fix="give an example that takes the side you need; or write both sides as one computation",
             ),
             node.test,
             weight=Weight.NOTE,

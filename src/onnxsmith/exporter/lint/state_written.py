@@ -1,4 +1,4 @@
-"""`self.count += 1`, `self.buffer.copy_(…)`: what forward leaves for the next call."""
+"""`self.count += 1`, `self.buffer.copy_(…)`: state that forward keeps for the next call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxsmith.report.parts.diagnosis import Weight
 
 
 class StateWritten(Check):
-    """An attribute of the module that forward writes and reads; one that is written only is nobody's loss."""
+    """An attribute of the module that forward writes and reads; an attribute that is only written is harmless."""
 
     nodes = (ast.Assign, ast.AugAssign, ast.Call)
 
@@ -33,9 +33,9 @@ class StateWritten(Check):
             Problem(
                 "forward/state",
                 f"forward writes to self.{attribute}, which the next call reads",
-                why="a graph keeps nothing between calls: every call begins with the value that was there at export",
-                fix=f"hand it in and out: forward takes {attribute} as its last argument and gives the new one as its "
-                f"last result; call it with net.{attribute} first",
+                why="a graph has no state between calls: every call starts with the value from the export",
+                fix=f"pass the state in and out: give forward a last argument {attribute}, and return the new value as "
+                f"the last result; pass net.{attribute} in the first call",
             ),
             node,
             weight=Weight.WRONG,
@@ -58,7 +58,7 @@ class StateWritten(Check):
 
 
 def _read(code: Code, own: str) -> set[str]:
-    """Attributes of the module that are read for something else than writing them anew."""
+    """The attributes of the module that are read other than to update themselves."""
     found = set()
     for node in ast.walk(code.flow.function):
         match node:

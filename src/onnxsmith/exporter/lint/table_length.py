@@ -1,4 +1,4 @@
-"""`x + self.table`, with a table as long as the example."""
+"""`x + self.table` with a table that has the example's length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnxsmith.problem import Problem
 
 
 class TableLength(Check):
-    """A parameter or buffer that is added to or multiplied with a tensor and fits one size of a dynamic axis."""
+    """A parameter or buffer in arithmetic with a tensor that fits only one size of a dynamic axis."""
 
     nodes = (ast.BinOp,)
 
@@ -41,9 +41,9 @@ class TableLength(Check):
         return Remark(
             Problem(
                 "forward/table-length",
-                f"{text} is as long as the example: {size}, axis {axis} of {name!r}",
-                why="it fits that one size, so the axis is fixed",
-                fix=f"make it as long as the longest input, and cut it: {ast.unparse(ast.Subscript(table, index))}",
+                f"{text} has the example's length: {size}, axis {axis} of {name!r}",
+                why="the table fits that one size only, which fixes the axis",
+                fix=f"make it as long as the longest input, and slice it: {ast.unparse(ast.Subscript(table, index))}",
             ),
             node,
             swaps={table: ast.Subscript(table, index)},

@@ -1,1 +1,1 @@
-"""What a module itself tells before it is traced: its source, a run of it, other sizes, its paths of computation."""
+"""Examines a module before it is traced: its source, one run, runs at other sizes, its code paths."""

@@ -1,7 +1,7 @@
-"""The paths of computation that a module takes when it is called, and when it is traced.
+"""Runs a module on the code path of a call and on the code path of a trace.
 
-Called in evaluation mode and without gradients, torch computes attention by fused kernels that no trace can follow, and
-code may ask whether it is being exported. What differs is found by running the module both ways.
+In evaluation mode and without gradients, torch computes attention by fused kernels that no trace can follow, and code
+may ask whether it is being exported. Running the module both ways finds the differences.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from onnxsmith.seams.torch.flags import exporting, without_kernels
 
 
 def as_traced(program: TorchProgram) -> TorchProgram:
-    """The program in the path that it takes while it is traced: formulas, and what code does that asks whether it is
-    being compiled or exported."""
+    """The program on the code path of a trace: formulas in place of fused kernels, and the branches for
+    `is_compiling()` and `is_exporting()`."""
 
     @contextmanager
     def around() -> Iterator[None]:
         with ExitStack() as stack:
-            NestedEncoder().apply(program.module, stack)  # what a trace computes there, too
+            NestedEncoder().apply(program.module, stack)  # a trace applies this rewrite too
             stack.enter_context(without_kernels())
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
             stack.enter_context(exporting(True))
@@ -38,10 +38,10 @@ def as_traced(program: TorchProgram) -> TorchProgram:
 
 
 class Reference(Session):
-    """The module as it is called, as the side that a graph is held to.
+    """The module as called: the reference that a graph is compared with.
 
-    It refuses inputs on which a fused kernel gives NaN where the formula gives numbers, as for a query that may attend
-    to nothing: what torch computes there is not defined, and differs from kernel to kernel.
+    Refuses inputs for which a fused kernel gives NaN and the formula gives numbers, for example a query whose keys are
+    all masked: torch does not define the result, and its kernels differ.
     """
 
     def __init__(self, program: TorchProgram) -> None:
@@ -51,7 +51,7 @@ class Reference(Session):
 
     @property
     def untried(self) -> tuple[str, ...]:
-        """What a headline has to say of the inputs that it refused."""
+        """The part of the headline about the refused inputs."""
         count = self._undefined
         said = f"{count} input{'s' if count > 1 else ''} on which only torch's fused kernels give NaN left out"
         return (said,) if count else ()
@@ -73,10 +73,10 @@ class Reference(Session):
 
 _UNDEFINED = Problem(
     "export/other-path",
-    "the module gives NaN on this input when it is called, and numbers when it is traced",
-    why="called, it computes by a fused kernel of torch, which gives NaN for a query that may attend to nothing and "
-    "takes a float mask for a boolean one; traced, it computes by the formula",
-    fix="give every query something to attend to, and boolean masks; or accept the formula with --as-traced",
+    "for this input the module gives NaN when it is called, and numbers when it is traced",
+    why="a call uses a fused kernel of torch, which gives NaN for a query whose keys are all masked and treats a float "
+    "mask as boolean; a trace uses the formula",
+    fix="use boolean masks that leave each query at least one key, or accept the formula with --as-traced",
 )
 
 
@@ -86,26 +86,24 @@ def _nans(value: Value) -> int:
 
 
 def located(found: Problem, program: TorchProgram, feeds: Feeds) -> Problem:
-    """The problem with the line at which the two paths part on this input."""
+    """Adds to the problem the line at which the two code paths diverge on this input."""
     return replace(found, where=find(program, as_traced(program), feeds).line)
 
 
 def other_path(program: TorchProgram, feeds: Feeds, differs: str) -> Problem:
-    """The problem of a graph that agrees with the module in the path that a trace takes, and not with the module as it
-    is called, on this input. `differs` says in which output, and by how much."""
+    """The problem of a graph that agrees with the module as traced, but not as called, on this input. `differs` says
+    in which output, and by how much."""
     parting = find(program, as_traced(program), feeds)
     kernel = parting.is_torchs
     return Problem(
         "export/other-path",
-        f"{parting.module} computes something else when it is called than when it is traced: {differs}",
+        f"{parting.module} gives other results when it is called than when it is traced: {differs}",
         where=parting.line,
-        why="called in evaluation mode without gradients, it is computed by a fused kernel of torch; the formula that "
-        "is traced in its place gives other results here (at masked places, or for a float mask, which the kernel "
-        "takes for a boolean one)"
+        why="a call in evaluation mode without gradients uses a fused kernel of torch, a trace uses the formula; here "
+        "their results differ (at masked positions, or for a float mask, which the kernel treats as boolean)"
         if kernel
-        else "from this line on other code runs while the module is exported or compiled than when it is called",
-        fix="give what the two compute alike (boolean masks that leave every query something to attend to), or "
-        "accept the formula's results with --as-traced"
+        else "after this line the module runs other code while it is exported or compiled than when it is called",
+        fix="use boolean masks that leave each query at least one key, or accept the formula's results with --as-traced"
         if kernel
-        else "let both ways compute the same, or accept what is traced with --as-traced",
+        else "make both code paths compute the same, or accept the traced path with --as-traced",
     )

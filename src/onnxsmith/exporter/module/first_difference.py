@@ -1,5 +1,5 @@
-"""Where two ways of computing one module part on one input: the innermost module that gives something else for the same
-inputs, and the line at which other code runs from then on."""
+"""Finds where the called and the traced code path of a module diverge on one input: the innermost module with equal
+inputs and different results, and the last line that both paths run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from onnxsmith.seams.torch import trees as pytree
 from onnxsmith.sources.factory import is_models
 
 _NOTICED = 1e-3
-"""Relative difference of a sum over a tensor that no rounding makes."""
+"""Relative difference of a sum over a tensor; a choice: far above what rounding of float32 (6e-8) causes."""
 
 
 @dataclass(frozen=True)
 class Parting:
-    """`module` is its path and class, `line` (`file:line`) the last one that both ways run, or the module's forward.
-    `is_torchs` when the module is one of torch.nn."""
+    """The place at which two code paths diverge. `module` is the module's path and class, `line` (`file:line`) the last
+    line that both run, or the module's forward. `is_torchs`: the module's class belongs to torch."""
 
     module: str
     line: str
@@ -33,8 +33,8 @@ class Parting:
 
 @dataclass(frozen=True)
 class _Event:
-    """A call of a submodule that begins (with its arguments) or ends (with its results). `owner` is the module whose
-    code is to blame when it differs: the caller of a call that begins, the module itself when it ends."""
+    """The begin of a submodule's call, with its arguments, or the end, with its results. `owner` is the call whose code
+    computed these tensors: the caller for a begin, the submodule's own call for an end."""
 
     kind: str
     module: str
@@ -44,7 +44,7 @@ class _Event:
 
 
 def find(called: TorchProgram, traced: TorchProgram, feeds: Feeds) -> Parting:
-    """Runs both on the input, more than once."""
+    """Finds the first difference. Runs both programs on the input twice: for the module, then for the line."""
     parts = dict(called.module.named_modules())
     name, number = _first_difference(list(_events(called, feeds)), list(_events(traced, feeds)))
     part = parts[name]
@@ -57,7 +57,7 @@ def find(called: TorchProgram, traced: TorchProgram, feeds: Feeds) -> Parting:
 
 
 def _first_difference(called: list[_Event], traced: list[_Event]) -> tuple[str, int]:
-    """The call of a module at which the two differ for the first time, in the order in which calls begin and end."""
+    """The module and the number of its call at the first difference, in the order in which calls begin and end."""
     others = {(event.kind, event.module, event.number): event for event in traced}
     for event in called:
         other = others.get((event.kind, event.module, event.number))
@@ -70,19 +70,20 @@ def _alike(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     if len(a) != len(b):
         return False
     for (shape, *left), (other, *right) in zip(a, b, strict=True):
-        scale = max(abs(left[0]), abs(right[0]), 1e-30)
+        scale = max(abs(left[0]), abs(right[0]), 1e-30)  # 1e-30 only avoids 0 for two tensors of zeros
         if shape != other or any(abs(x - y) > _NOTICED * scale for x, y in zip(left, right, strict=True)):
             return False
     return True
 
 
 def _sums(tree: Any) -> tuple[Any, ...]:
-    """Shape, sum of magnitudes, and a weighted sum of every plain tensor in the nest."""
+    """Shape, sum of magnitudes, and a weighted sum of every dense float tensor in the tree."""
     found = []
     for leaf in pytree.tree_leaves(tree):
         if isinstance(leaf, torch.Tensor) and not leaf.is_nested and leaf.dtype.is_floating_point:
             flat = leaf.detach().double().flatten()
-            flat = torch.where(flat.isfinite(), flat, 1e6)
+            flat = torch.where(flat.isfinite(), flat, 1e6)  # NaN would equal nothing: an arbitrary large number
+            # Weights that differ by position, so that a permutation of the elements changes the sum.
             weights = torch.cos(torch.arange(flat.numel(), dtype=torch.float64))
             found.append((tuple(leaf.shape), float(flat.abs().sum()), float((flat * weights).sum())))
     return tuple(found)
@@ -132,7 +133,7 @@ def _run(program: TorchProgram, feeds: Feeds) -> None:
 
 
 def _lines(program: TorchProgram, feeds: Feeds, part: torch.nn.Module, number: int) -> list[tuple[str, int]]:
-    """The lines that call `number` of the module runs, in its forward and in the model's own code below it."""
+    """The lines that the module's call `number` runs, in its forward and in model code that it calls."""
     own = getattr(type(part).forward, "__code__", None)
     found: list[tuple[str, int]] = []
     calls = 0
@@ -161,7 +162,7 @@ def _lines(program: TorchProgram, feeds: Feeds, part: torch.nn.Module, number: i
 
 
 def _last_common(a: list[tuple[str, int]], b: list[tuple[str, int]]) -> str:
-    """The last line before the two sequences part; empty where they do not."""
+    """The last line before the two sequences diverge; empty if they are equal."""
     for index, (left, right) in enumerate(zip(a, b, strict=False)):
         if left != right:
             file, line = a[max(index - 1, 0)]

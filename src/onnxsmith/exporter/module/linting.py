@@ -1,4 +1,4 @@
-"""The source of forward, read before anything is captured."""
+"""Reads the source of forward with the linter's checks, before a capture."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from onnxsmith.sources.factory import is_installed, place
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A finding, and what has to be seen when the model is captured for it to count; see `lint/base.py`. `span` are the
-    first and the last line of its statement."""
+    """A finding of the linter that counts only if the trace confirms it. `freezes` and `anywhere` say how, as in
+    `lint/base.py`; `span` is the first and the last line of its statement."""
 
     finding: Finding
     freezes: bool
@@ -29,7 +29,7 @@ class Suspicion:
 
 @cache
 def checks() -> Mapping[str, Check]:
-    """Every check by id."""
+    """The linter's checks, by id."""
     return rooms.members("onnxsmith.exporter.lint", Check)
 
 
@@ -39,7 +39,7 @@ def read(
     sizes: Mapping[str, Mapping[int, int]],
     is_users: IsUsers = lambda file: not is_installed(file),
 ) -> list[Suspicion]:
-    """What the checks say of every function that was reached, by file and line; each once."""
+    """The findings of all checks in every function that forward reaches, by file and line; each once."""
     found: dict[tuple[str, str], Suspicion] = {}
     for code in Reader(module, calls, sizes, is_users).read():  # type: ignore[arg-type]
         remarks = list(_look(code))
@@ -49,7 +49,7 @@ def read(
 
 
 def patched(module: object, calls: Mapping[int, Call], is_users: IsUsers) -> Iterator[tuple[Code, Remark, Patch]]:
-    """What the checks can write otherwise, in every function that was reached."""
+    """The remarks that have a patch, in every function that forward reaches."""
     for code in Reader(module, calls, {}, is_users).read():  # type: ignore[arg-type]
         remarks = list(_look(code))
         found = patches(remarks, code)

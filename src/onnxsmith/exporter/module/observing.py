@@ -1,5 +1,4 @@
-"""What can be seen of a module while it runs once: how its submodules are called, what it does to its inputs and its
-own state, and where it draws random numbers."""
+"""Observes one run of a module: the calls of its submodules, writes to its inputs and its state, random draws."""
 
 from __future__ import annotations
 
@@ -21,8 +20,9 @@ from onnxsmith.sources.factory import TorchModel, user_frame, user_line
 
 @dataclass
 class Seen:
-    """`calls` are the calls of submodules by id, the module's own among them. `drawn` are operators that draw random
-    numbers, with the user's line; `state` attributes and buffers that the run changed. `error` is what stopped it."""
+    """The observations of one run. `calls` are the calls of the module and its submodules, by `id`. `drawn` are the
+    operators that drew random numbers, with the user's line. `written` are the arguments, `state` the attributes and
+    buffers that the run changed. `error` is the error that stopped the run, `where` its line."""
 
     calls: dict[int, Call] = field(default_factory=dict)
     drawn: list[tuple[str, str]] = field(default_factory=list)
@@ -32,19 +32,21 @@ class Seen:
     where: str = ""
 
 
-class _Dice(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _RandomDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records the operators that draw random numbers."""
+
     def __init__(self, seen: Seen) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._seen = seen
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded in func.tags and not _idle(func, args, kwargs or {}):
+        if torch.Tag.nondeterministic_seeded in func.tags and not _draws_nothing(func, args, kwargs or {}):
             self._seen.drawn.append((str(func).removesuffix(".default"), user_frame(sys._getframe(1))))
         return func(*args, **(kwargs or {}))
 
 
-def _idle(func: Any, args: Any, kwargs: Any) -> bool:
-    """A dropout that drops nothing, and an attention without one."""
+def _draws_nothing(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether it is a dropout in evaluation mode, or an attention without dropout."""
     name = str(func)
     if "attention" in name:
         return not float(kwargs.get("dropout_p", 0.0) or 0.0)
@@ -52,7 +54,7 @@ def _idle(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def observe(model: TorchModel) -> Seen:
-    """Runs the module once on its example, and leaves everything as it was."""
+    """Runs the module once on its example inputs, and restores the module's state."""
     seen = Seen()
     flat, spec = pytree.tree_flatten((tuple(model.args), dict(model.kwargs)))
     fresh = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
@@ -61,10 +63,10 @@ def observe(model: TorchModel) -> Seen:
     before = [version_of(leaf) if isinstance(leaf, torch.Tensor) else 0 for leaf in fresh]
     memory, state = Memory(model.module), _state(model.module)
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), _hooked(model.module, seen), _Dice(seen):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), _hooked(model.module, seen), _RandomDraws(seen):
             seen.calls[id(model.module)].result = model.module(*args, **kwargs)
         seen.state = tuple(name for name, mark in _state(model.module).items() if state.get(name) != mark)
-    except Exception as error:  # noqa: BLE001 — whatever the module raises is the answer
+    except Exception as error:  # noqa: BLE001 — any error of the module is an observation
         seen.error, seen.where = error, user_line(error)
     finally:
         memory.restore()
@@ -86,7 +88,7 @@ def _bound(model: TorchModel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _state(module: torch.nn.Module) -> dict[str, Any]:
-    """What the module remembers, in a form that can be compared: the identity and version of tensors, plain values."""
+    """The module's state in a comparable form: identity and version of its tensors, and its plain values."""
     found: dict[str, Any] = {}
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):

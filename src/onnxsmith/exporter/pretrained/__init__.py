@@ -1,4 +1,4 @@
-"""Models of the transformers library from a local folder: the class for a task, its weights, example inputs for it.
+"""Loads models of the transformers library from a local folder: the class for a task, its weights, its example inputs.
 
-`transformers` is imported when such a model is asked for, and by nothing else.
+Only this folder imports `transformers`, and only when a model is loaded.
 """

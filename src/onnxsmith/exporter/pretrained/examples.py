@@ -1,4 +1,4 @@
-"""Example inputs for a model of transformers: what its tokenizer or processor would give, in shape and dtype."""
+"""Makes example inputs for a model of transformers, with the shapes and dtypes of its tokenizer or processor."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from onnxsmith.exporter.pretrained.tasks import PAST
 from onnxsmith.problem import problem
 
 _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
+"""Sizes of the examples; a choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16 kHz)
+are the usual sizes of image and speech models."""
 _TEXT = {0: "batch_size", 1: "sequence_length"}
 
 Axes = dict[int, str]
@@ -23,17 +25,17 @@ Made = tuple[torch.Tensor, Axes]
 
 @dataclass(frozen=True)
 class Examples:
-    """Keywords of forward, and the axes of each that are dynamic unless the user says otherwise."""
+    """Keyword arguments of forward, and the axes of each that are dynamic by default."""
 
     kwargs: dict[str, Any]
     dynamic: dict[str, Axes]
 
 
 def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
-    """Inputs for a task, seeded. Axes are called as in the field: `batch_size`, `sequence_length`, …
+    """Generates seeded inputs for a task. Axes have the usual names: `batch_size`, `sequence_length`, …
 
     Raises:
-        OnnxsmithError: `export/no-inputs` when forward takes something that nothing is known about.
+        OnnxsmithError: `export/no-inputs` if forward requires an input of an unknown kind.
     """
     torch.manual_seed(0)
     parameters = inspect.signature(module.forward).parameters
@@ -42,9 +44,9 @@ def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
     if unknown:
         raise problem(
             "export/no-inputs",
-            f"how example inputs of {type(module).__name__} look is not known",
+            f"example inputs of {type(module).__name__} are not known",
             where=", ".join(unknown),
-            fix="export it through a factory that gives (module, (), {name: tensor})",
+            fix="export it by a factory that returns (module, (), {name: tensor})",
         )
     made = {name: _MAKERS[name](config, folder) for name in wanted}
     found = Examples({name: one[0] for name, one in made.items()}, {name: one[1] for name, one in made.items()})
@@ -72,7 +74,8 @@ def _wanted(module: Any, config: Any, folder: Path, parameters: Mapping[str, Any
 
 
 def _apart(module: Any, found: Examples) -> Examples:
-    """Texts and images in different numbers, where the model compares each with each (as CLIP does): it is asked."""
+    """Gives texts and images different batch sizes if the model accepts that (CLIP compares each text with each image);
+    calls the model to find out."""
     texts = [name for name in ("input_ids", "attention_mask") if name in found.kwargs]
     if not texts or "pixel_values" not in found.kwargs:
         return found
@@ -90,7 +93,7 @@ def _apart(module: Any, found: Examples) -> Examples:
 
 
 def _with_past(module: Any, found: Examples) -> Examples:
-    """The next call after the example: new tokens, and the cache that the example left."""
+    """The inputs of the next call: new tokens, and the cache that the first call returned."""
     kwargs, dynamic = dict(found.kwargs), dict(found.dynamic)
     with torch.no_grad():
         result = module(**kwargs, use_cache=True)
@@ -111,7 +114,8 @@ def _with_past(module: Any, found: Examples) -> Examples:
 
 
 def _cache_axes(cache: Any) -> dict[str, Axes]:
-    """Axes of keys and values, [batch, heads, steps, features]; those of an encoder's have its length."""
+    """The dynamic axes of keys and values, [batch, heads, steps, features]. Cross-attention has the encoder's
+    length."""
     own = {0: "batch_size", 2: "past_sequence_length"}
     if not hasattr(cache, "cross_attention_cache"):
         return {"past_key_values": own}
@@ -179,6 +183,7 @@ def _wave(config: Any, folder: Path) -> Made:
 
 def _features(config: Any, folder: Path) -> Made:
     if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
+        # Whisper's layout: its encoder halves the number of frames.
         return torch.randn(_BATCH, int(config.num_mel_bins), 2 * int(config.max_source_positions)), {0: "batch_size"}
     sizes = ("num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel")
     bins = next((int(getattr(config, name)) for name in sizes if hasattr(config, name)), 80)
@@ -199,7 +204,7 @@ _MAKERS: dict[str, Callable[[Any, Path], Made]] = {
 
 
 def _part(config: Any, *names: str) -> Any:
-    """The first of the configuration's parts that it has, or itself."""
+    """The first of these sub-configurations that exists, or else the configuration itself."""
     return next((part for name in names if (part := getattr(config, name, None)) is not None), config)
 
 

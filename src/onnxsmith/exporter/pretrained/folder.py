@@ -1,4 +1,4 @@
-"""Loads a model of transformers from a local folder: `config.json`, with weights beside it or without."""
+"""Loads a model of transformers from a local folder: `config.json`, with or without weights."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
 
 @dataclass(frozen=True)
 class Pretrained:
-    """The model with example inputs, and the axes that are dynamic unless the user says otherwise."""
+    """The model with example inputs, and the axes that are dynamic by default."""
 
     model: TorchModel
     dynamic: dict[str, dict[int, str]]
 
 
 def load(place: str, task: str) -> Pretrained:
-    """The model in a folder, or of a `config.json` alone, which gives random weights. Nothing is downloaded, no code
-    beside the model is run, and pickled weights are read as tensors only.
+    """Loads the model in a folder, or makes one with random weights from a `config.json`. Downloads nothing, runs no
+    code from the folder, and reads pickled weights as tensors only.
 
     Raises:
         OnnxsmithError: `export/transformers-missing`, `export/transformers-folder`, `export/transformers-import`,
@@ -38,10 +38,10 @@ def load(place: str, task: str) -> Pretrained:
     if not config_file.is_file():
         raise problem(
             "export/transformers-folder",
-            "there is no configuration of a model",
+            "the file config.json does not exist",
             where=str(config_file.absolute()),
-            why="a model is read from a local folder with a config.json; nothing is downloaded",
-            fix="give the folder that save_pretrained wrote, or that the model was downloaded to",
+            why="a model is loaded from a local folder with a config.json; nothing is downloaded",
+            fix="give the folder that save_pretrained wrote, or the folder of the downloaded model",
         )
     transformers = _transformers()
     folder = config_file.parent
@@ -76,7 +76,7 @@ def _transformers() -> Any:
 
 
 def _no_cache(config: Any, keep: bool) -> None:
-    """A model gives its cache only where it was asked for."""
+    """Makes the model return its cache only if `keep` is True."""
     for part in (config, *(getattr(config, name, None) for name in ("text_config", "decoder"))):
         if hasattr(part, "use_cache"):
             part.use_cache = keep
@@ -88,7 +88,7 @@ def _made(auto: Any, config: Any, folder: Path | None) -> tuple[Any, tuple[str, 
     if folder is None or not (safe or any(folder.glob(_PICKLED))):
         torch.manual_seed(0)
         module = auto.from_config(config).float().eval()
-        return module, ("the weights are random: there is a configuration and no file of weights",)
+        return module, ("the weights are random: the folder has a configuration but no weights",)
     module, info = auto.from_pretrained(
         str(folder), config=config, local_files_only=True, use_safetensors=safe, dtype=torch.float32,
         output_loading_info=True,
@@ -102,15 +102,15 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
     missing = sorted(info["missing_keys"])
     if missing:
         more = ", …" if len(missing) > 5 else ""
-        yield f"{len(missing)} weights are in no file and are random: {', '.join(missing[:5])}{more}"
+        yield f"{len(missing)} weights are missing in the files and are random: {', '.join(missing[:5])}{more}"
 
 
 def _explained(error: Exception, where: Path) -> OnnxsmithError:
     text = f"{type(error).__name__}: {error}"
     return broken_package(error) or problem(
         "export/transformers-folder",
-        "transformers cannot make a model of this folder",
+        "transformers cannot load a model from this folder",
         where=str(where),
         why=" ".join(text.split())[:600],
-        fix="load it in python with AutoModel.from_pretrained and fix what it says; code beside it is not run here",
+        fix="load it in python with AutoModel.from_pretrained and fix the error; onnxsmith runs no code of the folder",
     )

@@ -1,4 +1,4 @@
-"""What a model is exported for: the names that the field has for tasks, and which class of transformers each means."""
+"""The names of tasks, and the classes of transformers for each task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnxsmith.problem import problem
 from onnxsmith.seams.transformers import classes
 
 PAST = "-with-past"
-"""Ends the name of a task whose model is given a cache of keys and values and gives one back."""
+"""Suffix of tasks whose model takes and returns a cache of keys and values."""
 
 _CLASSES = {
     "audio-classification": ("AudioClassification",),
@@ -44,10 +44,10 @@ _CLASSES = {
 
 
 def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
-    """The task, and the class of transformers that makes the model. `auto` is what the configuration was saved with.
+    """The task, and the auto class of transformers for the model. `auto` chooses the task of the configuration's class.
 
     Raises:
-        OnnxsmithError: `export/task` for a name that is none, or a task that this kind of model is not made for.
+        OnnxsmithError: `export/task` if there is no such task, or transformers has no such model for the task.
     """
     if task == "auto":
         task = _saved_with(transformers, config)

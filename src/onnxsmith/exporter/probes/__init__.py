@@ -1,1 +1,1 @@
-"""Questions that a diagnosis asks, one a file. `base.py` says what it may ask them of."""
+"""The probes of a diagnosis, one a file: each answers one question about a module."""

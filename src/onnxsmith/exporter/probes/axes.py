@@ -10,18 +10,18 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Axes(Probe):
-    """torch names a line for each; what the source has shown there is told instead."""
+    """Reports the line that torch names for each axis, unless the linter has reported that line."""
 
     rank = 50
 
     def look(self, case: Case) -> Iterator[Finding]:
         if case.built is None or not case.symbols:
             return
-        told = [one for one in case.found if one.first]
+        reported = [one for one in case.found if one.first]
         dims = {port.name: port.shape or () for port in case.built.program.signature.inputs}
         for one in case.traced.frozen:
             file, _, number = one.line.rpartition(":")
-            if any(f.problem.where.startswith(f"{file}:") and f.first <= int(number or 0) <= f.last for f in told):
+            if any(f.problem.where.startswith(f"{file}:") and f.first <= int(number or 0) <= f.last for f in reported):
                 continue
             name = dims[one.port][one.axis]
             yield Finding(
@@ -29,16 +29,16 @@ class Axes(Probe):
                     "export/frozen-axis",
                     f"axis {one.axis} of input {one.port!r} ({name}) is fixed to {one.value} by the model",
                     where=one.line,
-                    why="what this line does holds for one size only: a number in the code, a shape that has to fit "
-                    "another, or a size taken as a Python number",
-                    fix=f"let the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), "
+                    why="this line works for one size only: it has a number in the code, a shape that must match "
+                    "another shape, or a size that was turned into a Python number",
+                    fix=f"make the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), "
                     f"or leave {one.port}:{one.axis} out of --dynamic",
                 ),
-                Weight.NOTE if case.open else Weight.STOPS,
+                Weight.NOTE if case.dynamic else Weight.STOPS,
                 "recompose",
                 said=f"{name} was inferred to be a constant ({one.value})",
             )
-        if any(one.weight is Weight.WRONG for one in told):
+        if any(one.weight is Weight.WRONG for one in reported):
             return
         for port, axes in dims.items():
             for axis, dim in enumerate(axes):
@@ -52,7 +52,7 @@ class Axes(Probe):
                 "export/frozen-axis",
                 f"axis {axis} of input {port!r} ({name}) was seen at size {size} only",
                 where=type(case.model.module).__qualname__,
-                why="the module itself takes no other size that was tried, so nothing shows that the graph follows it",
+                why="the module rejects every other size that was tried, so the axis could not be verified as dynamic",
                 fix=f"look for the number {size} in forward and in the shapes of parameters, or leave {port}:{axis} "
                 "out of --dynamic",
             ),

@@ -1,4 +1,4 @@
-"""What a probe is: one question about a module, asked of what is there or of a trace."""
+"""The base class of probes, and the module under diagnosis that they examine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from onnxsmith.sources.factory import TorchModel
 
 @dataclass
 class Case:
-    """A module under diagnosis. `built` is None where the module does not take its example, and then `refused` says so.
+    """A module under diagnosis. If the module fails on its example, `built` is None and `refused` is the problem.
 
-    What costs a trace is made when it is first asked for.
+    Properties that need a trace are computed on first use.
     """
 
     model: TorchModel
@@ -37,7 +37,7 @@ class Case:
 
     @cached_property
     def example(self) -> dict[str, object]:
-        """The example, its dynamic axes at least 2 long where the module takes that."""
+        """The example, with dynamic axes of at least 2 if the module accepts that."""
         assert self.built is not None
         try:
             return dict(capture.grown(self.built.program, self.built.example)[0])
@@ -51,28 +51,28 @@ class Case:
 
     @cached_property
     def traced(self) -> probing.Traced:
-        """A trace with every asked axis dynamic."""
+        """The trace with every requested axis dynamic."""
         return self.trace(frozenset(self.symbols))
 
-    def trace(self, open_: frozenset[str]) -> probing.Traced:
-        """A trace with the axes of these names dynamic."""
+    def trace(self, dynamic: frozenset[str]) -> probing.Traced:
+        """Traces the module with the axes of these names dynamic."""
         assert self.built is not None
-        return probing.trace(self.built.program, self.example, open_)
+        return probing.trace(self.built.program, self.example, dynamic)
 
     @cached_property
     def ways(self) -> list[Try]:
-        """What each strategy made of the module as it is, until one is good."""
+        """The results of the strategies that do not replace lines, up to the first that agrees with the module."""
         return list(self.job.tries(self.built, None, as_it_is=True)) if self.built is not None else []
 
     @property
     def good(self) -> bool:
-        """Whether some way leads to a graph that agrees with the module."""
+        """Whether a strategy gives a graph that agrees with the module."""
         return any(way.agrees for way in self.ways)
 
     @property
-    def open(self) -> bool:
-        """Whether some way leads to such a graph, and every dynamic axis was tried at two sizes and more with it, 1 not
-        counted: an axis of 1 fits any other by broadcasting."""
+    def dynamic(self) -> bool:
+        """Whether a strategy gives such a graph, and every dynamic axis of it was verified at two sizes or more. Size 1
+        does not count, because it broadcasts to any other size."""
         return any(
             way.agrees and way.made is not None and all(_moves(way.made.verification, name) for name in self.symbols)
             for way in self.ways
@@ -80,7 +80,7 @@ class Case:
 
     @property
     def stuck(self) -> tuple[str, ...]:
-        """The names of dynamic axes that a graph keeps open and the module does not: it takes one size of them only."""
+        """The names of axes that are dynamic in the graph but fixed in the module, which accepts one size only."""
         for way in self.ways:
             if way.agrees and way.strategy.follows_sizes and way.made is not None:
                 return tuple(name for name in self.symbols if not _moves(way.made.verification, name))
@@ -88,7 +88,7 @@ class Case:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What was not tried of the graph that agrees, or is not taken, in short clauses."""
+        """What the verification of the agreeing graph did not cover, in short clauses."""
         good = next((way.made for way in self.ways if way.agrees and way.made is not None), None)
         return good.verification.untried if good is not None else ()
 
@@ -98,11 +98,11 @@ def _moves(verification: Verification, symbol: str) -> bool:
 
 
 class Probe(ABC):
-    """One question; stateless."""
+    """One question about a module; stateless."""
 
     rank: ClassVar[int]
-    """Probes are asked in the order of this number; `case.found` has what those before found."""
+    """Probes run in the order of this number; `case.found` holds the findings of earlier probes."""
 
     @abstractmethod
     def look(self, case: Case) -> Iterator[Finding]:
-        """What it finds."""
+        """Gives the findings of this probe."""

@@ -1,4 +1,4 @@
-"""Inputs that became constants: the module follows them, the graph does not."""
+"""Inputs that became constants: the module's results depend on them, the graph's do not."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 _LEAVE = ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
-"""Where a tensor's values leave what torch follows."""
+"""Problems of lines at which a tensor's values leave the trace."""
 
 
 class Constants(Probe):
-    """Asked of the graph that is delivered, or of the first that there is."""
+    """Examines the graph that agrees with the module, or else the first graph."""
 
     rank = 65
 

@@ -1,4 +1,4 @@
-"""Everything on the values of tensors that stops a trace, not only the first."""
+"""All branches on the values of tensors that stop a trace, not only the first."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Data(Probe):
-    """torch.export stops at the first; a draft of it goes on. Lines that the source has shown are told once."""
+    """torch.export stops at the first such line; a draft export continues. Skips lines that the linter has reported."""
 
     rank = 40
 
     def look(self, case: Case) -> Iterator[Finding]:
         if case.built is None or case.traced.error is None:
             return
-        told = {one.problem.where for one in case.found if one.weight is Weight.STOPS}
+        reported = {one.problem.where for one in case.found if one.weight is Weight.STOPS}
         said = sentence(str(case.traced.error), 200)
         for problem in case.traced.stops:
-            if problem.where in told or not problem.where:
+            if problem.where in reported or not problem.where:
                 continue
-            told.add(problem.where)
+            reported.add(problem.where)
             yield Finding(problem, Weight.NOTE if case.good else Weight.STOPS, "recompose", said=said)

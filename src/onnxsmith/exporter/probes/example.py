@@ -1,4 +1,4 @@
-"""Whether the module takes its example at all."""
+"""Whether the module runs on its example inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Example(Probe):
-    """What a module says that does not run, unless its source has shown the line already."""
+    """Reports the error of a module that does not run, unless the linter has reported the line."""
 
     rank = 20
 

@@ -1,4 +1,4 @@
-"""Arguments of forward that are objects with tensors in them."""
+"""Arguments of forward that are objects with tensors inside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Objects(Probe):
-    """Those that cannot be taken apart: neither known to torch nor a plain holder of attributes (`../objects.py`)."""
+    """Reports objects that cannot be unpacked: neither registered with torch nor plain
+    (`exporter/inputs/objects.py`)."""
 
     rank = 30
 
@@ -44,10 +45,10 @@ class Objects(Probe):
         return Finding(
             Problem(
                 "export/object-input",
-                f"{named or 'an argument'} of forward is a {kind}, an object that cannot be taken apart",
+                f"{named or 'an argument'} of forward is a {kind}, an object that cannot be unpacked",
                 where=type(case.model.module).__qualname__,
                 why=f"its tensors ({', '.join(held)}) become constants of the graph, which torch calls lifted_tensor_…",
-                fix="wrap the module: let forward take the tensors one by one, and build the object inside",
+                fix="wrap the module: pass the tensors to forward as separate arguments, and build the object inside",
             ),
             Weight.WRONG,
             "recompose",

@@ -1,4 +1,4 @@
-"""Random numbers that the source did not show: drawn by a package, or behind a call that reading cannot follow."""
+"""Random draws that the linter did not find: in a package, or behind a call that it cannot follow."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Randomness(Probe):
-    """Operators that drew while the module ran."""
+    """Reports the operators that drew random numbers while the module ran."""
 
     rank = 80
 
     def look(self, case: Case) -> Iterator[Finding]:
-        told = {one.problem.where for one in case.found if one.problem.id == "forward/random"}
+        reported = {one.problem.where for one in case.found if one.problem.id == "forward/random"}
         for operator, where in dict.fromkeys(case.seen.drawn):
-            if where not in told:
-                told.add(where)
+            if where not in reported:
+                reported.add(where)
                 yield Finding(
                     Problem(
                         "forward/random",
                         f"forward draws random numbers: {operator}",
                         where=where,
                         why=HELD,
-                        fix="hand the numbers in as an argument of forward, where they are to be the same",
+                        fix="pass the numbers as an argument of forward if they have to be the same",
                     ),
                     Weight.NOTE,
                     "recompose",

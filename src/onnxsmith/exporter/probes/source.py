@@ -1,4 +1,4 @@
-"""What the source of forward shows, held to what is seen when it is traced."""
+"""The linter's findings that a run or a trace confirms."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class Source(Probe):
-    """A suspicion of a fixed axis counts where the trace fixed one there, or where the module itself takes no other
-    size. What would stop a trace is a note where the
-    module comes through all the same."""
+    """A suspected fixed axis counts if the trace fixed an axis at that line, or if the module accepts no other size. A
+    finding that would stop a trace is only a note if the module can be exported anyway."""
 
     rank = 10
 
@@ -30,7 +29,7 @@ class Source(Probe):
                 own = {name.rpartition(".")[2] for name in case.seen.state}
                 if not any(f"self.{name}," in finding.problem.what for name in own):
                     continue
-            if finding.weight is Weight.STOPS and (case.open if suspicion.freezes else case.good):
+            if finding.weight is Weight.STOPS and (case.dynamic if suspicion.freezes else case.good):
                 finding = replace(finding, weight=Weight.NOTE)
             elif finding.weight is Weight.STOPS and suspicion.freezes and case.stuck:
                 finding = replace(finding, weight=Weight.WRONG)

@@ -1,4 +1,4 @@
-"""State that the source did not show."""
+"""State changes that the linter did not find."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from onnxsmith.report.parts.diagnosis import Finding, Weight
 
 
 class State(Probe):
-    """Buffers and attributes that one run changed. Whether anything reads them is not known, so it is a note."""
+    """Reports buffers and attributes that one run changed, as a note: it is unknown whether a later call reads them."""
 
     rank = 90
 
     def look(self, case: Case) -> Iterator[Finding]:
-        told = " ".join(one.problem.what for one in case.found if one.problem.id == "forward/state")
-        silent = [name for name in case.seen.state if f"self.{name.rpartition('.')[2]}" not in told]
+        reported = " ".join(one.problem.what for one in case.found if one.problem.id == "forward/state")
+        silent = [name for name in case.seen.state if f"self.{name.rpartition('.')[2]}" not in reported]
         if silent:
             yield Finding(
                 Problem(
                     "forward/state",
                     f"forward changes {', '.join(silent)} of the module",
                     where=type(case.model.module).__qualname__,
-                    why="a graph keeps nothing between calls",
-                    fix="hand it in and out as an argument and a result, where the next call reads it",
+                    why="a graph has no state between calls",
+                    fix="if the next call reads it, pass it in as an argument and return it as a result",
                 ),
                 Weight.NOTE,
                 "recompose",

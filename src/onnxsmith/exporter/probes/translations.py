@@ -1,4 +1,4 @@
-"""Every operator that has no ONNX form, with its line."""
+"""All operators without a translation to ONNX, with their lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnxsmith.sources.factory import place
 
 
 class Translations(Probe):
-    """The program as it would be translated; each operator is looked up, so none hides behind another. One that does
-    not say its shapes stops the trace, and is told alone."""
+    """Looks up the translation of every operator in the program, so that all missing ones are reported at once. An
+    operator without a fake implementation stops the trace, and is reported alone."""
 
     rank = 60
 

@@ -1,4 +1,4 @@
-"""What each way to capture has to say, where nothing else has said it."""
+"""The problem of the first strategy, if no other probe has reported it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from onnxsmith.comparison.verdict import problems
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.report.parts.diagnosis import Finding, Weight
 
+# After another finding that stops an export, the first two groups would only repeat it.
 _GENERAL = ("export/capture-failed", "export/translation-failed", "export/fixed-by-the-example", "verify/different")
 _MISTAKEN = ("export/object-input", "export/frozen-axis", "verify/nondeterministic")
 _VAGUE = ("runtime/failed", "export/capture-failed", "export/translation-failed")
@@ -17,7 +18,7 @@ _RUNGS = {"export/opset": "opset", "runtime/no-kernel": "recompose", "export/qua
 
 
 class Ways(Probe):
-    """The problem of the first way; of others only when the first has none."""
+    """Reports the first strategy's problem, or the differences of its graph."""
 
     rank = 70
 
@@ -28,8 +29,8 @@ class Ways(Probe):
         for way in case.ways[:1]:
             found = [way.error.problem] if way.error else list(problems(way.made.verification)) if way.made else []
             for problem in found:
-                told = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
-                if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or told:
+                reported = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
+                if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or reported:
                     continue
                 known = recognise(problem.why) if problem.id in _VAGUE else None
                 problem = known or problem

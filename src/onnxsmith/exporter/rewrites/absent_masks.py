@@ -1,4 +1,4 @@
-"""transformers makes no mask where none is given and every place is seen: while it is traced it would make one."""
+"""Keeps transformers from making an attention mask in a trace that it does not make in a call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class AbsentMasks(Rewrite):
-    """Eagerly it looks whether a padding mask is all ones, and so looks at none while it is traced. Where there is no
-    padding mask there is nothing to look at, and some models cannot take the mask that they are never given."""
+    """In a call, transformers skips the mask if there is no padding mask, or if it is all ones. In a trace it cannot
+    read a mask and so always makes one, which some models do not accept. Here a trace also skips the mask if there is
+    no padding mask."""
 
-    title = "no mask is made where none is given and every place is attended to"
+    title = "no attention mask is made if none is given and all positions are visible"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         library: Any = sys.modules.get("transformers.masking_utils")
@@ -28,5 +29,5 @@ class AbsentMasks(Rewrite):
 
 
 def _ignored(padding_mask: Any, kv_length: Any, local_attention_size: Any = None) -> bool:
-    """With no name of this file in it: it runs in the place of another function."""
+    """Must not use this module's globals: its code replaces another function's code."""
     return padding_mask is None and (local_attention_size is None or bool(kv_length < local_attention_size))

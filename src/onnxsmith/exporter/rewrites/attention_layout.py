@@ -1,4 +1,4 @@
-"""Attention with the layout of its plain formula: a kernel's own layout is gone once the operator is translated."""
+"""Traces attention with the memory layout of its formula; a translated graph does not have a kernel's layout."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class AttentionLayout(Rewrite):
-    """`scaled_dot_product_attention` as PyTorch's plain formula lays it out. The kernel for CPUs gives another layout,
-    which makes a `contiguous()` behind it look needless, and it asks whether a batch is 1."""
+    """Uses PyTorch's formula for `scaled_dot_product_attention`. The CPU kernel returns another memory layout, in which
+    a following `contiguous()` does nothing, and it compares the batch size with 1, which would fix the axis."""
 
-    title = "attention is laid out as its plain formula has it"
+    title = "attention is traced by its formula, with the formula's memory layout"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))

@@ -1,7 +1,7 @@
-"""What a rewrite is: a change to what a module computes with, for as long as torch.export traces it.
+"""The base class of rewrites: changes to a module while torch.export traces it.
 
-It replaces what cannot be traced, or would be traced for one size only, by something that computes the same. The module
-that the result is held to is never changed, so a rewrite that computes something else is found.
+A rewrite replaces code that cannot be traced, or would be traced for one size only, by code that computes the same. The
+graph is compared with the unchanged module, so a wrong rewrite is found.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import torch
 
 
 class Rewrite(ABC):
-    """One change; stateless, found by walking this folder."""
+    """One change; stateless."""
 
     title: ClassVar[str]
-    """What it does and why, for the report."""
+    """The report's note: what the rewrite does and why."""
 
     @abstractmethod
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        """Makes the change where the module needs it, with its undoing put on the stack. Whether there was need."""
+        """Makes the change and puts its undoing on the stack. Returns whether the report should mention it."""
 
 
 def instead_where(
     fits: Callable[[torch.nn.Module], Any], module: torch.nn.Module, forward: Any, stack: ExitStack
 ) -> bool:
-    """Gives another forward to every module that fits, `module` and those in it. Whether there was one."""
+    """Replaces the forward of `module` and its submodules for which `fits` is true. Returns whether there was any."""
     found = [part for part in module.modules() if fits(part)]
     for part in found:
         instead(part, forward, stack)
@@ -37,7 +37,7 @@ def instead_where(
 
 
 def instead(module: torch.nn.Module, forward: Any, stack: ExitStack) -> None:
-    """Gives one module another forward, `forward(module, …)`, until the stack is closed."""
+    """Replaces one module's forward by `forward(module, …)`, until the stack is closed."""
     stack.enter_context(_forward(module, MethodType(forward, module)))
 
 

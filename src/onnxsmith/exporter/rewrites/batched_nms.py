@@ -1,4 +1,4 @@
-"""torchvision's `batched_nms` asks whether there is a box, and how many there are, before it suppresses any."""
+"""Traces torchvision's `batched_nms` without its branches on the number of boxes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class BatchedNms(Rewrite):
-    """Boxes of each class are moved to a place of their own, as torchvision does it for up to 1000 boxes; for more it
-    goes class by class, which comes to the same up to the rounding of coordinates. Here it holds for no box, too. The
-    function gets other code, so that every file that has imported it is served."""
+    """Shifts the boxes of each class so that classes do not overlap, as torchvision does for up to 1000 boxes. For more
+    boxes torchvision goes class by class, with the same result up to the rounding of coordinates. This code also works
+    for no boxes. The function's code is replaced, so that every file that imported the function uses it."""
 
-    title = "torchvision's batched_nms moves the boxes of each class apart, however many there are"
+    title = "torchvision's batched_nms shifts the boxes of each class apart, for any number of boxes"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         library: Any = sys.modules.get("torchvision.ops.boxes")
@@ -29,8 +29,8 @@ class BatchedNms(Rewrite):
 
 
 def _batched(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
-    """With no name of this file in it: it runs in the place of another function. Boxes [N, 4], scores and classes [N]
-    → numbers of those kept."""
+    """Boxes [N, 4], scores and classes [N] → indices of the kept boxes. Must not use this module's globals: its code
+    replaces another function's code."""
     import torch
 
     lowest = boxes.new_full((1,), torch.finfo(boxes.dtype).min)

@@ -1,4 +1,4 @@
-"""`module.to(...)` of a module that is so already: it would put new parameters in the place of the traced ones."""
+"""Skips `module.to(...)` if the module already has that dtype and device: `to` would replace the traced parameters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _to = torch.nn.Module.to
 
 
 class Conversions(Rewrite):
-    """A call of `to` in forward that asks for the dtype and the device that the module has gives the module, which is
-    what it comes to. Another call is left as it is, and stops the trace."""
+    """A call of `to` in forward with the module's own dtype and device returns the module unchanged. Any other call
+    runs as before, and stops the trace."""
 
-    title = "a conversion of a module to what it is already is left out"
+    title = "a conversion of a module to its own dtype and device is skipped"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         stack.enter_context(converting_by(_converted))

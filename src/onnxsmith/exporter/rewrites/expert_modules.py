@@ -1,4 +1,4 @@
-"""A mixture of experts that are modules: which expert gets which token is not known before it is run."""
+"""Traces a mixture of experts that are modules, without branches on which expert gets which token."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _TAKES = (["hidden_states", "selected_experts", "routing_weights"], ["hidden_states", "router_mask", "router_probs"])
-"""What the forward of transformers' experts takes; the first are chosen by a mask, the second by numbers."""
+"""The parameters of forward of transformers' expert dictionaries: experts chosen by index, or by a mask."""
 
 
 class ExpertModules(Rewrite):
-    """transformers' dictionaries of experts (`expert_0`, `expert_1`, …), whose loop over those that were chosen reads
-    values. Experts that keep their weights in one parameter are `experts.py`."""
+    """transformers' dictionaries of experts (`expert_0`, `expert_1`, …) loop over the chosen experts, which reads
+    values. Here every expert runs. `experts.py` is for experts that keep their weights in one parameter."""
 
-    title = "every expert sees every token, and what the router did not choose is multiplied by 0"
+    title = "every expert processes every token, and results that the router did not choose are multiplied by 0"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         return instead_where(_fits, module, _forward, stack)
@@ -33,8 +33,8 @@ def _fits(part: torch.nn.Module) -> bool:
 
 
 def _forward(self: Any, hidden_states: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """`hidden_states` is [tokens, features], `weights` [tokens, choices]; `chosen` is [tokens, choices, experts] of 0
-    and 1, or [tokens, choices] of experts."""
+    """`hidden_states` is [tokens, features], `weights` [tokens, choices]; `chosen` is a mask [tokens, choices, experts]
+    or expert indices [tokens, choices]."""
     if chosen.dim() == 2:
         chosen = torch.nn.functional.one_hot(chosen, self.num_experts)
     counts = ((chosen != 0).to(weights.dtype) * weights[..., None]).sum(1)

@@ -1,4 +1,4 @@
-"""A mixture of experts as two batched products: which expert gets which token is not known before it is run."""
+"""Traces a mixture of experts as two batched products, without branches on which expert gets which token."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _SAID = ("has_gate", "has_bias", "is_transposed", "has_post_expert_norm")
-"""What transformers' experts say of themselves; they keep the weights of all experts in one parameter."""
+"""Attributes of transformers' expert modules that keep the weights of all experts in one parameter."""
 
 
 class Experts(Rewrite):
-    """The experts of transformers' mixtures. Every expert sees every token and what the router did not choose counts 0:
+    """Every expert of a transformers mixture processes every token, and results that the router did not choose count 0:
     more arithmetic, but no sorting, no weights copied for each token, and any number of tokens."""
 
-    title = "every expert sees every token, and what the router did not choose is multiplied by 0"
+    title = "every expert processes every token, and results that the router did not choose are multiplied by 0"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         return instead_where(_fits, module, _forward, stack)
@@ -31,7 +31,8 @@ def _fits(part: torch.nn.Module) -> bool:
 
 
 def _forward(self: Any, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor) -> Any:
-    """`hidden_states` is [tokens, features]; the other two are [tokens, chosen], experts and what each counts."""
+    """`hidden_states` is [tokens, features]; `top_k_index` are expert indices and `top_k_weights` their weights, both
+    [tokens, chosen]."""
     every = torch.arange(self.num_experts, device=hidden_states.device)
     chosen = (top_k_index[..., None] == every).to(top_k_weights.dtype)
     counts = (chosen * top_k_weights[..., None]).sum(1)

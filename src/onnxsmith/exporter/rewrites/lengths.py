@@ -1,4 +1,4 @@
-"""`len(tensor)` is the size of its first axis: Python makes a number of what `__len__` gives, and fixes the axis so."""
+"""Makes `len(tensor)` return a symbolic size: Python requires a plain int from `__len__`, which would fix the axis."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from onnxsmith.seams.base import replaced
 
 
 class Lengths(Rewrite):
-    """In the files that the classes of a model come from, `len` gives a tensor's first size as `shape` has it, and of
-    everything else what it always gives. A file with a `len` of its own keeps it."""
+    """In the files that define a model's classes, `len(tensor)` returns `tensor.shape[0]`; for any other object `len`
+    is unchanged. A file that defines its own `len` keeps it."""
 
     title = "len(tensor) is tensor.shape[0]"
 
@@ -27,7 +27,7 @@ class Lengths(Rewrite):
 
 
 def _homes(module: torch.nn.Module) -> set[ModuleType]:
-    """The Python modules of its classes and of what they are derived from, without torch's own."""
+    """The Python modules that define the module's classes and their base classes, without torch's own."""
     kinds = {kind for part in module.modules() for kind in type(part).__mro__}
     names = {kind.__module__ for kind in kinds} - {"builtins"}
     return {sys.modules[name] for name in names if name in sys.modules and name.partition(".")[0] != "torch"}

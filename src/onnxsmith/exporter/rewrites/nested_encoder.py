@@ -1,4 +1,4 @@
-"""nn.TransformerEncoder gives zeros where its input is padded, as it does when it is called without gradients."""
+"""Makes nn.TransformerEncoder give zeros at padded positions in a trace, as in a call without gradients."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 
 class NestedEncoder(Rewrite):
-    """Without gradients PyTorch leaves padded places out of the computation (nested tensors) and fills their results
-    with zeros, if in every row what is padded stands at the end. While it is traced it computes them like all others.
-    Here both results are computed from the mask."""
+    """Without gradients PyTorch skips padded positions (nested tensors) and fills their results with zeros, if the
+    padding of every row is at its end. In a trace it computes padded positions like all others. Here the mask decides
+    at run time which of the two results is given."""
 
-    title = "nn.TransformerEncoder gives zeros at padded places, as it does when it is called"
+    title = "nn.TransformerEncoder gives zeros at padded positions, as in a call"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         return instead_where(_nests, module, _forward, stack)
@@ -37,9 +37,9 @@ def _forward(
 ) -> torch.Tensor:
     if src_key_padding_mask is None or mask is not None or src.dim() != 3 or torch.is_autocast_enabled():
         return torch.nn.TransformerEncoder.forward(self, src, mask, src_key_padding_mask, is_causal)
-    padded = src_key_padding_mask != 0  # a float mask is read like this, too
+    padded = src_key_padding_mask != 0  # PyTorch reads a float mask like this too
     kept = padded.logical_not().sum(1, keepdim=True)
-    behind = torch.arange(src.shape[1], device=src.device) >= kept  # where a row is padded if that stands at its end
+    behind = torch.arange(src.shape[1], device=src.device) >= kept  # the padding, if all of it is at the row's end
     nested = (behind == padded).all() if self.mask_check else torch.ones((), dtype=torch.bool, device=src.device)
     output = src
     for layer in self.layers:
@@ -49,9 +49,9 @@ def _forward(
 
 
 def _seen(self: Any, mask: torch.Tensor, nested: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
-    """The mask of attention: nested tensors hold the beginnings of the rows, whole."""
+    """The attention mask: with nested tensors, exactly the first `kept` positions of each row are visible."""
     if not self.mask_check:
         return behind
     if not mask.is_floating_point():
-        return mask  # nested only where it hides the same
+        return mask  # the computation is nested only if this mask equals `behind`
     return torch.where(nested, torch.zeros_like(mask).masked_fill(behind, -torch.inf), mask)

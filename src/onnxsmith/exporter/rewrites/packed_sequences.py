@@ -1,4 +1,4 @@
-"""Packed sequences stay padded while they are traced: how many rows each step has is not known before it is run."""
+"""Keeps packed sequences padded in a trace: the number of rows of each step is known only at run time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from onnxsmith.seams.torch.tensors import check
 
 
 class PackedSequences(Rewrite):
-    """`pack_padded_sequence` gives the padded tensor, steps first, with the lengths where a packed sequence has
-    the rows of each step; recurrent layers read that (`recurrent.py`), and `pad_packed_sequence` makes it whole
-    again."""
+    """`pack_padded_sequence` returns the padded tensor, steps first, with the lengths in the field `batch_sizes`.
+    Recurrent layers (`recurrent.py`) and `pad_packed_sequence` read this form."""
 
-    title = "packed sequences are padded ones with their lengths, so that the lengths stay inputs"
+    title = "packed sequences are kept padded, with their lengths as a tensor, so that the lengths stay dynamic"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         if not any(isinstance(part, torch.nn.RNNBase) for part in module.modules()):

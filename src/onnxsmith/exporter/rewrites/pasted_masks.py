@@ -1,4 +1,4 @@
-"""torchvision pastes the mask of each object into the image one by one, each enlarged to the size of its box."""
+"""Traces torchvision's pasting of object masks into the image without its loop over the objects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class PastedMasks(Rewrite):
-    """Bilinear enlargement is a product with a matrix for the rows and one for the columns. With rows of zeros where
-    the image goes on outside of the box, the two products paste as well, all objects at once and any number of them.
-    The function gets other code, so that every file that has imported it is served."""
+    """Bilinear resizing is a product with one matrix for the rows and one for the columns. With zeros for positions
+    outside of the box, the two products also paste, for any number of objects at once. The function's code is replaced,
+    so that every file that imported the function uses it."""
 
-    title = "torchvision's masks are pasted into the image by two products with matrices"
+    title = "torchvision's masks are pasted into the image by two matrix products"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         library: Any = sys.modules.get("torchvision.models.detection.roi_heads")
@@ -29,8 +29,8 @@ class PastedMasks(Rewrite):
 
 
 def _pasted(masks: Any, boxes: Any, img_shape: Any, padding: int = 1) -> Any:
-    """With no name of this file in it: it runs in the place of another function, whose file has `expand_masks` and
-    `expand_boxes`. Masks [N, 1, M, M] and boxes [N, 4] → [N, 1, height, width]."""
+    """Masks [N, 1, M, M] and boxes [N, 4] → [N, 1, height, width]. Must not use this module's globals: its code
+    replaces another function's code, whose file has `expand_masks` and `expand_boxes`."""
     import torch
 
     masks, scale = expand_masks(masks, padding=padding)  # type: ignore[name-defined]  # noqa: F821

@@ -1,4 +1,4 @@
-"""An LSTM with a projection, step by step: ONNX's operator has none, and torch.onnx translates it to something else."""
+"""Unrolls an LSTM with a projection: ONNX's operator has no projection, and torch.onnx's translation is wrong."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 
 class ProjectedLstm(Rewrite):
-    """nn.LSTM with `proj_size`, written out for the number of steps that the example has. That axis cannot be
-    dynamic.
+    """Unrolls nn.LSTM with `proj_size` for the example's number of steps, so that this axis is fixed.
 
-    A packed sequence arrives as `packed_sequences.py` makes it: padded, with the lengths beside it.
+    A packed sequence arrives in the form of `packed_sequences.py`: padded, with its lengths.
     """
 
-    title = "an LSTM with a projection is written out step by step, for as many steps as the example has"
+    title = "an LSTM with a projection is unrolled for the example's number of steps"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         return instead_where(_fits, module, _forward, stack)
@@ -56,7 +55,7 @@ def _forward(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
 
 
 def _states(self: Any, x: torch.Tensor, hx: Any, packed: Any) -> list[torch.Tensor]:
-    """The first hidden and cell state of every layer and direction, [directions, batch, features]."""
+    """The initial hidden and cell states of all layers and directions, [layers * directions, batch, features]."""
     if hx is None:
         count = self.num_layers * (2 if self.bidirectional else 1)
         return [x.new_zeros(count, x.shape[1], size) for size in (self.proj_size, self.hidden_size)]
@@ -67,8 +66,8 @@ def _states(self: Any, x: torch.Tensor, hx: Any, packed: Any) -> list[torch.Tens
 
 
 def _direction(self: Any, name: str, x: torch.Tensor, states: list[torch.Tensor], lengths: torch.Tensor | None) -> Any:
-    """One direction of one layer: `x` is [steps, batch, features]; gives the outputs and the last two states. With
-    `lengths`, [batch], a step beyond a sequence's end leaves its states as they are, from whichever side it comes."""
+    """Computes one direction of one layer. `x` is [steps, batch, features]; returns the outputs and the final states.
+    With `lengths`, [batch], steps after a sequence's end do not change its states, in both directions."""
     weights = [getattr(self, f"weight_{what}_{name}") for what in ("ih", "hh", "hr")]
     biases = [getattr(self, f"bias_{what}_{name}") if self.bias else None for what in ("ih", "hh")]
     hidden, cell = states

@@ -1,4 +1,4 @@
-"""Recurrent layers as ONNX's own operators: torch.export would unroll them, one copy for every step of the example."""
+"""Traces recurrent layers as ONNX's operators; torch.export would unroll them for the example's number of steps."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from torch.nn.utils.rnn import PackedSequence
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
-"""The gates of PyTorch in the order that ONNX has them: input, output, forget, cell; update, reset, hidden."""
+"""The indices of PyTorch's gates in ONNX's order: input, output, forget, cell (LSTM); update, reset, hidden (GRU)."""
 
 
 class Recurrent(Rewrite):
-    """nn.LSTM, nn.GRU and nn.RNN, each layer one node. A projection (`proj_size`) has no ONNX operator.
+    """Writes each layer of nn.LSTM, nn.GRU and nn.RNN as one node. ONNX has no operator with a projection
+    (`proj_size`).
 
-    A packed sequence arrives as `packed_sequences.py` makes it: padded, with the lengths beside it.
+    A packed sequence arrives in the form of `packed_sequences.py`: padded, with its lengths.
     """
 
-    title = "LSTM, GRU and RNN layers are ONNX's operators, so that the length of a sequence stays dynamic"
+    title = "LSTM, GRU and RNN layers become ONNX operators, so that the sequence length stays dynamic"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         return instead_where(_fits, module, _forward, stack)
@@ -71,7 +72,7 @@ def _states(self: Any, x: torch.Tensor, hx: Any, batched: bool, packed: Any) -> 
 
 
 def _layer(self: Any, layer: int, x: torch.Tensor, begin: Sequence[torch.Tensor], lengths: Any) -> Any:
-    """One node: `x` is [steps, batch, features], the result [steps, batch, directions * hidden], with its last
+    """Writes one node. `x` is [steps, batch, features]; returns [steps, batch, directions * hidden] and the final
     states."""
     sides = ["", "_reverse"][: 2 if self.bidirectional else 1]
     name = self.mode.partition("_")[0]
@@ -88,7 +89,7 @@ def _layer(self: Any, layer: int, x: torch.Tensor, begin: Sequence[torch.Tensor]
     attributes: dict[str, Any] = {"hidden_size": self.hidden_size}
     attributes["direction"] = "bidirectional" if self.bidirectional else "forward"
     if name == "GRU":
-        attributes["linear_before_reset"] = 1
+        attributes["linear_before_reset"] = 1  # PyTorch's GRU applies the reset gate after the linear layer
     if self.mode == "RNN_RELU":
         attributes["activations"] = ["Relu"] * len(sides)
     ends = [(len(sides), x.shape[1], self.hidden_size)] * len(begin)

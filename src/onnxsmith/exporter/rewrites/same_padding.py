@@ -1,4 +1,4 @@
-"""TensorFlow's "SAME" padding, as transformers writes it for models that come from there."""
+"""Traces transformers' function for TensorFlow's "SAME" padding with dynamic sizes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NAME = "apply_tf_padding"
 
 
 class SamePadding(Rewrite):
-    """The function takes the height and width for numbers and asks whether the stride divides them. What it adds along
-    an axis of n is max(k - s + (-n mod s), 0) for a kernel of k and a stride of s, for every n."""
+    """The function reads height and width as numbers and branches on whether the stride divides them. For every size n,
+    with kernel k and stride s, the padding is max(k - s + (-n mod s), 0), which needs no branch."""
 
     title = "SAME padding is computed from the size, so that height and width stay dynamic"
 

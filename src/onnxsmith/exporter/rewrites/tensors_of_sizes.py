@@ -1,4 +1,4 @@
-"""`torch.tensor([x.shape[2], x.shape[3]])` follows the sizes: torch.export has the example's numbers there."""
+"""Traces `torch.tensor([x.shape[2], x.shape[3]])` with symbolic sizes; torch.export would store the example's sizes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SYMBOLS = (torch.SymBool, torch.SymInt, torch.SymFloat)
 
 
 class TensorsOfSizes(Rewrite):
-    """`torch.tensor` and `torch.as_tensor` of numbers with a symbolic size among them are stacked from scalars."""
+    """Replaces `torch.tensor` and `torch.as_tensor` by a stack of scalars if one of the numbers is a symbolic size."""
 
-    title = "a tensor made from sizes is stacked from them"
+    title = "a tensor made from sizes is stacked from scalars"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         stack.enter_context(InPlaceOf({torch.tensor: _tensor, torch.as_tensor: _tensor}))
@@ -26,7 +26,8 @@ class TensorsOfSizes(Rewrite):
 
 
 def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, **others: Any) -> Any:
-    """As `torch.tensor`; what has other arguments, other leaves than numbers, or no symbol, is left to it."""
+    """Like `torch.tensor`. Returns NotImplemented for other arguments, for leaves that are not numbers, or if no number
+    is symbolic."""
     leaves = list(_leaves(data))
     if any(others.values()) or not any(isinstance(leaf, _SYMBOLS) for leaf in leaves):
         return NotImplemented
@@ -44,7 +45,7 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _dtype(leaves: list[Any]) -> torch.dtype:
-    """What torch makes of Python numbers."""
+    """The dtype that torch chooses for Python numbers."""
     if any(isinstance(leaf, float | torch.SymFloat) for leaf in leaves):
         return torch.get_default_dtype()
     return torch.bool if all(isinstance(leaf, bool | torch.SymBool) for leaf in leaves) else torch.int64

@@ -1,4 +1,4 @@
-"""Masks of nn.Transformer are masks: PyTorch looks into one to see whether it is the causal one."""
+"""Keeps nn.Transformer from reading the values of a mask to find out whether it is causal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ _LAYERS = (torch.nn.TransformerEncoder, torch.nn.TransformerDecoder)
 
 
 class TransformerMasks(Rewrite):
-    """nn.TransformerEncoder and nn.TransformerDecoder apply the mask that they are given, whatever is in it. That
-    a mask is
-    causal would choose another kernel, not another result."""
+    """nn.TransformerEncoder and nn.TransformerDecoder apply the mask without reading its values. Whether a mask is
+    causal chooses the kernel, not the result."""
 
-    title = "nn.Transformer applies its mask without a look at the values in it"
+    title = "nn.Transformer applies its mask without reading the mask's values"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         if not any(isinstance(part, _LAYERS) for part in module.modules()):
             return False
-        stack.enter_context(masks_by(_said))
+        stack.enter_context(masks_by(_is_declared_causal))
         return False
 
 
-def _said(mask: Any, is_causal: bool | None = None, size: Any = None) -> bool:
+def _is_declared_causal(mask: Any, is_causal: bool | None = None, size: Any = None) -> bool:
     return is_causal is True

@@ -1,4 +1,4 @@
-"""transformers' `torch_int` and `torch_float` leave a symbolic size symbolic; as they are, they take its number."""
+"""Makes transformers' `torch_int` and `torch_float` keep a symbolic size symbolic."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onnxsmith.exporter.rewrites.base import Rewrite
 
 
 class TransformersSizes(Rewrite):
-    """They know `torch.jit.trace` only, in which sizes are tensors. They get other code, so that every file that has
-    imported them is served."""
+    """The two functions support `torch.jit.trace` only, in which sizes are tensors. Their code is replaced, so that
+    every file that imported them uses it."""
 
     title = "transformers' torch_int and torch_float keep sizes symbolic"
 
@@ -29,7 +29,7 @@ class TransformersSizes(Rewrite):
 
 
 def _int(x: Any) -> Any:
-    """With no name of this file in it: it runs in the place of another function."""
+    """Must not use this module's globals: its code replaces another function's code."""
     import torch
 
     return torch.sym_int(x) if isinstance(x, torch.SymInt | torch.SymFloat) else int(x)  # type: ignore[no-untyped-call]

@@ -1,8 +1,8 @@
-"""Runs a function in a Python process of its own, on a torch module that is sent there.
+"""Runs a function on a torch module in a new Python process.
 
-The process is a new one, and no copy of the caller's: a copy would have the caller's locks, and sessions that wait for
-threads which only the caller has. A module is sent as torch saves it, with `cloudpickle` for classes and functions that
-no import gives (of a script, a notebook, a factory's file); modules of TorchScript go as their own format.
+The process is not forked: a fork would copy the caller's locks, and sessions that wait for threads of the caller. The
+module is sent by `torch.save`, with `cloudpickle` for classes and functions that cannot be imported (of a script, a
+notebook, a factory's file); modules of TorchScript are sent in their own format.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ import torch
 from torch.nn.utils.parametrize import is_parametrized
 
 _TARGETS = "onnxsmith_target_"
-"""How the modules of factories' files are called, which no import finds."""
+"""Prefix of the names that `sources/factory.py` gives to the modules of factory files, which cannot be imported."""
 _BOOT = "import sys; sys.path[:] = {paths!r}; from {module} import main; main({folder!r})"
 _TAIL = 500
-"""Characters of what a dead process said that are told."""
+"""Characters of a dead process's output that are reported; a choice: about the last five lines."""
 
 
 def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
-    """What `function` gives for `given` in another process: something that JSON holds. `limit` is in seconds, 0 for
-    none.
+    """Calls `function(given)` in another process; the result has to be JSON data. `limit` is in seconds; 0 is no limit.
 
     Raises:
-        RuntimeError: why there is nothing: it cannot be sent, the function raised, the process died or took too long.
+        RuntimeError: the module cannot be sent, the function raised, or the process died or exceeded the limit.
     """
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         _send(Path(folder) / "job", (function, given))
@@ -62,7 +61,7 @@ def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
 
 
 def _death(code: int, said: str) -> str:
-    """Why a process ended without an answer."""
+    """Says why a process ended without a result."""
     if code < 0:
         return f"it died: signal {signal.Signals(-code).name}"
     lines = " ".join(said.split())[-_TAIL:]
@@ -70,8 +69,8 @@ def _death(code: int, said: str) -> str:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
-    """Sends what torch compiled as torch saves it, and modules that are made of parametrizations as any other: their
-    own `__getstate__` refuses, for files that a later torch may read."""
+    """Pickles TorchScript modules by `torch.jit.save`, and modules with parametrizations by their attributes: their own
+    `__getstate__` raises, to prevent files that a later torch cannot read."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, torch.jit.ScriptModule | torch.jit.ScriptFunction):
@@ -101,20 +100,20 @@ def _send(path: Path, job: Any) -> None:
 
 
 def main(folder: str) -> None:
-    """What the other process does."""
+    """Runs in the new process: reads the job, calls the function, writes the result."""
     place = Path(folder)
     try:
         for name, file in json.loads((place / "job.json").read_text(encoding="utf-8")).items():
             _import(name, file)
         function, given = torch.load(place / "job", weights_only=False)
         found = {"answer": function(given)}
-    except BaseException as error:  # noqa: BLE001 — whatever it is, the caller says it
+    except BaseException as error:  # noqa: BLE001 — the caller reports any error
         found = {"error": f"{type(error).__name__}: {error}"}
     (place / "answer.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 def _import(name: str, file: str) -> None:
-    """The module of a factory's file, under the name that it has in the caller."""
+    """Imports a factory's file under the name that it has in the caller."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         return

@@ -1,4 +1,4 @@
-"""What a strategy is: one way from a torch module to a graph."""
+"""The base class of strategies: ways to capture a torch module as a graph."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Example = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Captured:
-    """What a strategy gives. Inputs and outputs of `model` are in the program's order; names are still the strategy's.
+    """The result of a strategy. Inputs and outputs of `model` are in the program's order, with the strategy's names.
 
-    `bounds` are the sizes that a symbol may take, (low, high), high None for no limit; `numbers` those that the trace
-    compared it with, behind which the module may do something else. `fixed` are the user's lines
-    that take something from the value of a tensor, which the graph has as it was for the example.
+    `bounds` are the smallest and largest size of a symbol; None is no upper limit. `numbers` are the numbers that the
+    trace compared a symbol with: beyond them the module may behave differently. `fixed` are the user's lines that read
+    a tensor's value, which is a constant of the graph with the example's value.
     """
 
     model: ir.Model
@@ -34,26 +34,28 @@ class Captured:
 
 
 class Strategy(ABC):
-    """One way to capture; stateless. The file's name is what `--strategy` takes (`torch_export.py`: `torch-export`)."""
+    """One way to capture; stateless. Its name for `--strategy` is the file's name (`torch_export.py`:
+    `torch-export`)."""
 
     title: ClassVar[str]
     rank: ClassVar[int]
     """Strategies are tried in the order of this number, the smallest first."""
     follows_sizes: ClassVar[bool] = False
-    """Whether a dynamic axis is traced with an open size. Otherwise the check at other sizes alone shows that the graph
-    follows it, and one that was checked at a single size counts as fixed."""
+    """Whether a dynamic axis is traced with a symbolic size. Otherwise only the verification at other sizes shows that
+    the axis is dynamic, and an axis that was verified at one size counts as fixed."""
 
     as_it_is: ClassVar[bool] = True
-    """Whether it captures the module as its source stands."""
+    """Whether the strategy captures the module without replacing lines of its source."""
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Whether to try it after the strategies before it ended with these problems; a graph that differs is none."""
+        """Whether to try this strategy after earlier strategies ended with the problems `before`. A graph that differs
+        from the module adds no problem."""
         return True
 
     @abstractmethod
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        """The graph, at `opset` if the strategy can emit it and near it otherwise.
+        """Captures the program, in `opset` if the strategy can emit it, otherwise in the nearest opset that it can.
 
         Raises:
-            OnnxsmithError: `export/frozen-axis` when a dynamic axis cannot stay so, `export/capture-failed` otherwise.
+            OnnxsmithError: `export/frozen-axis` if a dynamic axis became fixed; `export/capture-failed` and others.
         """

@@ -1,4 +1,4 @@
-"""torch.export of a module that is told that nobody exports it."""
+"""torch.export on the code path of a call: the flags that say "exporting" are off."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from onnxsmith.seams.torch.flags import exporting
 
 
 class TorchCalled(TorchExport):
-    """`torch.compiler.is_exporting()` and `is_compiling()` are False while the module is traced, so that its branches
-    on them go as they do when it is called."""
+    """Traces with `torch.compiler.is_exporting()` and `is_compiling()` False, so that the module's branches on them go
+    the same way as in a call."""
 
     title = "torch.export, branches on exporting as when called + torch.onnx"
     rank = 15
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Where the module in the traced path gave something else than the module as it is called."""
+        """After a graph of the traced path that differs from the module as called."""
         return any(problem.id == "export/other-path" for problem in before)
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        with _told(program.module):
+        with _flags_off(program.module):
             return super().capture(program, example, opset)
 
 
 @contextmanager
-def _told(module: torch.nn.Module) -> Iterator[None]:
-    """Inside, every call of the module is made with torch's flags down."""
+def _flags_off(module: torch.nn.Module) -> Iterator[None]:
+    """Inside, every call of the module runs with torch's flags off."""
     forward = module.forward
 
     def called(*args: object, **kwargs: object) -> object:

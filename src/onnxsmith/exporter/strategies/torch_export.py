@@ -1,4 +1,4 @@
-"""torch.export, then the exporter of torch.onnx: today's way."""
+"""torch.export, then the current exporter of torch.onnx."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onnxsmith.sources.factory import model_line, user_line
 from onnxsmith.words import several
 
 _OLDEST, _NEWEST = 18, 23
-"""Opsets that the exporter of torch emits by itself; others are reached by conversion."""
+"""Opsets that torch 2.13's exporter emits directly; a model is converted to any other opset."""
 
 
 class TorchExport(Strategy):
@@ -34,9 +34,9 @@ class TorchExport(Strategy):
     rank = 10
     follows_sizes = True
     own: ClassVar[bool] = True
-    """Whether translations of this package come before those of PyTorch."""
+    """Whether translations of this package take precedence over those of PyTorch."""
     strict: ClassVar[bool] = False
-    """Whether TorchDynamo reads the bytecode, instead of running it on tensors without values."""
+    """Whether TorchDynamo interprets the bytecode. Otherwise Python runs forward on fake tensors."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         if isinstance(program.module, torch.jit.ScriptModule):
@@ -44,8 +44,8 @@ class TorchExport(Strategy):
                 "export/capture-failed",
                 "torch.export does not trace a scripted module",
                 where=type(program.module).__qualname__,
-                why="it is compiled already; its Python source, which torch.export follows, is gone",
-                fix="pass the module as it was before torch.jit.script or torch.jit.trace",
+                why="torch.export follows Python source, which a scripted module no longer has",
+                fix="pass the module from before torch.jit.script or torch.jit.trace",
             )
         with tracing(program, example, own=self.own) as trace:
             try:
@@ -67,7 +67,7 @@ class TorchExport(Strategy):
 
 
 def _translated(exported: ExportedProgram, opset: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:
-    """The program as torch.onnx writes it, folded; as it was translated where the folding itself fails."""
+    """Translates the program with constant folding; without folding if the folding itself raises an error."""
     try:
         found = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False, optimize=folds)
     except Exception as error:
@@ -79,7 +79,7 @@ def _translated(exported: ExportedProgram, opset: int | None, *, folds: bool) ->
 
 
 def _is_folding(error: BaseException) -> bool:
-    """Whether the optimiser of onnxscript raised the error, or the one that it comes from."""
+    """Whether the optimiser of onnxscript raised the error or one of its causes."""
     cause: BaseException | None = error
     while cause is not None:
         if any(_OPTIMISER in frame.filename.replace("\\", "/") for frame in traceback.extract_tb(cause.__traceback__)):
@@ -104,15 +104,15 @@ def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str
     signature: Any = exported.graph_signature
     for output, buffer in signature.buffers_to_mutate.items():
         name = own_name(buffer)
-        yield f"forward writes to the buffer {name!r} (as {output}); an ONNX model keeps no state, the write is lost"
+        yield f"forward writes to the buffer {name!r} (as {output}); an ONNX model has no state: the write is lost"
     inputs = dict(zip(signature.user_inputs, (port.name for port in program.signature.inputs), strict=False))
     for output, name in signature.user_inputs_to_mutate.items():
         own = inputs.get(name, name)
-        yield f"forward writes to its input {own!r} (as {output}); in ONNX inputs are not written to"
+        yield f"forward writes to its input {own!r} (as {output}); an ONNX model cannot write to an input"
 
 
 def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> OnnxsmithError:
-    if isinstance(error, OnnxsmithError):  # a translation that refuses
+    if isinstance(error, OnnxsmithError):  # raised by a translation of this package
         return error
     text = str(error)
     if watch.frozen:
@@ -129,7 +129,7 @@ def _explain_capture(error: Exception, program: TorchProgram, watch: Watch) -> O
         "torch.export could not trace the model",
         where=where,
         why=sentence(text),
-        fix="the line above is where tracing stopped; rewrite it with tensor operations",
+        fix="rewrite the line at which tracing stopped with tensor operations",
     )
 
 
@@ -141,9 +141,9 @@ def _frozen(found: Sequence[Frozen], program: TorchProgram) -> OnnxsmithError:
         "export/frozen-axis",
         f"axis {first.axis} of input {first.port!r}{named} is fixed to {first.value} by the model",
         where=first.line,
-        why="what this line does holds for one size only: a number in the code, a shape that has to fit another, "
-        "or a size taken as a Python number",
-        fix=f"leave {first.port}:{first.axis} out of --dynamic, or let the line follow the size: -1 in a reshape, "
+        why="this line works for one size only: it has a number in the code, a shape that must match another shape, "
+        "or a size that was turned into a Python number",
+        fix=f"leave {first.port}:{first.axis} out of --dynamic, or make the line follow the size: -1 in a reshape, "
         "x.shape[i] without int()",
     )
     axes, lines = [(one.port, one.axis) for one in found], [one.line for one in found]
@@ -154,7 +154,7 @@ def _explain_translation(error: Exception, exported: ExportedProgram) -> Onnxsmi
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    if isinstance(cause, OnnxsmithError):  # a translation that refuses
+    if isinstance(cause, OnnxsmithError):  # raised by a translation of this package
         return cause
     text = f"{error} {cause}"
     known = recognise(text)
@@ -169,5 +169,5 @@ def _explain_translation(error: Exception, exported: ExportedProgram) -> Onnxsmi
         "torch.onnx could not translate the program",
         where=line_in(text),
         why=sentence(str(cause)),
-        fix="write the operation with others that have one, or give a translation with a newer torch",
+        fix="rewrite the operation with operators that have a translation, or try a newer torch",
     )

@@ -1,4 +1,4 @@
-"""torch.export and torch.onnx as they come, without the translations of this package."""
+"""torch.export and torch.onnx without the translations of this package."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _OF_TRANSLATION = ("export/no-translation", "export/translation-failed")
 
 
 class TorchPlain(TorchExport):
-    """The same capture, translated by PyTorch alone: for the case that a translation of this package is the culprit."""
+    """The same capture, translated by PyTorch only, in case a translation of this package is wrong."""
 
     title = "torch.export + torch.onnx, without translations of onnxsmith"
     rank = 20
     own = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """What could not be traced cannot be traced again."""
+        """Only if the module could be traced: this strategy traces it in the same way."""
         return not any(
             problem.id.startswith(("export/", "forward/")) and problem.id not in _OF_TRANSLATION for problem in before
         )

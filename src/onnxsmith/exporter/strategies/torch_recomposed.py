@@ -1,4 +1,4 @@
-"""torch.export, with the lines at which the trace stops written in the way that `diagnose` suggests."""
+"""torch.export with the lines at which the trace stops replaced by the patches of `diagnose`."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 
 
 class TorchRecomposed(TorchExport):
-    """Branches on data become torch.where, loops over an axis scans, one statement after the other, until the trace
-    comes through or stops at a line for which there is no other way. The lines are in the report."""
+    """Replaces branches on data by torch.where, loops over an axis by scan, one statement at a time, until the trace
+    succeeds or stops at a line without a patch. The report shows the replaced lines."""
 
     title = "torch.export of lines recomposed + torch.onnx"
     rank = 30
     as_it_is = False
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Where a trace stopped."""
+        """After a trace that stopped at a line."""
         return any(
             problem.id.startswith(("forward/", "export/frozen-axis", "export/capture-failed")) for problem in before
         )
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        with recomposing(program, example) as lines, torch.no_grad():  # scan would give what gradients need as well
+        with recomposing(program, example) as lines, torch.no_grad():  # scan would also return values for gradients
             while True:
                 try:
                     captured = super().capture(program, example, opset)
                 except OnnxsmithError as error:
                     places = error.lines if isinstance(error, FrozenAxisError) else (error.problem.where,)
-                    mended = [lines.mend(where) for where in dict.fromkeys(places)]
-                    if not any(mended) and not lines.mend_all(error.problem.id):
+                    patched = [lines.patch(where) for where in dict.fromkeys(places)]
+                    if not any(patched) and not lines.patch_all(error.problem.id):
                         raise
                     continue
                 return replace(captured, notes=(*lines.notes, *captured.notes))

@@ -1,4 +1,4 @@
-"""torch.export by way of TorchDynamo, which follows the bytecode of forward: calls of numpy on tensors among it."""
+"""torch.export with TorchDynamo, which interprets the bytecode of forward and traces numpy calls on tensors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from onnxsmith.problem import Problem
 
 
 class TorchStrict(TorchExport):
-    """TorchDynamo reads what Python does instead of running it, so that numpy on a tensor becomes operators; it takes
-    fewer modules than the first way."""
+    """TorchDynamo interprets the bytecode instead of running it, so that numpy calls on a tensor become operators. It
+    supports fewer modules than the first strategy."""
 
     title = "torch.export, strict + torch.onnx"
     rank = 40
     strict = True
 
     def is_worth_it(self, before: Sequence[Problem]) -> bool:
-        """Where the other way of tracing stopped."""
+        """After a trace that stopped at a line."""
         return any(
             problem.id.startswith(("forward/", "export/frozen-axis", "export/capture-failed")) for problem in before
         )

@@ -1,4 +1,5 @@
-"""torch.jit.trace, then the older exporter of torch.onnx: what the newer one cannot, and modules that are scripted."""
+"""torch.jit.trace, then the older exporter of torch.onnx: for scripted modules and modules that torch.export
+rejects."""
 
 from __future__ import annotations
 
@@ -26,45 +27,45 @@ from onnxsmith.seams.torch.flags import without_kernels
 from onnxsmith.seams.torch.warnings import is_of_trace
 
 _OLDEST, _NEWEST = 7, 20
-"""Opsets that this exporter emits; others are reached by conversion."""
+"""Opsets that this exporter emits (torch 2.13); a model is converted to any other opset."""
 _TIME_LIMIT = 300.0
-"""Seconds, unless `ONNXSMITH_TIME_LIMIT` says otherwise; a trace and its export take a fraction of a minute."""
+"""Seconds for one capture, unless `ONNXSMITH_TIME_LIMIT` is set; a choice: a capture usually takes under a minute."""
 _TORCH = Path(torch.__file__).parent
 _INPUT = "onnxsmith_input_"
 _CONVERTED = ("Converting a tensor to a Python", "Iterating over a tensor", "Using len to get tensor shape")
-"""How torch's warnings of a value that a trace fixes begin."""
+"""Prefixes of torch's warnings about a value that a trace turns into a constant."""
 
 
 class TorchScript(Strategy):
-    """The module is run once on the example while torch writes down what it computes. What Python takes from a tensor
-    is then as the example had it: torch warns of the lines, which are given as `fixed`. Modules that are scripted keep
-    their branches and loops.
+    """Runs the module once on the example and records its operations. A Python value that was read from a tensor
+    becomes a constant; torch warns about these lines, which are returned as `fixed`. Scripted modules keep their
+    branches and loops.
 
-    It runs in a child process: this exporter ends the process on some inputs, empty ones among them.
+    The exporter runs in a child process, because it crashes on some inputs, for example empty ones.
     """
 
     title = "torch.jit.trace + torch.onnx (TorchScript)"
     rank = 90
     scripted: ClassVar[bool] = False
-    """Whether the module is compiled from its source before."""
+    """Whether torch.jit.script compiles the module first."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
             path = Path(folder) / "traced.onnx"
             fixed = _in_child(_Job(program, example, opset, path, self.scripted))
             model = load(path)
-            for value in model.graph.initializers.values():
+            for value in model.graph.initializers.values():  # read the weights before their file is deleted
                 if isinstance(value.const_value, ir.ExternalTensor):
                     value.const_value = ir.tensor(value.const_value.numpy().copy(), name=value.name)
         restore_names(model, program)
         _all_inputs(model, program)
-        notes = tuple(f"{line}: fixed to what the example has there" for line in fixed)
+        notes = tuple(f"{line}: a value of the example became a constant" for line in fixed)
         return Captured(model, f"{self.title}, torch {torch.__version__}", notes=notes, fixed=fixed)
 
 
 @dataclass(frozen=True)
 class _Job:
-    """What the child does."""
+    """The job of the child process."""
 
     program: TorchProgram
     example: Example
@@ -74,7 +75,8 @@ class _Job:
 
 
 def _in_child(job: _Job) -> tuple[str, ...]:
-    """Writes the file; gives the lines that were fixed. Raises what the child could not do."""
+    """Writes the file in a child process; returns the lines whose values became constants. Raises the child's error as
+    a problem."""
     limit = bounds.seconds(None, model=0) if bounds.TIME in os.environ else _TIME_LIMIT
     try:
         return tuple(_apart.run(_trace, job, limit=limit))
@@ -83,15 +85,15 @@ def _in_child(job: _Job) -> tuple[str, ...]:
         late = f"; {bounds.TIME} sets another limit" if "took longer" in text else ""
         raise problem(
             "export/capture-failed",
-            "TorchScript's exporter could not do it",
+            "TorchScript's exporter failed",
             where=type(job.program.module).__qualname__,
             why=f"{text}{late}",
-            fix="write the operation with others, or give a translation of it",
+            fix="rewrite the operation with other operators, or register a translation of it",
         ) from error
 
 
 def _trace(job: _Job) -> list[str]:
-    """Runs in the child: writes the file, and gives the lines that were fixed."""
+    """Runs in the child: writes the file, and returns the lines whose values became constants."""
     torch.set_num_threads(1)
     with _silent() as said, torch.no_grad(), without_kernels():
         _export(job)
@@ -99,7 +101,8 @@ def _trace(job: _Job) -> list[str]:
 
 
 def _fixed(said: Sequence[warnings.WarningMessage]) -> Iterator[str]:
-    """Lines that made a Python value of a tensor's; not torch's own, whose modules look at sizes, which are checked."""
+    """The lines that turned a tensor into a Python value. Lines in torch are skipped: they read sizes, and the
+    verification at other sizes covers those."""
     for one in said:
         is_own = Path(one.filename).is_relative_to(_TORCH)
         if is_of_trace(one.category) and str(one.message).startswith(_CONVERTED) and not is_own:
@@ -135,7 +138,7 @@ def _export(job: _Job) -> None:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[list[warnings.WarningMessage]]:
-    """What it prints is about itself; what it warns of is given."""
+    """Inside, discards the exporter's output, which is about itself, and records its warnings."""
     with Path(os.devnull).open("w") as nowhere, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
@@ -143,7 +146,7 @@ def _silent() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _all_inputs(model: ir.Model, program: TorchProgram) -> None:
-    """Puts the inputs in the program's order; one that the trace did not use is there all the same."""
+    """Puts the inputs in the program's order, and adds the inputs that the trace did not use."""
     found = {value.name: value for value in model.graph.inputs}
     model.graph.inputs.clear()
     for index, port in enumerate(program.signature.inputs):

@@ -1,4 +1,4 @@
-"""torch.jit.script, then the older exporter of torch.onnx: branches and loops on the values of tensors stay."""
+"""torch.jit.script, then the older exporter of torch.onnx: keeps branches and loops on the values of tensors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from onnxsmith.exporter.strategies.torchscript import TorchScript
 
 
 class TorchScriptScript(TorchScript):
-    """The module is compiled from its source, so that an `if` or a loop on the value of a tensor becomes If or Loop.
+    """Compiles the module from its source, so that an `if` or a loop on the value of a tensor becomes If or Loop.
 
-    TorchScript takes a part of Python only, and fewer modules than a trace; what it gives counts when it is verified.
+    TorchScript supports only a part of Python, and fewer modules than a trace.
     """
 
     title = "torch.jit.script + torch.onnx (TorchScript)"

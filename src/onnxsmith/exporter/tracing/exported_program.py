@@ -1,4 +1,4 @@
-"""A program of torch.export as a model: what it runs, and the inputs that it was exported with."""
+"""Reads a program of torch.export as a module with its example inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from onnxsmith.sources.factory import TorchModel
 
 
 def read(path: Path) -> ExportedProgram:
-    """The program in a `.pt2` file.
+    """Reads the program in a `.pt2` file.
 
     Raises:
-        OnnxsmithError: `compare/program` when there is none.
+        OnnxsmithError: `compare/program` if the file holds no readable program.
     """
     try:
         with quiet():
@@ -26,7 +26,7 @@ def read(path: Path) -> ExportedProgram:
     except Exception as error:
         raise problem(
             "compare/program",
-            "this is no program of torch.export that can be read",
+            "the file is not a readable program of torch.export",
             where=str(path),
             why=f"{type(error).__name__}: {error}"[:300],
             fix="write it with torch.export.save(torch.export.export(module, args), path) and this version of torch",
@@ -37,13 +37,13 @@ def as_model(exported: ExportedProgram) -> TorchModel:
     """The program as a module with its example inputs.
 
     Raises:
-        OnnxsmithError: `compare/program` when it came without example inputs.
+        OnnxsmithError: `compare/program` if the program has no example inputs.
     """
     if exported.example_inputs is None:
         raise problem(
             "compare/program",
-            "the program holds no example inputs",
-            why="it was made without, or they were stripped; what its inputs look like is read from them",
+            "the program has no example inputs",
+            why="onnxsmith reads the structure of the inputs from them; they were stripped, or never saved",
             fix="export it again with torch.export.export(module, args)",
         )
     args, kwargs = exported.example_inputs
@@ -51,7 +51,7 @@ def as_model(exported: ExportedProgram) -> TorchModel:
 
 
 def results(exported: ExportedProgram) -> Any:
-    """What the program gives for its example inputs, as its trace left it: tensors without values."""
+    """The program's results for its example inputs, as fake tensors (shapes and dtypes without values)."""
     nodes = {node.name: node for node in exported.graph.nodes}
     leaves = [
         nodes[leaf].meta["val"] if isinstance(leaf, str) and leaf in nodes else leaf

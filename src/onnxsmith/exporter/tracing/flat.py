@@ -1,7 +1,7 @@
-"""A module of any interface as a function of tensors that gives tensors, and its graph with the module's own names.
+"""Wraps a module of any interface as a function from tensors to tensors, and restores the module's names in the graph.
 
-Exporters differ in what they make of keywords, nested arguments, classes and None. All of it is rebuilt inside `Flat`,
-so that what they see is the same for every module: one tensor after the other.
+Exporters treat keywords, nested arguments, classes and None differently. `Flat` rebuilds all of them inside, so that
+every module looks the same to an exporter: a sequence of tensors.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _FRAME = re.compile(rf'[ \t]*File "{_HERE}", line \d+, in \w+\n(?:[ \t]+(?!File 
 
 
 class Flat(torch.nn.Module):
-    """The module as a function of tensors, in the order of the program's inputs, that gives tensors."""
+    """The module as a function that takes one tensor for each input of the program and returns a tuple of tensors."""
 
     def __init__(self, program: TorchProgram) -> None:
         super().__init__()
         self.module = program.module
-        self._program = (program,)
+        self._program = (program,)  # a tuple, because torch.nn.Module would register other attributes
         self.eval()
 
     def forward(self, *tensors: torch.Tensor) -> Any:
@@ -43,12 +43,12 @@ class Flat(torch.nn.Module):
 
 
 def own_name(name: str) -> str:
-    """What the module itself calls a parameter, a buffer or a submodule of `Flat`."""
+    """The module's own name of a parameter, buffer or submodule of `Flat`."""
     return "" if name == _OWN[:-1] else name.removeprefix(_OWN)
 
 
 def restore_names(model: ir.Model, program: TorchProgram) -> None:
-    """Parameters and scopes are called what the module calls them, without the attribute that holds it here."""
+    """Gives parameters and scopes the module's own names, without the prefix `module.` of `Flat`."""
     known = program.module.state_dict()
     for name, value in list(model.graph.initializers.items()):
         own = own_name(name)

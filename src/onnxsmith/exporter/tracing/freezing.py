@@ -1,8 +1,8 @@
-"""Notices, while torch traces, which line of the user's code turned a dynamic size into a constant.
+"""Finds the line of the user's code that turned a dynamic size into a constant, while torch traces.
 
 torch logs each decision of its shape environment (`create_symbol s0 = 2 for L["tensors"][0].size()[0]`, then
-`set_replacement s0 = 2`) at the moment it is made, so the call stack at that moment leads through the user's line. Its
-exception names neither the line nor the input.
+`set_replacement s0 = 2`) when it makes it, so the call stack at that moment holds the user's line. torch's exception
+names neither the line nor the input.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
 
 class FrozenAxisError(OnnxsmithError):
-    """A problem with `axes` (input, axis) that were to be dynamic and cannot be in this way of capturing. `lines`
-    (`file:line`) are where they were fixed, as far as it is known."""
+    """The problem of `axes` (input, axis) requested as dynamic that a strategy fixed. `lines` (`file:line`) are the
+    lines that fixed them, as far as known."""
 
     def __init__(self, found: Problem, axes: Sequence[tuple[str, int]], lines: Sequence[str] = ()) -> None:
         super().__init__(found)
@@ -36,8 +36,8 @@ class FrozenAxisError(OnnxsmithError):
 
 @dataclass(frozen=True)
 class Frozen:
-    """An axis of an input that became the constant `value` at `line` (`file:line`, of the user or of the package that
-    the model comes from)."""
+    """An axis of an input that became the constant `value` at `line` (`file:line` in the user's code or in the model's
+    package)."""
 
     port: str
     axis: int
@@ -47,14 +47,14 @@ class Frozen:
 
 @dataclass
 class Watch:
-    """What was seen. `ports` are the names of the inputs, in the order of the tensors that are traced."""
+    """Collects the frozen axes of a trace. `ports` are the names of the inputs, in the order of the traced tensors."""
 
     ports: Sequence[str]
     frozen: list[Frozen] = field(default_factory=list)
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, message: str, frame: FrameType | None) -> None:
-        """Takes in one line of torch's log."""
+        """Reads one line of torch's log; `frame` is the frame that wrote it."""
         created = _CREATED.search(message)
         if created:
             self._axes[created[1]] = (int(created[2]), int(created[3]))
@@ -77,7 +77,7 @@ class _Handler(logging.Handler):
 
 @contextmanager
 def watching(ports: Sequence[str]) -> Iterator[Watch]:
-    """Watches while the block captures a model whose tensors have these names, in their order."""
+    """Watches the traces inside the block. `ports` are the names of the inputs, in the order of the traced tensors."""
     log, watch = logging.getLogger(_LOG), Watch(ports)
     kept = log.handlers, log.level, log.propagate
     log.handlers, log.propagate = [_Handler(watch)], False

@@ -1,4 +1,4 @@
-"""The operations in which a torch program is looked at: those that pair with what an exporter wrote into a file."""
+"""Chooses the operations of a torch program for a comparison by layer, so that they pair with the nodes of a file."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from onnxsmith.seams.torch import translator
 
 @dataclass(frozen=True)
 class Operations:
-    """What a tap runs. `renumbered` are views of a program that is not decomposed: what is called `view_3` in the file
-    is another one here, because decomposing makes some more."""
+    """The program that a comparison by layer runs. `renumbered` names the views of a program that is not decomposed:
+    decomposing adds views, so that `view_3` in the file is another view than `view_3` here."""
 
     program: ExportedProgram
     renumbered: frozenset[str] = frozenset()
 
 
 def traced(program: TorchProgram, example: Mapping[str, Any], other: Outline | None) -> Operations:
-    """The program in operations that PyTorch itself computes: without the translations of this package, which are ONNX
-    already, and with its rewrites only where the module cannot be traced as it is. `other` as for `suited`. Raises what
-    torch.export raises."""
+    """Traces the program into operations that PyTorch itself computes: without the translations of this package, which
+    may hold ONNX operators, and with its rewrites only if the unchanged module cannot be traced. `other` is as for
+    `suited`. Raises the errors of torch.export."""
     from onnxsmith.exporter.tracing.trace import tracing
 
     try:
         with tracing(program, example, own=False, rewrites=False) as trace:
             return suited(trace.exported(), other)
-    except Exception:  # noqa: BLE001 — torch.export raises whatever it likes; what the second way says counts
+    except Exception:  # noqa: BLE001 — torch.export raises any error; the error of the second trace is reported
         with tracing(program, example, own=False) as trace:
             made = suited(trace.exported(), other)
     foreign = {str(node.target) for node in made.program.graph.nodes if str(node.target).startswith("onnx")}
     if foreign:
-        raise RuntimeError(f"the trace holds operators of ONNX, which PyTorch does not compute: {', '.join(foreign)}")
+        raise RuntimeError(f"the trace holds ONNX operators, which PyTorch cannot compute: {', '.join(foreign)}")
     return made
 
 
 def suited(exported: ExportedProgram, other: Outline | None) -> Operations:
-    """The program as the exporter of torch decomposes it before it translates it. Where `other`, which is held to it,
-    comes from operations of every kind that is in the program, that would change nothing but views, and is left out."""
+    """Decomposes the program as torch's exporter does before it translates. `other` is the outline of the other model:
+    if it holds every kind of operation in the program, decomposing would change views only and is skipped."""
     kinds = {step.kind for step in other.steps} if other is not None else set()
     calls = [node for node in exported.graph.nodes if node.op == "call_function"]
     if kinds and all(_stays(node, kinds) for node in calls):
@@ -64,7 +64,7 @@ def _stays(node: torch.fx.Node, kinds: set[str]) -> bool:
 
 
 def _decomposed(exported: ExportedProgram) -> ExportedProgram:
-    """The program itself where torch no longer has that step under this name."""
+    """Decomposes the program; returns it unchanged if this torch has no such step under the known name."""
     with quiet():
         made = translator.prepared(exported)
     if made is not exported:

@@ -1,4 +1,4 @@
-"""What torch has to say of a module when it traces it: the program, or everything that stands in its way."""
+"""Traces a module for a diagnosis: gives the program, or everything that prevents one."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from onnxsmith.sources.factory import is_installed, place, user_line
 
 @dataclass
 class Traced:
-    """`exported` is the program, None when there is none. `frozen` are the axes that became constants, by the names of
-    the user; `suspected` those and what a draft, which goes on with the example's values, fixes. `error` is what
-    stopped the trace, `where` the user's line of it; `stops` everything on data that would have stopped it."""
+    """`exported` is the program, or None. `frozen` are the axes that the trace fixed; `suspected` are those and the
+    axes that a draft fixes, which continues with the example's values. `error` is the error that stopped the trace,
+    `where` the user's line. `stops` are all the places at which a trace stops because a branch depends on data."""
 
     exported: ExportedProgram | None = None
     frozen: tuple[Frozen, ...] = ()
@@ -43,30 +43,31 @@ class Traced:
     stops: list[Problem] = field(default_factory=list)
 
 
-def trace(program: TorchProgram, example: Mapping[str, Any], open_: frozenset[str]) -> Traced:
-    """torch.export with the axes of these names dynamic; where values of tensors stop it, what else would."""
+def trace(program: TorchProgram, example: Mapping[str, Any], dynamic: frozenset[str]) -> Traced:
+    """Traces with the axes of these names dynamic. If a branch on data stops the trace, finds the other such branches
+    by a draft."""
     found = Traced()
-    with _silent(), tracing(program, example, open_=tuple(open_)) as trace:
+    with _silent(), tracing(program, example, dynamic=tuple(dynamic)) as trace:
         try:
             found.exported = trace.exported()
-        except Exception as error:  # noqa: BLE001 — whatever it raises is the answer
+        except Exception as error:  # noqa: BLE001 — any error of torch.export is a result of the diagnosis
             found.error, found.where = error, user_line(error)
-        found.frozen = tuple(_named(trace.watch, program, open_))
+        found.frozen = tuple(_named(trace.watch, program, dynamic))
         if found.error is not None and "data-dependent" in str(found.error):
-            _go_on(found, trace)
-        found.suspected = tuple(_named(trace.watch, program, open_))
+            _draft(found, trace)
+        found.suspected = tuple(_named(trace.watch, program, dynamic))
     return found
 
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """torch prints the program so far beside an error that it raises."""
+    """Discards what torch prints: it prints the unfinished program with an error."""
     with io.StringIO() as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
-def _go_on(found: Traced, trace: Tracing) -> None:
-    """torch.export.draft_export goes on with the example's values where a trace stops."""
+def _draft(found: Traced, trace: Tracing) -> None:
+    """Traces by torch.export.draft_export, which continues with the example's values where a trace stops."""
     with (
         tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
         replaced(tempfile, "tempdir", folder),
@@ -74,11 +75,11 @@ def _go_on(found: Traced, trace: Tracing) -> None:
     ):
         try:
             drafted = trace.drafted()
-        except Exception as error:  # noqa: BLE001 — the trace's own error is told
+        except Exception as error:  # noqa: BLE001 — the trace's own error is reported first
             found.error = found.error or error
             return
     if not any(isinstance(constant, FakeTensor) for constant in drafted.constants.values()):
-        found.exported = drafted  # else a draft that has lost a tensor: what reads it ends the process
+        found.exported = drafted  # a draft with a fake constant would crash the process when it is read
     for stack, files in stops(drafted):
         where = _line(stack, files)
         if not where:
@@ -98,18 +99,18 @@ def _line(stack: Sequence[Mapping[str, Any]], files: Mapping[int, str]) -> str:
     return ""
 
 
-def _named(watch: Watch, program: TorchProgram, open_: frozenset[str]) -> Iterator[Frozen]:
-    """The user's names for inputs; an axis that was fixed twice is told once."""
+def _named(watch: Watch, program: TorchProgram, dynamic: frozenset[str]) -> Iterator[Frozen]:
+    """The frozen axes among the dynamic ones, each once."""
     seen: set[tuple[str, int]] = set()
     shapes = {port.name: port.shape or () for port in program.signature.inputs}
     for one in watch.frozen:
-        if (one.port, one.axis) in seen or shapes[one.port][one.axis] not in open_:
+        if (one.port, one.axis) in seen or shapes[one.port][one.axis] not in dynamic:
             continue
         seen.add((one.port, one.axis))
         yield one
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
-    """What of the program has no ONNX form."""
+    """The operators of the program that have no translation to ONNX."""
     with quiet(), memoised(), translating():
         return missing_operators.untranslated(exported)

@@ -1,8 +1,8 @@
-"""Lines at which a trace stops, written in the way that the linter suggests for as long as the module is traced.
+"""Replaces lines at which a trace stops by the linter's patches, while the module is traced.
 
-What the linter writes for a branch or a loop (torch.where, torch.while_loop, scan, vmap) computes the same as the lines
-it stands for. Here the functions of the model get the code of such lines in their place while a block runs, wherever
-they are called from, and their own back at its end. What is captured is held to the module as it was.
+A patch of the linter for a branch or a loop (torch.where, torch.while_loop, scan, vmap) computes the same as the lines
+that it replaces. Inside a block, the model's functions run the patched code; at its end they get their own code back.
+The captured graph is compared with the unchanged module.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from onnxsmith.sources.factory import TorchModel, is_models, place
 
 @dataclass
 class Lines:
-    """The lines of a model that can be written otherwise; `notes` tells of those that were."""
+    """The lines of a model that have a patch. `notes` names the patches that were applied."""
 
     patches: list[tuple[Code, str, Patch]]
-    """Where, the id of the problem that the linter sees there, and what it writes."""
+    """The function, the id of the linter's problem, and its patch."""
     notes: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _done: dict[FunctionType, dict[ast.AST, New]] = field(default_factory=dict)
 
-    def mend(self, where: str) -> bool:
-        """Writes the statement at `file:line` otherwise; False where there is no other way for it, or it was taken."""
+    def patch(self, where: str) -> bool:
+        """Patches the statement at `file:line`. False if it has no patch, or was patched before."""
         file, line = place(where)
         found = ((c, p) for c, _, p in self.patches if c.file == file and p.first <= line <= p.last)
         return any(self._write(code, patch) for code, patch in found)
 
-    def mend_all(self, problem: str) -> bool:
-        """Writes every statement otherwise in which the linter sees the problem of this id. Whether there was one."""
-        return any([self._write(code, patch) for code, one, patch in self.patches if one == problem])  # noqa: C419 — all
+    def patch_all(self, problem: str) -> bool:
+        """Patches every statement for which the linter reports this problem id. False if nothing was patched."""
+        # A list: `any` of a generator would stop at the first patch.
+        return any([self._write(code, patch) for code, one, patch in self.patches if one == problem])  # noqa: C419
 
     def _write(self, code: Code, patch: Patch) -> bool:
         done = self._done.setdefault(code.function, {})
@@ -65,22 +66,22 @@ class Lines:
 
 
 _LONGEST = 400
-"""Characters of a note."""
+"""Characters of a note; a choice: about four lines of a report."""
 
 
 @contextmanager
 def recomposing(program: TorchProgram, example: Mapping[str, Any]) -> Iterator[Lines]:
-    """Inside, lines of the model can be mended; the source is read for it, and the module run once."""
+    """Inside, lines of the model can be patched. Reads the source and runs the module once."""
     args, kwargs = program.arguments(example)
     seen = observe(TorchModel(program.module, args, kwargs))
     found = linting.patched(program.module, seen.calls, lambda file: is_models(file) and Path(file).suffix == ".py")
     lines = Lines([(code, remark.problem.id, patch) for code, remark, patch in found if remark.same])
-    with alone(), lines._stack:  # the functions of a model are everybody's
+    with alone(), lines._stack:  # other threads may call the same functions
         yield lines
 
 
 def _compiled(code: Code, swaps: Mapping[ast.AST, New]) -> CodeType | None:
-    """The code of the function with everything swapped; None where it does not fit into the function as it is."""
+    """Compiles the function with the swapped statements; None if the code does not fit the function object."""
     function = code.function
     made = rebuilt(code.flow.function, swaps)
     if not isinstance(made, ast.FunctionDef) or any(isinstance(new, ast.arguments) for new in swaps.values()):
@@ -88,8 +89,9 @@ def _compiled(code: Code, swaps: Mapping[ast.AST, New]) -> CodeType | None:
     made.decorator_list = []
     body: ast.stmt = made
     owner = function.__qualname__.split(".")[-2:-1]
-    if owner and owner != ["<locals>"]:  # names that begin with two underscores belong to the class
+    if owner and owner != ["<locals>"]:  # Python mangles names with two underscores by the class around them
         body = ast.ClassDef(owner[0], [], [], [made], [])
+    # Arguments of an outer function make the compiler treat these names as free variables, as in the original.
     free = [ast.arg(name) for name in function.__code__.co_freevars if name != "__class__"]
     holder = ast.FunctionDef("holder", ast.arguments([], free, None, [], [], None, []), [body], [])
     tree = ast.fix_missing_locations(_completed(ast.Module([holder], [])))
@@ -103,8 +105,7 @@ def _compiled(code: Code, swaps: Mapping[ast.AST, New]) -> CodeType | None:
 
 
 def _completed(tree: ast.Module) -> ast.Module:
-    """With what a parser would have said of nodes that were made by hand: which names are bound, which fields are
-    empty."""
+    """Fills in the fields that a parser sets and hand-made nodes lack: `ctx` and `type_params`."""
     for node in ast.walk(tree):
         if "type_params" in node._fields and not hasattr(node, "type_params"):
             node.type_params = []  # type: ignore[attr-defined]  # from Python 3.12
@@ -129,7 +130,7 @@ def _bind(target: ast.AST, how: ast.expr_context) -> None:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """It and all in it, the outer before the inner."""
+    """The code object and all code objects inside it, outer ones first."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

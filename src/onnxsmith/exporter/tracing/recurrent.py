@@ -1,7 +1,7 @@
-"""Recurrent layers of a traced program, one operation each.
+"""Splits recurrent operations of a traced program into one operation for each layer.
 
-PyTorch computes all layers of an LSTM in one operation, ONNX in a node for each. So that what is between them can be
-held to each other, the operation is written as one for each layer, along the sequence first as ONNX has it.
+PyTorch computes all layers of an LSTM in one operation, ONNX in one node for each layer. Splitting makes the tensors
+between the layers comparable. The split operations have the sequence as their first axis, as in ONNX.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch.fx import Node
 from onnxsmith.seams.torch import trees as pytree
 
 MADE = "onnxsmith.made"
-"""In the metadata of operations that no exported file knows."""
+"""Metadata key that marks operations added here, which no exported file has."""
 _KINDS = {
     torch.ops.aten.lstm.input: 2,
     torch.ops.aten.gru.input: 1,
     torch.ops.aten.rnn_tanh.input: 1,
     torch.ops.aten.rnn_relu.input: 1,
 }
-"""Operator → how many states it carries."""
+"""Operator → its number of state tensors."""
 
 
 def unstacked(module: torch.fx.GraphModule) -> None:
-    """Writes every recurrent operation of several layers as several. What an operation's results are called stays."""
+    """Splits every recurrent operation of several layers. The names of its results stay."""
     for node in list(module.graph.nodes):
         if is_stacked(node) and all(_place(user) is not None for user in node.users):
             _unstack(node, _KINDS[node.target])
@@ -35,7 +35,7 @@ def unstacked(module: torch.fx.GraphModule) -> None:
 
 
 def is_stacked(node: Node) -> bool:
-    """Whether it computes several recurrent layers."""
+    """Whether the node computes several recurrent layers."""
     return node.target in _KINDS and int(node.args[-5]) > 1  # type: ignore[arg-type]
 
 
@@ -77,7 +77,7 @@ def _unstack(node: Node, states: int) -> None:
 
 
 def _made(old: Node, target: Any, args: Any) -> Node:
-    """A node that stands where `old` does, and comes from the same line."""
+    """Adds a node at the insertion point, with the source line of `old`."""
     number = sum(MADE in node.meta for node in old.graph.nodes)
     made = old.graph.create_node("call_function", target, args, name=f"{old.name}__layers_{number}")
     made.meta = {MADE: True, **{key: value for key, value in old.meta.items() if key != "val"}}

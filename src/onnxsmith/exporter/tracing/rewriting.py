@@ -1,4 +1,4 @@
-"""Applies every rewrite that a module needs while it is captured, the user's own among them."""
+"""Applies the rewrites that a module needs while it is captured: those of this package and the user's."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _users: dict[type, Callable[..., Any]] = {}
 
 
 def rewrite(kind: type) -> Callable[[F], F]:
-    """Has every module of a class compute its forward by the decorated function while it is captured.
+    """Replaces the forward of every module of a class by the decorated function while the module is captured.
 
         @onnxsmith.rewrite(SomeModule)
         def traceable(self, x):
             return torch.where(x > 0, x, self.slope * x)
 
-    It is called like `forward`, the module first, for modules of exactly this class, in every export of this process
-    from then on; a second function for a class takes the place of the first. The module itself is not changed, and the
-    graph is held to it as ever.
+    The function takes the module first, then the arguments of `forward`. It is used for modules of exactly this class,
+    in every later export of this process. A second function for a class replaces the first. The module itself is not
+    changed, and the graph is compared with the unchanged module.
 
     Raises:
-        OnnxsmithError: `export/rewrite` when `kind` is no class of torch modules.
+        OnnxsmithError: `export/rewrite` if `kind` is not a class of torch modules.
     """
     if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
         raise problem(
@@ -47,7 +47,7 @@ def rewrite(kind: type) -> Callable[[F], F]:
 
 @contextmanager
 def rewriting(module: torch.nn.Module) -> Iterator[tuple[str, ...]]:
-    """Inside, the module computes by what the rewrites put there; gives a note for each that was needed."""
+    """Inside, the rewrites that the module needs are in place. Yields a note for each of them."""
     with ExitStack() as stack:
         found = rooms.members("onnxsmith.exporter.rewrites", Rewrite)
         notes = [one.title for one in found.values() if one.apply(module, stack)]

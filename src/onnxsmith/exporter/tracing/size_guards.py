@@ -1,4 +1,4 @@
-"""The numbers that a trace compared dynamic sizes with: behind them the module may do something else than the graph."""
+"""Finds the numbers that a trace compared dynamic sizes with: beyond them the module may behave unlike the graph."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from torch.export import ExportedProgram
 from onnxsmith.seams.torch.tensors import mode_of
 
 _LEAST, _MOST = 2, 1 << 20
-"""Smaller ones are torch's own questions, larger ones the limits of integers."""
+"""Range of the numbers that count: torch itself compares sizes with 0 and 1, and with the limits of integers."""
 
 
 def compared_with(exported: ExportedProgram) -> dict[str, frozenset[int]]:
-    """Symbol of the program -> integers that stand in a question about it: `past + new <= 32`."""
+    """Symbol of the program → integers in the trace's guards on it: 32 of `past + new <= 32`."""
     found: dict[str, set[int]] = {}
-    for question in _questions(exported):
-        numbers = {abs(int(one)) for one in question.atoms(sympy.Integer)}
+    for guard in _guards(exported):
+        numbers = {abs(int(one)) for one in guard.atoms(sympy.Integer)}
         numbers = {number for number in numbers if _LEAST <= number <= _MOST}
-        for symbol in question.free_symbols:
+        for symbol in guard.free_symbols:
             found.setdefault(str(symbol), set()).update(numbers)
     return {symbol: frozenset(numbers) for symbol, numbers in found.items() if numbers}
 
 
-def _questions(exported: ExportedProgram) -> list[Any]:
+def _guards(exported: ExportedProgram) -> list[Any]:
     mode = mode_of(node.meta.get("val") for node in exported.graph.nodes)
     if mode is None or mode.shape_env is None:
         return []
-    asked = [guard.expr for guard in mode.shape_env.guards]
+    guards = [guard.expr for guard in mode.shape_env.guards]
     limits: list[Any] = [
-        sympy.Lt(symbol, values.upper + 1)  # as the question reads that set the limit
+        sympy.Lt(symbol, values.upper + 1)  # torch dropped the guard that set this limit: written again
         for symbol, values in exported.range_constraints.items()
         if isinstance(values.upper, sympy.Integer)
     ]
-    return [one for one in (*asked, *limits) if isinstance(one, sympy.core.relational.Relational)]
+    return [one for one in (*guards, *limits) if isinstance(one, sympy.core.relational.Relational)]

@@ -1,4 +1,4 @@
-"""What torch says about itself while it traces and translates, kept from the user's screen."""
+"""Silences torch's logs and warnings while it traces and translates."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TALKATIVE = ("torch", "onnxscript", "onnx_ir")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """The exporter warns and logs about itself (no torchvision, its own deprecations), not about the model; and where a
-    trace stops, it prints the part of the graph that it has."""
+    """Inside, torch's exporter logs and warns nothing: its messages are about itself (no torchvision, deprecations),
+    not about the model. A trace that stops prints its unfinished graph to stderr, which is discarded too."""
     with alone():
         yield from _quiet()
 

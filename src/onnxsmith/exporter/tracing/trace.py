@@ -1,4 +1,4 @@
-"""The one way in which torch.export traces a module, whoever asks: an export, and a diagnosis of why there is none."""
+"""Traces a module by torch.export; exports, diagnoses and comparisons by layer all use this function."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from onnxsmith.seams.torch.views import cheap_views
 
 @dataclass(frozen=True)
 class Tracing:
-    """A module that is ready to be traced, for as long as `tracing` holds.
+    """A module that is ready to be traced, inside the block of `tracing`.
 
-    `watch` sees which axes become constants, `uses` the calls of operators that the user registered; `notes` are of the
-    rewrites that the module needed.
+    `watch` collects the axes that become constants, `uses` the calls of operators that the user registered. `notes`
+    name the rewrites that were applied.
     """
 
     watch: Watch
@@ -43,8 +43,10 @@ class Tracing:
     _in_place: Mapping[Any, Callable[..., Any]]
 
     def exported(self, *, strict: bool = False) -> ExportedProgram:
-        """The program. Raises what torch.export raises; also where a tensor was lost (by .data), of which a strict
-        trace says nothing: the program has a constant without values then, and reading it ends the process.
+        """Traces the program. Raises the errors of torch.export.
+
+        Raises RuntimeError if a constant of the program is a fake tensor, which `.data` in forward causes: a strict
+        trace reports nothing, and reading such a constant crashes the process.
         """
         found = self._by(torch.export.export, strict=strict)
         if any(isinstance(constant, FakeTensor) for constant in found.constants.values()):
@@ -52,11 +54,12 @@ class Tracing:
         return found
 
     def drafted(self) -> ExportedProgram:
-        """The program that goes on with the example's values where a trace stops; its `_report` says where."""
+        """Traces by draft_export, which continues with the example's values where a trace stops. The program's
+        `_report` says where."""
         return self._by(torch.export.draft_export)
 
     def _by(self, export: Callable[..., ExportedProgram], **options: Any) -> ExportedProgram:
-        tensors = tuple(to_tensor(array) for array in self._example)  # anew: a module may write to them
+        tensors = tuple(to_tensor(array) for array in self._example)  # new tensors: a module may write to its inputs
         with InPlaceOf(self._in_place):
             return export(self._flat, tensors, dynamic_shapes={"tensors": self._axes}, **options)
 
@@ -68,14 +71,16 @@ def tracing(
     *,
     own: bool = True,
     rewrites: bool = True,
-    open_: Sequence[str] | None = None,
+    dynamic: Sequence[str] | None = None,
 ) -> Iterator[Tracing]:
-    """Inside, the program can be traced on the example, with the axes of the names in `open_` dynamic (all of them by
-    default), and what was traced can be translated: with the translations of this package, unless `own` is False, and
-    with the user's. Without `rewrites` the module is traced as it is."""
+    """Inside, the program can be traced on the example, and the traced program can be translated.
+
+    `dynamic` names the dimensions that are dynamic; default: all symbolic ones. With `own=False` the translations of
+    this package are not used, only the user's. With `rewrites=False` the module is traced unchanged.
+    """
     ports = program.signature.inputs
     with ExitStack() as stack:
-        stack.enter_context(alone())  # one trace at a time: what it replaces, all threads see
+        stack.enter_context(alone())  # one trace at a time: all threads see the functions that are replaced below
         stack.callback(Memory(program.module).restore)
         stack.enter_context(quiet())
         stack.enter_context(no_collection())
@@ -83,7 +88,7 @@ def tracing(
         stack.enter_context(cheap_views())
         uses = stack.enter_context(translating(own=own))
         notes = stack.enter_context(rewriting(program.module)) if rewrites else ()
-        stack.enter_context(torch.no_grad())  # a branch on gradients goes as it does when the module is called
+        stack.enter_context(torch.no_grad())  # branches on gradients go the same way as in a call of the module
         stack.enter_context(without_kernels())
         stack.enter_context(known_constants(program.module))
         watch = stack.enter_context(watching([port.name for port in ports]))
@@ -93,12 +98,14 @@ def tracing(
             notes=notes,
             _flat=Flat(program),
             _example=tuple(example[port.name] for port in ports),
-            _axes=tuple(_dynamic(port.shape or (), open_) for port in ports),
+            _axes=tuple(_dynamic(port.shape or (), dynamic) for port in ports),
             _in_place=functions() if own else {},
         )
 
 
-def _dynamic(shape: Sequence[int | str], open_: Sequence[str] | None) -> dict[int, Any]:
+def _dynamic(shape: Sequence[int | str], dynamic: Sequence[str] | None) -> dict[int, Any]:
     return {
-        axis: Dim.DYNAMIC for axis, dim in enumerate(shape) if isinstance(dim, str) and (open_ is None or dim in open_)
+        axis: Dim.DYNAMIC
+        for axis, dim in enumerate(shape)
+        if isinstance(dim, str) and (dynamic is None or dim in dynamic)
     }

@@ -1,1 +1,1 @@
-"""From PyTorch's operators to ONNX's: the translations of this package, and operators of the user's own."""
+"""Translates PyTorch's operators to ONNX: by the translations of this package and those that the user registered."""

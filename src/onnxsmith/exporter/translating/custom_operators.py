@@ -1,4 +1,4 @@
-"""Nodes that stand for an operator of the user's own, and the functions that say what they compute."""
+"""Writes the operators that a user registered: as nodes, with model-local functions that compute them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from onnxsmith.seams.torch import trees as pytree
 _USE = "onnxsmith.use"
 _REFERENCE = ".reference.onnx"
 PLUGIN = "onnxsmith.plugin"
-"""Metadata of a node that is delivered without its function: as what, and with which inputs and attributes."""
+"""Metadata key of a node that is delivered without its function. The value holds the operator's name, inputs and
+attributes."""
 
 
 @dataclass(frozen=True)
 class _Use:
-    """One call of a registered operator, while a program was traced."""
+    """One call of a registered operator in a trace."""
 
     registration: Registration
     leaves: tuple[Any, ...]
@@ -40,24 +41,24 @@ class _Use:
 
     @property
     def key(self) -> str:
-        """Equal for calls that one function serves."""
+        """A key that is equal for calls that can share one function."""
         return repr((self.registration.domain, self.registration.name, [_described(leaf) for leaf in self.leaves]))
 
 
 @dataclass
 class Uses:
-    """Calls of registered operators in one capture."""
+    """The calls of registered operators in one capture."""
 
     seen: list[_Use] = field(default_factory=list)
 
     def table(self) -> dict[Any, Callable[..., Any]]:
-        """Operator → what it becomes, as a table of decompositions."""
+        """Operator → its translation, as a table of decompositions."""
         named = [(one, one.target) for one in registered() if isinstance(one.target, str)]
         return {op: self.translated(one) for one, target in named for op in overloads(target)}
 
     @contextmanager
     def applying(self) -> Iterator[None]:
-        """Inside, registered autograd functions are applied as what they become."""
+        """Inside, a call of a registered autograd function runs its translation."""
         with ExitStack() as stack:
             for one in registered():
                 if isinstance(one.target, type):
@@ -65,7 +66,7 @@ class Uses:
             yield
 
     def translated(self, registration: Registration) -> Callable[..., Any]:
-        """The translation itself, or a function that puts one node in its place."""
+        """The translation itself, or a function that writes one node, as the registration's `deliver` says."""
         if registration.deliver == "operators":
             return registration.decompose
         return lambda *args, **kwargs: self._node(registration, args, kwargs)
@@ -73,7 +74,7 @@ class Uses:
     def _node(self, registration: Registration, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = registration.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        # in the operator's order, as the node has its inputs, and not in that of the call
+        # In the order of the operator's schema, which is the order of the node's inputs.
         leaves, given = pytree.tree_flatten((bound.args, bound.kwargs))
         results, spec = pytree.tree_flatten(registration.decompose(*bound.args, **bound.kwargs))
         attributes = _attributes(registration, bound)
@@ -83,7 +84,7 @@ class Uses:
         outputs = torch.onnx.ops.symbolic_multi_out(
             f"{registration.domain}::{registration.name}",
             _tensors(bound),
-            {},  # they are with the use: torch takes no empty lists
+            {},  # the attributes are kept in `_Use`: torch accepts no empty lists
             dtypes=[result.dtype for result in results],
             shapes=[list(result.shape) for result in results],
             version=1,
@@ -92,7 +93,7 @@ class Uses:
         return pytree.tree_unflatten(list(outputs), spec)
 
     def attach(self, model: ir.Model, opset: int | None) -> None:
-        """Adds the functions that the nodes call; calls that differ in attributes or sizes get their own."""
+        """Adds the functions that the nodes call; calls with different attributes or sizes get different functions."""
         made: dict[str, str] = {}
         taken = {(one.registration.domain, one.registration.name) for one in self.seen if _is_plugin(one)}
         for node in walk.all_nodes(model):
@@ -115,14 +116,16 @@ def _is_plugin(use: _Use) -> bool:
 
 
 def _free_name(use: _Use, taken: Container[tuple[str, str]]) -> str:
-    """A function's name; a plugin's is not that of its nodes, which are no calls of it."""
+    """A free name for a function. A plugin's function has another name than its node, which runtimes look up as a
+    kernel."""
     own = f"{use.registration.name}_reference" if _is_plugin(use) else use.registration.name
     names = itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2)))
     return next(name for name in names if (use.registration.domain, name) not in taken)
 
 
 def _call(node: ir.Node, function: str, use: _Use) -> None:
-    """Makes a node the call of a function that takes the tensors that are there, and has the attributes in it."""
+    """Turns a node into a call of the function. The function takes only the present inputs; attributes are constants in
+    it."""
     if _is_plugin(use):
         given = [value is not None for value in node.inputs]
         kinds = {name: _kind(use, name) for name, value in use.attributes.items() if value == []}
@@ -137,7 +140,7 @@ def _call(node: ir.Node, function: str, use: _Use) -> None:
 
 
 def _kind(use: _Use, argument: str) -> str:
-    """The type of an attribute that is an empty list, as the operator declares it; of integers where it does not."""
+    """The attribute type of an empty list, from the operator's declaration; INTS if it declares none."""
     declared = str(use.registration.signature.parameters[argument].annotation)
     return "FLOATS" if "float" in declared else "STRINGS" if "str" in declared else "INTS"
 
@@ -150,7 +153,7 @@ def _described(leaf: Any) -> Any:
 
 
 def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
-    """The node's inputs, in the operator's order; an optional one in the middle that is missing keeps its place."""
+    """The node's inputs, in the operator's order. A missing optional input in the middle is None."""
     found: list[torch.Tensor | None] = []
     for value in bound.arguments.values():
         if isinstance(value, torch.Tensor) or value is None:
@@ -163,30 +166,30 @@ def _tensors(bound: inspect.BoundArguments) -> list[torch.Tensor | None]:
 
 
 def _attributes(registration: Registration, bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Whatever is no tensor: a number, a text, or a list of them."""
+    """The arguments that are not tensors: a number, a text, or a list of them."""
     found: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         leaves = pytree.tree_leaves(value)
         if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
             raise problem(
                 "register/dynamic-attribute",
-                f"argument {name!r} of {registration.name} follows a dynamic size, and an attribute is a constant",
+                f"argument {name!r} of {registration.name} depends on a dynamic size, but an attribute is a constant",
                 where=f"{registration.domain}::{registration.name}",
-                fix="pass it as a tensor, or deliver the operator as operators",
+                fix='pass it as a tensor, or register the operator with deliver="operators"',
             )
         if value is None or any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             continue
         if not leaves and "Tensor" in str(registration.signature.parameters[name].annotation):
-            continue  # a list of inputs that are not there
+            continue  # an empty list of tensors is an input, not an attribute
         plain = [int(leaf) if isinstance(leaf, bool) else leaf for leaf in leaves]
         if not all(isinstance(leaf, int | float | str) for leaf in plain):
-            plain = [str(leaf) for leaf in plain]  # a dtype, a device
+            plain = [str(leaf) for leaf in plain]  # a dtype or a device
         found[name] = plain if isinstance(value, list | tuple) else plain[0]
     return found
 
 
 class _Body(torch.nn.Module):
-    """A translation as a function of the tensors of one call."""
+    """A translation as a module that takes the tensors of one call."""
 
     def __init__(self, use: _Use) -> None:
         super().__init__()
@@ -228,22 +231,22 @@ def _hint(size: Any) -> int:
     if _is_fixed(size):
         return int(size)
     found = size.node.hint
-    return int(found) if found is not None else 3
+    return int(found) if found is not None else 3  # a choice: any size but 0 and 1, which torch treats as constants
 
 
 def has_plugins(model: ir.Model) -> bool:
-    """Whether a node needs a kernel that runtimes do not have by themselves."""
+    """Whether the model has a node that needs a kernel from a plugin."""
     return any(PLUGIN in node.metadata_props for node in walk.all_nodes(model))
 
 
 def reference(target: Path) -> Path:
-    """Where the model with plugins as functions goes, when the one with their nodes goes to `target`."""
+    """The path of the model with plugins as functions, beside the model at `target` with plugin nodes."""
     return target.with_suffix(_REFERENCE)
 
 
 def bare(model: ir.Model) -> ir.Model:
-    """The model as it is delivered to runtimes that have the plugins: a node for each, and no functions of theirs. The
-    model itself where it has none."""
+    """The model for runtimes that have the plugins: one node for each plugin call, without functions. Returns a model
+    without plugins unchanged."""
     if not has_plugins(model):
         return model
     copy = cloned(model)
@@ -265,7 +268,7 @@ def bare(model: ir.Model) -> ir.Model:
 
 
 def runnable(model: ir.Model) -> ir.Model:
-    """The model with every plugin as a function, which any runtime can run."""
+    """The model with every plugin as a function, which every runtime can run."""
     if not has_plugins(model):
         return model
     copy = cloned(model)
@@ -275,14 +278,14 @@ def runnable(model: ir.Model) -> ir.Model:
 
 
 def notes(model: ir.Model, files: Iterable[str], *, verified: bool) -> Iterator[str]:
-    """What has to be said of each kind of plugin node; `files` are those that were written, the model's own first."""
+    """A note about each kind of plugin node. `files` are the written files, the model's own first."""
     *_, beside = ["", *(file for file in list(files)[1:] if file.endswith(_REFERENCE))]
     with_function = "the model with its translation as a function"
     more = ""
     if beside:
         more = f"; {beside} is {with_function}{', which was verified' if verified else ''}"
     elif verified:
-        more = f"; what was verified is {with_function}"
+        more = f"; the verified model is {with_function}"
     said = (node.metadata_props.get(PLUGIN) for node in walk.all_nodes(model))
     for name in sorted({json.loads(text)["name"] for text in said if text}):
-        yield f"{name} is a plugin: a runtime without a kernel for it does not run this file{more}"
+        yield f"{name} is a plugin: a runtime needs a kernel for it to run this file{more}"

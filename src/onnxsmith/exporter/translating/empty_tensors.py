@@ -1,8 +1,8 @@
-"""Takes computations on tensors without elements out of an exported program.
+"""Replaces computations on tensors without elements by constants in an exported program.
 
-What an operator makes of empty tensors does not depend on anything: the sum is 0, the mean is NaN, a slice of nothing
-is nothing. Runtimes are at odds on such nodes (onnxruntime 1.31 gives a ReduceSum over an axis of length 0 the wrong
-rank), so they are worked out here, where sizes are known.
+The result of an operator on empty tensors is a constant: the sum is 0, the mean is NaN, a slice is empty. Runtimes
+disagree about such nodes (onnxruntime 1.31 gives a ReduceSum over an axis of length 0 the wrong rank), so they are
+computed here, where sizes are known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnxsmith.seams.torch.tensors import FakeTensor
 
 
 def fold_empty(module: torch.fx.GraphModule) -> None:
-    """Puts a constant in place of every node whose result, or whose every tensor, has no elements for certain."""
+    """Replaces every node by a constant whose result, or whose every input, is known to have no elements."""
     graph = module.graph
     for node in list(graph.nodes):
         if not isinstance(node.target, OpOverload) or node.target in _FILLS:
@@ -35,7 +35,7 @@ def fold_empty(module: torch.fx.GraphModule) -> None:
         made.meta = dict(node.meta)
         node.replace_all_uses_with(made)
         graph.erase_node(node)
-        made.name = node.name  # the program's signature knows its outputs by name
+        made.name = node.name  # the program's signature refers to outputs by name
     module.recompile()
 
 
@@ -47,7 +47,8 @@ def _is_fixed(value: torch.Tensor) -> bool:
 
 
 def _uniform(node: torch.fx.Node) -> Any:
-    """The one number that the node gives whenever its tensors are empty; None when they are not, or it is not one."""
+    """The number that fills the node's result if its inputs are empty; None if they are not, or if the result holds
+    different numbers."""
     given = [arg.meta.get("val") for arg in node.all_input_nodes]
     if not given or not all(isinstance(v, torch.Tensor) and _is_fixed(v) and v.numel() == 0 for v in given):
         return None

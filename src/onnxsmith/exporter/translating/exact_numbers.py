@@ -1,7 +1,7 @@
-"""Keeps Python numbers in a float64 model as exact as they are.
+"""Keeps Python numbers in a float64 model exact.
 
-PyTorch's exporter makes a float32 constant of every Python float whose dtype nothing says, and casts that: 0.1 comes
-out as 0.100000001. A constant that is cast at once may as well be a float64 one; cast to float32 it rounds to the same.
+PyTorch's exporter writes a Python float without a known dtype as a float32 constant and casts that: 0.1 becomes
+0.100000001. If the constant is cast anyway, it can be a float64 constant; a cast to float32 gives the same number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _FILLED = (torch.ops.aten.full.default, torch.ops.aten.full_like.default, torch.
 
 
 def exact_numbers() -> AbstractContextManager[None]:
-    """Inside, a Python float that float32 does not hold, and that is cast, is a float64 constant."""
+    """Inside, a Python float that is cast becomes a float64 constant if float32 cannot hold it exactly."""
     return translator.exact_numbers(_is_float32)
 
 
 def say_dtypes(module: torch.fx.GraphModule) -> None:
-    """Gives every tensor that is filled with a number the dtype it has, so that the number is cast."""
+    """Writes the dtype of every tensor that is filled with a number, so that the exporter casts the number."""
     for node in module.graph.nodes:
         if (
             node.target in _FILLED

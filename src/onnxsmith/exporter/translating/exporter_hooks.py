@@ -1,4 +1,4 @@
-"""Has PyTorch's exporter use the translations of this package, before those of its own."""
+"""Makes PyTorch's exporter use the translations of this package before its own."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from onnxsmith.seams.torch.decomposing import decompose
 
 @functools.cache
 def translations() -> Mapping[str, Translation]:
-    """Every translation by its id, which is its file's name."""
+    """The translations of this package by id; the id is the file's name."""
     return rooms.members("onnxsmith.exporter.translations", Translation)
 
 
 @contextmanager
 def translating(*, own: bool = True) -> Iterator[Uses]:
-    """Inside, operators become what their translations say when a program is made ready for ONNX: those that the user
-    registered, then those of this package if `own`, then PyTorch's. Gives the calls of registered ones."""
+    """Inside, PyTorch's exporter translates by the user's registrations first, then by the translations of this package
+    (if `own`), then by its own. Yields the calls of registered operators."""
     uses = Uses()
 
     def decomposed(exported: ExportedProgram, registry: Any) -> ExportedProgram:
@@ -49,7 +49,7 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
 
 @functools.cache
 def functions() -> Mapping[Any, Callable[..., Any]]:
-    """What stands in for functions of torch while a module is traced."""
+    """Functions of torch that are replaced while a module is traced, with their replacements."""
     return {function: one.decompose for one in translations().values() for function in one.functions}
 
 

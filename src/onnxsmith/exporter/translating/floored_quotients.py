@@ -1,7 +1,8 @@
-"""Quotients of sizes are rounded down, as Python does it.
+"""Makes quotients of sizes round down, as in Python.
 
-PyTorch's exporter writes `a // b` of sizes as ONNX's Div, which rounds towards 0: one too many where `a` is negative,
-as a difference of two sizes may be. `a % b` has the sign of `b` in both, so (a - a % b) / b is right for every sign.
+PyTorch's exporter writes `a // b` of sizes as ONNX's Div, which rounds towards 0: too large by one if `a` is negative,
+such as a difference of sizes. `a % b` has the sign of `b` in Python and ONNX, so (a - a % b) / b is right for every
+sign.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 
 
 def floor_quotients(module: torch.fx.GraphModule) -> None:
-    """Writes every quotient in this way whose first operand may be negative, for all that is known of the sizes."""
+    """Rewrites every quotient whose first operand may be negative, by the known bounds of the sizes."""
     for part in module.modules():
         if not isinstance(part, torch.fx.GraphModule):
             continue

@@ -1,4 +1,4 @@
-"""Calls of torch's functions that tracing itself cannot get through: they are written in others before it sees them."""
+"""Replaces calls of torch's functions that a trace cannot follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class InPlaceOf(TorchFunctionMode):
-    """Inside, a function of `table` is what the table has in its place, but where that gives `NotImplemented`."""
+    """Inside, a call of a function in `table` calls its replacement; if that returns `NotImplemented`, the function."""
 
     def __init__(self, table: Mapping[Any, Callable[..., Any]]) -> None:
         super().__init__()

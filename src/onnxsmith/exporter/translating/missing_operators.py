@@ -1,4 +1,4 @@
-"""Operators that have no ONNX form: which, where in the user's code, and what a user can write about them."""
+"""Finds operators without a translation to ONNX, with the user's line, and writes code that registers them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>
 
 @dataclass(frozen=True)
 class Missing:
-    """An operator as `onnxsmith.register` takes it (`lib::op`), the user's line, and what torch says of it."""
+    """An operator in the form of `onnxsmith.register` (`lib::op`), the user's line, and torch's message."""
 
     target: str
     where: str
@@ -32,28 +32,28 @@ class Missing:
 
     @property
     def problem(self) -> Problem:
-        """It as a user reads it."""
+        """The problem of this operator."""
         return problem_of([self])
 
 
 def problem_of(found: list[Missing]) -> Problem:
-    """All of them as one problem, at the line of the first."""
+    """One problem for all operators, at the line of the first."""
     targets = list(dict.fromkeys(one.target for one in found))
     return Problem(
         "export/no-translation",
         f"no ONNX translation for {', '.join(targets)}",
         where=found[0].where,
-        why=f"{found[0].said}; a pull request to PyTorch, which torch advises, is not needed for that",
-        fix=f"say what it computes in PyTorch's operators, with @onnxsmith.register({targets[0]!r}), or write others "
-        "there; `onnxsmith diagnose` prints the code",
+        why=f"{found[0].said}; the pull request to PyTorch that torch advises is not necessary",
+        fix=f"register a function that computes it with PyTorch's operators, @onnxsmith.register({targets[0]!r}), or "
+        "use other operators; `onnxsmith diagnose` prints the code",
     )
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
-    """Every operator of the program that has no translation, once a line. Inside of `translating`."""
+    """The operators of the program without a translation, once for each line. Call it inside `translating`."""
     registry = translator.registry()
     mode = mode_of(node.meta.get("val") for node in exported.graph.nodes)
-    if mode is not None and mode.shape_env is not None:  # what an earlier decomposition left would stop this one
+    if mode is not None and mode.shape_env is not None:  # symbols left by an earlier decomposition would raise
         mode.shape_env.pending_fresh_unbacked_symbols.clear()
     program = translator.decomposed(exported, registry)
     found: dict[tuple[str, str], Missing] = {}
@@ -70,16 +70,17 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
 
 
 def shapeless(error: BaseException | None, where: str) -> list[Missing]:
-    """The operator that stopped a trace because it does not say the shapes of its results, if that was it."""
+    """The operator that stopped a trace because it has no fake implementation; empty if the error is another."""
     known = _SHAPELESS.search(str(error or ""))
     if known is None:
         return []
-    return [Missing((known[1] or known[2]).removesuffix(".default"), where, "it says not even the shapes it gives")]
+    said = "it has no fake implementation either, which gives a trace the shapes of its results"
+    return [Missing((known[1] or known[2]).removesuffix(".default"), where, said)]
 
 
 def registrations(targets: list[str], file: str) -> str:
-    """Code that registers what the operators are. What is written in Python in `file` is copied from there; of another
-    operator only the first lines can be written."""
+    """Code that registers translations of the operators. An operator whose Python function is in `file` gets a copy of
+    the function; any other gets the first lines only."""
     return "\n\n\n".join(["import onnxsmith", *dict.fromkeys(_registration(target, file) for target in targets)])
 
 
@@ -96,7 +97,7 @@ def _registration(target: str, file: str) -> str:
 
 
 def _source(target: str, file: str) -> ast.FunctionDef | None:
-    """The Python function that an operator of torch.library was made of, where it stands in this file."""
+    """The Python function that an operator of torch.library was made from, if it is defined in this file."""
     function: Any = operators.source(target)
     if function is None or inspect.getsourcefile(function) != file:
         return None
@@ -120,7 +121,8 @@ def _arguments(target: str) -> Iterator[str]:
 
 
 def end_of(where: str) -> tuple[int, int]:
-    """The place behind the last line of a file of `file:line`: `first` and `last` of a finding; zeros for none."""
+    """The position after the last line of the file in `file:line`, as `first` and `last` of a finding; zeros if there
+    is no file."""
     file, _ = place(where)
     try:
         with open(file, encoding="utf-8") as lines:  # noqa: PTH123 — the name may be empty

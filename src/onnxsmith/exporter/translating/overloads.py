@@ -1,4 +1,4 @@
-"""From the name of an operator to the operator."""
+"""Looks up the overloads of an operator by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.seams.torch.operators import OpOverload
 
 
 def overloads(target: str) -> Iterator[OpOverload[..., Any]]:
-    """The overloads that a target names (`aten::cdist`, `aten::max.dim`): none when there is no such operator."""
+    """The overloads that a target names (`aten::cdist`, `aten::max.dim`); empty if there is no such operator."""
     space, _, name = target.partition("::")
     name, dot, overload = name.partition(".")
     packet = getattr(getattr(torch.ops, space), name, None)

@@ -1,4 +1,4 @@
-"""`register`: what an operator of the user's own is in ONNX."""
+"""`register`: translates a custom operator to ONNX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELIVERIES = ("operators", "function", "plugin")
 
 @dataclass(frozen=True)
 class Registration:
-    """An operator of the user's own, what it computes in PyTorch's operators, and as what it goes into the file."""
+    """A registered operator, its translation to PyTorch's operators, and its form in the file (`deliver`)."""
 
     target: str | type[torch.autograd.Function]
     decompose: Callable[..., Any]
@@ -33,12 +33,12 @@ _known: dict[Any, Registration] = {}
 
 
 def registered() -> tuple[Registration, ...]:
-    """Every registration of this process, in the order in which they were made."""
+    """Every registration of this process, oldest first."""
     return tuple(_known.values())
 
 
 def forget(target: str | type[torch.autograd.Function]) -> None:
-    """Takes a registration back; nothing happens when there is none."""
+    """Removes a registration, if there is one."""
     _known.pop(target, None)
 
 
@@ -50,27 +50,28 @@ def register(
     domain: str = "custom",
     name: str | None = None,
 ) -> Any:
-    """Says what an operator is in ONNX, for every export of this process. Also a decorator: `@register("lib::op")`.
+    """Registers the translation of an operator, for every export of this process. Also a decorator:
+    `@register("lib::op")`.
 
-    `target` is an operator of torch.library (`"mylib::scale"`, `"mylib::scale.out"` for one overload), one of PyTorch
-    itself (`"aten::special_zeta"`), or a subclass of `torch.autograd.Function`. `translation` takes the operator's
-    arguments, in its order, and computes its result with PyTorch's operators; `onnxsmith.onnx_op` puts a node of ONNX
-    there. It is traced with the shapes and dtypes of each call.
+    `target` is an operator of torch.library (`"mylib::scale"`, `"mylib::scale.out"` for one overload), an operator of
+    PyTorch (`"aten::special_zeta"`), or a subclass of `torch.autograd.Function`. `translation` takes the operator's
+    arguments in the same order and computes the result with PyTorch's operators; `onnxsmith.onnx_op` adds an ONNX node.
+    It is traced with the shapes and dtypes of each call.
 
-    `deliver` is as what it goes into the file: "operators" puts those of the translation in its place; "function" puts
-    one node `domain::name`, with a model-local function that every runtime can run; "plugin" the node alone, for a
-    runtime that has a kernel for it: it is verified with the function, and the model with the function is written
-    beside the file, as NAME.reference.onnx. Tensors are the node's inputs, everything else its attributes.
+    `deliver` chooses the operator's form in the file. "operators" writes the operators of the translation. "function"
+    writes one node `domain::name` and a model-local function, which every runtime can run. "plugin" writes only the
+    node, for a runtime with a kernel for it; the verification uses the function, and a second model with the function
+    is written as NAME.reference.onnx. Tensors are inputs of the node, all other arguments are attributes.
 
     Raises:
-        OnnxsmithError: `register/unknown-operator`; `register/signature` when the translation does not take what the
-            operator is called with; `register/delivery` for an unknown way to deliver.
+        OnnxsmithError: `register/unknown-operator`; `register/signature` if the translation's arguments differ from the
+            operator's; `register/delivery` if `deliver` is unknown.
     """
     if translation is None:
         return lambda function: register(target, function, deliver=deliver, domain=domain, name=name) and function
     if deliver not in DELIVERIES:
         raise problem(
-            "register/delivery", f"nothing is delivered as {deliver!r}", fix=f"one of: {', '.join(DELIVERIES)}"
+            "register/delivery", f"there is no form {deliver!r} to deliver", fix=f"one of: {', '.join(DELIVERIES)}"
         )
     signature = _signature(target)
     _check(target, signature, translation)
@@ -90,7 +91,7 @@ def register(
 
 
 def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature:
-    """The arguments of the operator, by name, in the order of a call."""
+    """The signature of the operator."""
     if isinstance(target, type):
         parameters = list(inspect.signature(target.forward).parameters.values())
         with_context = target.setup_context is torch.autograd.Function.setup_context
@@ -100,7 +101,7 @@ def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature
         raise problem(
             "register/unknown-operator",
             f"PyTorch has no operator {target!r}",
-            fix="import the package that defines it first, and name it as torch.library does: namespace::name",
+            fix="import the package that defines the operator first, and write its name as namespace::name",
         )
     kinds = inspect.Parameter
     return inspect.Signature(
@@ -129,11 +130,11 @@ def _check(target: Any, signature: inspect.Signature, translation: Callable[...,
             if one.kind == one.POSITIONAL_OR_KEYWORD and one.name in own.parameters:
                 place = list(own.parameters).index(one.name)
                 if place != list(signature.parameters).index(one.name):
-                    raise TypeError(f"{one.name!r} is argument {place} of the translation, and not of the operator")
+                    raise TypeError(f"{one.name!r} is argument {place} of the translation, but not of the operator")
     except TypeError as error:
         raise problem(
             "register/signature",
-            "the translation does not take what the operator is called with",
+            "the translation's arguments differ from the operator's",
             where=f"{_name(translation)}{own}",
             why=f"the operator is {target if isinstance(target, str) else target.__qualname__}{signature}; {error}",
             fix="give the translation the same arguments, in the same order",
@@ -145,7 +146,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _give_fake(target: str, translation: Callable[..., Any]) -> None:
-    """Tracing asks an operator for the shapes of its results; one that does not say gets them from the translation."""
+    """Registers the translation as the operator's fake implementation, if it has none: a trace needs the shapes of its
+    results."""
     for op in overloads(target):
         if op.namespace not in ("aten", "prims") and not operators.says_shapes(op):
             torch.library.register_fake(str(op).removesuffix(".default").replace(".", "::", 1), translation)

@@ -1,7 +1,6 @@
-"""Writes what a program asks of strides as products of sizes: strides are PyTorch's own, a graph has sizes only.
+"""Replaces strides in a program by products of sizes: an ONNX graph has sizes, but no strides.
 
-Nobody asked for a stride. Tracing looks for a place that a symbolic size can be read from, and takes the stride of a
-matrix where that is the same number.
+The module itself need not read a stride: a trace that needs a symbolic size may read it from a stride of equal value.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 
 
 def strides_as_sizes(module: torch.fx.GraphModule) -> None:
-    """Replaces every stride of a dense tensor, in the bodies of loops and branches too."""
+    """Replaces every stride of a dense tensor, also in the bodies of loops and branches."""
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             for node in part.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_stride.int):
@@ -44,7 +43,7 @@ def _replace(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 
 
 def _inner(value: torch.Tensor, axis: object) -> Sequence[int] | None:
-    """The fewest axes whose sizes multiply to the stride; None when there are none."""
+    """The smallest set of axes whose sizes multiply to the stride; None if there is none."""
     assert isinstance(axis, int)
     wanted = _text(value.stride(axis))
     others = [one for one in range(value.dim()) if one != axis]

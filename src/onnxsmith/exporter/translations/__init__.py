@@ -1,1 +1,1 @@
-"""Operators of PyTorch that its own exporter cannot write, or writes wrongly, one a file."""
+"""Translations of PyTorch operators that its own exporter cannot translate, or translates wrongly, one a file."""

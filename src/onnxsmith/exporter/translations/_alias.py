@@ -1,4 +1,4 @@
-"""Second names of operators of two tensors, whose dtypes PyTorch's exporter makes one under the first name only."""
+"""Second names of operators of two tensors; PyTorch's exporter promotes their dtypes under the first name only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Alias(Translation):
-    """The operator by its first name."""
+    """Calls the operator by its first name."""
 
     first: ClassVar[Callable[..., torch.Tensor]]
 

@@ -1,4 +1,4 @@
-"""Pictures resized with an antialiasing filter."""
+"""Resizes images with an antialiasing filter."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Antialiased(Translation):
-    """Each place of the result is a mean of input places, weighed by `kernel` of how far they are from its centre in
-    the input, stretched by the step where that is longer than 1. Along each axis this is a product with a matrix.
+    """Each result pixel is a weighted mean of input pixels. The weight is `kernel` of the distance to the result
+    pixel's centre in the input; if the step is longer than 1, distances are divided by it. Along each axis this is a
+    matrix product.
 
-    The step is that of the scale where one is given, else the ratio of the sizes; of the corners' distances when they
-    are aligned.
+    The step is 1 / scale if a scale is given, otherwise the ratio of the sizes; with aligned corners, the ratio of the
+    sizes less 1.
     """
 
     reach: ClassVar[int]
 
     @abstractmethod
     def kernel(self, distance: Any) -> Any:
-        """The weight at a distance that is not negative."""
+        """The weight at a distance of 0 or more."""
 
     def decompose(self, x: Any, output_size: Any, align_corners: bool, *given: Any, **named: Any) -> Any:
         factors = given[0] if given and not isinstance(given[0], float) else given
@@ -39,7 +40,7 @@ class Antialiased(Translation):
         return height @ (x @ width.transpose(0, 1))
 
     def _weights(self, length: Any, count: Any, align_corners: bool, factor: float | None, dtype: torch.dtype) -> Any:
-        """[count, length]"""
+        """The matrix of weights along one axis, [count, length]."""
         if align_corners:
             step = (length - 1) / (count - 1) if count > 1 else 0.0
         else:

@@ -1,4 +1,4 @@
-"""The average over windows that slide, for any number of axes."""
+"""Averages over sliding windows, for any number of axes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from onnxsmith.exporter.translations.base import Sample, Translation, onnx_op
 
 
 class AveragePool(Translation):
-    """The sum over each window, by the number of places that count.
+    """The sum over each window, divided by the number of positions that count.
 
-    With `ceil_mode` a last window may reach beyond the padding, but has to begin before it. Its places beyond count
-    nowhere, those in the padding where `count_include_pad` says so; `divisor_override` stands for any count. ONNX's
-    AveragePool sees a tensor padded so that every window is full, and is corrected by what it divided by. ONNX Runtime
-    has it for float32 and float16; what is neither is summed axis by axis.
+    With `ceil_mode` the last window may end after the padding, but must start before its end. Positions after the
+    padding never count; positions in the padding count with `count_include_pad`; `divisor_override` replaces the count.
+    ONNX's AveragePool gets a tensor that is padded so that every window is full, and its divisor is corrected. ONNX
+    Runtime supports AveragePool for float32 and float16; other dtypes are summed axis by axis.
     """
 
     axes: ClassVar[int]

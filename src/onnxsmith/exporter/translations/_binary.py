@@ -1,4 +1,4 @@
-"""What a float is made of: its exponent and its neighbours, exactly, from arithmetic and a table of powers of two."""
+"""Exact exponents of floats, by arithmetic and a table of powers of two."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _LEAST = {torch.float32: -149, torch.float64: -1074, torch.float16: -24}
 
 
 def exponent(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """⌊log₂|x|⌋ as int64, and two to that power; of 0, of infinities and NaN it is the least. The logarithm may be off
-    by one, which comparing with the powers around it puts right."""
+    """⌊log₂|x|⌋ as int64, and two to that power; the smallest exponent for 0, infinities and NaN. The computed
+    logarithm may be off by one; a comparison with the neighbouring powers corrects it."""
     size = torch.where(x.isfinite(), x, 0.0).abs()
     least, powers = table(x)
     guess = torch.where(size == 0, 1.0, size).log2().floor().to(torch.int64)

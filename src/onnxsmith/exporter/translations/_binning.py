@@ -1,4 +1,4 @@
-"""Points counted by the bin they fall into, along any number of axes."""
+"""Histograms of points, along any number of axes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import torch
 from onnxsmith.exporter.translations._series import piecewise
 
 _CENTRE = 1 - 2 * math.exp(-2)
-"""Up to here the inverse is a power series in the argument, beyond one in √(-2·log of what is left)."""
+"""Up to this argument the inverse is a power series in the argument, above it one in √(-2·log(1 - argument))."""
 
 
 def erfcx(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What the greatest and the least element along axes have in common."""
+"""The common base of `amax` and `amin`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Extreme(Translation):
-    """Along every axis, where none is named; a number is its own. The rest is PyTorch's exporter's."""
+    """Reduces all axes if none is given; a 0-d tensor is its own extreme. Leaves other calls to PyTorch's exporter."""
 
     reduce: ClassVar[Callable[..., torch.Tensor]]
     """torch's function, of a tensor and axes."""

@@ -29,7 +29,7 @@ def _reflect(index: Index, matrix: torch.Tensor, scales: torch.Tensor) -> Sequen
     head = column(values.unsqueeze(-2), index)
     tail = torch.where(rows > index, values, 0)
     largest = torch.maximum(tail.abs().amax(-1, keepdim=True), head.abs())
-    unit = torch.where(largest > 0, largest, 1)  # squares neither overflow nor vanish
+    unit = torch.where(largest > 0, largest, 1)  # so that squares neither overflow nor underflow
     length = ((tail / unit).square().sum(-1, keepdim=True) + (head / unit).square()).sqrt() * unit
     done = (tail == 0).all(-1, keepdim=True)
     onto = torch.where(done, head, torch.where(head < 0, length, -length))

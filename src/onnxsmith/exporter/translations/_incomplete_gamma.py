@@ -13,7 +13,8 @@ from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations.base import Sample
 
 _MOST = 100_000
-"""Rounds; what has not settled by then is NaN. An `a` of 10⁸ near its `x` takes about as many."""
+"""Largest number of iterations; elements that have not converged by then are NaN. `a` = 10⁸ near `x` takes about as
+many."""
 _SETTLED = 2.0**-53
 _TINY = 1e-300
 
@@ -84,7 +85,7 @@ def incomplete(self_: Any, other: Any, which: int) -> torch.Tensor:
 
 
 def held() -> Iterator[Sample]:
-    """What both are held to."""
+    """The samples of both functions."""
     a = torch.tensor([0.1, 0.5, 1.0, 3.0, 12.5, 150.0, 0.0, float("inf"), -1.0])
     x = torch.tensor([0.01, 0.7, 1.0, 4.0, 11.0, 160.0, 0.0, float("inf")])
     yield Sample((a, x[:, None]), dynamic={1: {0: "n"}})

@@ -1,4 +1,4 @@
-"""Jacobi's rotations, a whole round of disjoint ones at a time, until sweeps find nothing left to rotate.
+"""Jacobi's method: rotates disjoint pairs of columns, a round at a time, until a sweep finds nothing to rotate.
 
 Columns are taken in pairs by the schedule of a round-robin tournament (R. Brent and F. Luk, The solution of singular-
 value and symmetric eigenvalue problems on multiprocessor arrays, SIAM J. Sci. Stat. Comput. 6(1), 1985): the first half
@@ -18,7 +18,7 @@ from onnxsmith.exporter.translations._loops import loop
 from onnxsmith.exporter.translations._sizes import Size, identity, wider
 
 SWEEPS = 40
-"""Sweeps after which a loop ends in any case; a handful are needed."""
+"""Largest number of sweeps; a choice: far above the handful that Jacobi's method needs."""
 
 
 def symmetric(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -107,7 +107,7 @@ def _turned(matrix: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> t
 
 
 def _two_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
-    """What makes the elements of the pairs vanish, and how large they were; the matrix is of order 1."""
+    """The rotations that make the elements of the pairs zero, and the largest of these elements before."""
     half = matrix.shape[-1] // 2
     diagonal = matrix.diagonal(0, -2, -1)
     between = matrix[..., :half, half:].diagonal(0, -2, -1)
@@ -115,7 +115,7 @@ def _two_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _one_sided(matrix: torch.Tensor) -> Sequence[torch.Tensor]:
-    """What makes the columns of the pairs orthogonal, and how far they were from it."""
+    """The rotations that make the columns of the pairs orthogonal, and the largest cosine between them before."""
     half = matrix.shape[-1] // 2
     first, second = matrix[..., :half], matrix[..., half:]
     one, two, between = first.square().sum(-2), second.square().sum(-2), (first * second).sum(-2)
@@ -136,7 +136,7 @@ def _angle(first: torch.Tensor, second: torch.Tensor, between: torch.Tensor) -> 
 
 
 def _next_round(size: Size) -> torch.Tensor:
-    """Which column comes to which place: the first stays, the others go round, up one half and down the other."""
+    """The column that moves to each position: the first stays, the others rotate through both halves."""
     half = size // 2
     place = torch.arange(size)
     moved = torch.where(place < half, place - 1, place + 1)

@@ -1,4 +1,4 @@
-"""Rounds of one computation: written out where they are few, a loop of the graph otherwise."""
+"""Repeats a computation: unrolled for a few rounds, otherwise as a Loop of the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations._sizes import is_empty
 from onnxsmith.seams.torch.operators import while_loop_op
 
 UNROLLED = 4
-"""Rounds up to this number are written out: the small matrices of geometry (rotations, poses) need no loop."""
+"""Up to this number, rounds are unrolled; a choice: the small matrices of geometry (rotations, poses) need no Loop."""
 
 Index = int | torch.Tensor
 """The number of a round: a 0-d int64 tensor inside a loop."""
@@ -60,12 +60,12 @@ def loop(
 
 
 def any_of(mask: torch.Tensor) -> torch.Tensor:
-    """Whether any element is true; of no elements, none is (ONNX Runtime's ReduceMax of nothing is whatever)."""
+    """Whether any element is true; False for an empty mask, for which ONNX Runtime's ReduceMax is undefined."""
     return mask.to(torch.int64).sum() > 0
 
 
 def own_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy in the one layout that ONNX has: what a loop carries may not share memory, nor change its strides."""
+    """A contiguous copy: a value that a loop carries must not share memory or change its strides."""
     return tensor.clone(memory_format=torch.contiguous_format)
 
 

@@ -40,7 +40,7 @@ def _eliminate(index: Index, matrix: torch.Tensor, pivots: torch.Tensor, info: t
 
 
 def permutation(pivots: torch.Tensor, size: Size) -> torch.Tensor:
-    """Which row comes to which place when rows are swapped as the pivots say."""
+    """The row that moves to each position when rows are swapped by the pivots."""
     order = torch.arange(size, device=pivots.device).expand([*pivots.shape[:-1], size])
     (order,) = repeat(pivots.shape[-1], _swap, [order], [pivots])
     return order

@@ -10,10 +10,10 @@ _SORTED_BY_TOPK = (torch.float16, torch.float32, torch.float64, torch.int32, tor
 
 
 def order(x: torch.Tensor, dim: int, descending: bool = False) -> torch.Tensor:
-    """For each place along `dim` the index of the element that belongs there, int64. `x` has an axis at least.
+    """The indices that sort `x` along `dim`, int64. `x` has at least one axis.
 
-    ONNX's TopK puts the lower index first among equals, so it is a stable sort; of NaN it says nothing. Those stand
-    for infinity in a first sort, and a second one, by "is NaN", sets them apart from infinities.
+    ONNX's TopK puts the lower index first among equal elements, so it is a stable sort; it does not define NaN. Here
+    NaN counts as infinity in a first sort, and a second sort, by "is NaN", separates NaN from infinities.
     """
     if not x.dtype.is_floating_point:
         return _topk(x, dim, descending)

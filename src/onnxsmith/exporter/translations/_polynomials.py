@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations._loops import any_of, loop
 from onnxsmith.exporter.translations.base import Sample
 
 _MOST = 10_000
-"""Beyond this degree a loop would hardly end, so there is no result."""
+"""Largest degree; a choice: above it the loop takes too long, and the result is NaN."""
 
 
 def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[..., Any]) -> torch.Tensor:
@@ -47,7 +47,7 @@ def polynomial(x: Any, n: Any, first: Callable[[Any], Any], following: Callable[
 
 
 def held() -> Iterator[Sample]:
-    """What each of them is held to."""
+    """The samples of each polynomial."""
     x = torch.tensor([0.5, -0.25, 1.25, 0.0, 1.0, -1.0, -1.5, 0.75])
     for n in (0, 1, 2, 5):
         yield Sample((x, torch.full((8,), n)))

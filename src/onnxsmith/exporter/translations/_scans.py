@@ -1,4 +1,4 @@
-"""States that are handed on along an axis: ONNX Scan, by way of torch's own."""
+"""Scans along an axis, by torch's scan, which becomes ONNX's Scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements scattered along an axis, reduced with what is there."""
+"""Scatters elements along an axis and reduces them with the elements of the target."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _reduced(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tenso
 
 
 def _identity(how: str, dtype: torch.dtype) -> float:
-    """What leaves the other operand of the reduction as it is."""
+    """The neutral element of the reduction."""
     if how in ("sum", "prod"):
         return 0 if how == "sum" else 1
     sign = -1 if how == "amax" else 1

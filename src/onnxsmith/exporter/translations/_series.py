@@ -1,4 +1,4 @@
-"""Functions of one real number as polynomials, worked out to float64's last bits from what the functions are.
+"""Approximates functions of one real number by polynomials, with the precision of float64.
 
 The interval is cut into equal pieces, and on each the function is interpolated at Chebyshev nodes (DLMF 3.11(ii)). Its
 values come from mpmath, which torch brings along with sympy, in 40 digits; so there are no tables of coefficients here.

@@ -23,7 +23,7 @@ def batch(*matrices: torch.Tensor) -> list[Size]:
 
 
 def is_empty(tensor: torch.Tensor) -> bool:
-    """Whether it has no elements, for certain."""
+    """Whether the tensor is known to have no elements."""
     return any(isinstance(size, int) and size == 0 for size in tensor.shape)
 
 

@@ -13,8 +13,8 @@ from onnxsmith.exporter.translations._sizes import batch
 def solve(
     matrix: torch.Tensor, right: torch.Tensor, *, upper: bool, unitriangular: bool = False, transposed: bool = False
 ) -> torch.Tensor:
-    """X of `matrix @ X = right`, batch dimensions broadcast. What the other triangle of `matrix` holds is not read, nor
-    its diagonal where that is taken for ones. `transposed` solves with the transpose of the triangle."""
+    """X of `matrix @ X = right`; batch dimensions broadcast. Reads only one triangle of `matrix`, and not its diagonal
+    if that counts as ones. `transposed` solves with the transpose of the triangle."""
     solved = right.expand([*batch(matrix, right), *right.shape[-2:]])
     if transposed:
         matrix, upper = matrix.mT, not upper

@@ -1,4 +1,4 @@
-"""What asking for all elements and for any has in common: of a number it is one question."""
+"""The common base of `all` and `any`, which are equal for a 0-d tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class TruthOfNumber(Translation):
-    """Whether the number is not zero. Of anything else it is PyTorch's exporter's."""
+    """Whether the number is not zero. Leaves tensors with axes to PyTorch's exporter."""
 
     def decompose(self, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         if x.dim():

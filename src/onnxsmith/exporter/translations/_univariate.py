@@ -1,4 +1,4 @@
-"""What special functions of one number have in common: the arithmetic is float64's, whatever goes in and comes out."""
+"""The common base of special functions of one number: they compute in float64 for every dtype."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Univariate(Translation):
     """A function of one real number, element by element. Integers and bools become the default float."""
 
     points: ClassVar[Sequence[float]]
-    """Arguments that the function is held at."""
+    """Arguments at which the function is compared with PyTorch."""
 
     @abstractmethod
     def value(self, x: torch.Tensor) -> torch.Tensor:
-        """The function of float64."""
+        """Computes the function in float64."""
 
     def decompose(self, self_: Any, *more: Any) -> Any:
         dtype = self_.dtype if self_.is_floating_point() else torch.get_default_dtype()

@@ -1,4 +1,4 @@
-"""Windows along one axis of a tensor, each laid out on an axis of its own behind it."""
+"""Reads windows along one axis of a tensor into a new axis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def adaptive(length: Any, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def longest(length: Any, count: int) -> Any:
-    """How long the longest of those windows is, or one more than that."""
+    """The length of the longest of those windows, or one more."""
     if isinstance(length, int):
         return max(-(-(i + 1) * length // count) - i * length // count for i in range(count)) if count else 0
     return (length + count - 1) // count + 1

@@ -12,10 +12,10 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class AdaptiveAvgPool(Translation):
-    """As many windows as are asked for, their lengths differing by one where the size is no multiple of that.
+    """Averages over the requested number of windows, whose lengths differ by one if the size is not a multiple of it.
 
-    A multiple is an ordinary pool, one window the mean. Else each window is read up to the length of the longest, and
-    what is beyond its end counts as 0.
+    For a multiple it is an ordinary pool, for one window the mean. Otherwise every window is read with the length of
+    the longest, and positions after its end count as 0.
     """
 
     targets = (

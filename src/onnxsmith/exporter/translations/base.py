@@ -1,7 +1,7 @@
-"""What a translation is: an operator of PyTorch written with operators that have a translation already.
+"""The base class of translations: each computes an operator of PyTorch by operators that have a translation.
 
-It is PyTorch code, traced with the shapes and dtypes of the model in hand, so that a symbolic dimension stays one.
-Where an ONNX operator is the better word for it, `onnx_op` puts that node into the graph.
+A translation is PyTorch code. It is traced with the shapes and dtypes of the exported model, so symbolic dimensions
+stay symbolic. `onnx_op` adds an ONNX node to the graph, where an ONNX operator computes the result directly.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import torch
 
 @dataclass(frozen=True)
 class Sample:
-    """A call of a target that its translation is held to. `target` is one of the translation's, its first when empty,
-    or where it has none its first function.
+    """A call on which a translation is compared with PyTorch. `target` is one of the translation's targets; default:
+    the first target, or else the first function.
 
-    `dynamic` are the axes that stay open, number of the tensor among the arguments → axis → name; axes of one name have
-    one size. `around` is called with the operator and the arguments, and its result is compared, where the operator
-    asks for more than random numbers (a positive definite matrix) or leaves something open (an eigenvector's sign).
+    `dynamic` are the dynamic axes: index of the argument → axis → name; axes with one name have one size. `around`, if
+    given, is called with the operator and the arguments, and its result is compared: for operators that need special
+    inputs (a positive definite matrix), or whose result is not unique (an eigenvector's sign).
     """
 
     args: tuple[Any, ...]
@@ -32,25 +32,26 @@ class Sample:
 
 
 class Translation(ABC):
-    """One operator, or a family that is one computation. Stateless; found by walking this folder."""
+    """The translation of one operator, or of several that are one computation. Stateless."""
 
     targets: ClassVar[tuple[str, ...]]
-    """`aten::cdist` for every overload of an operator, `aten::max.dim` for one; none for what is a function only."""
+    """`aten::cdist` for every overload of an operator, `aten::max.dim` for one overload; empty if the translation only
+    replaces functions."""
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
-    """Functions of torch (`torch.cov`, `torch.Tensor.cov`) whose call tracing does not get through: they are written
-    so before it, with the arguments of the call."""
+    """Functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow: their calls are replaced by
+    `decompose` before the trace."""
     kernel_error: ClassVar[float] = 0.0
-    """How far PyTorch's own kernel is from the function, relative to the scale of the result, where that is more than
-    rounding: measured beside mpmath. The translation cannot be nearer to the kernel than that."""
+    """The error of PyTorch's own kernel relative to the scale of the result, if it is more than rounding; measured
+    against mpmath. The translation is compared with the kernel with this tolerance."""
 
     @abstractmethod
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """What the operator computes, with its arguments as torch's dispatcher has them: optional ones may be missing,
-        None, or given by keyword. `NotImplemented` leaves this call to PyTorch's own exporter."""
+        """Computes the operator. The arguments come from torch's dispatcher: optional arguments may be missing, None,
+        or given by keyword. Returns `NotImplemented` to leave a call to PyTorch's own exporter."""
 
     @abstractmethod
     def samples(self) -> Iterator[Sample]:
-        """Calls that cover its cases: each overload, other dtypes, empty and 0-d tensors, negative axes."""
+        """Calls that cover all cases: each overload, other dtypes, empty and 0-d tensors, negative axes."""
 
 
 def onnx_op(
@@ -62,9 +63,10 @@ def onnx_op(
     version: int | None = None,
     **attributes: Any,
 ) -> torch.Tensor:
-    """A node with one output in the ONNX graph. Dtype and shape of the result are `like`'s where they are not given.
+    """Adds a node with one output to the ONNX graph. `dtype` and `shape` are those of the result; default: those of
+    `like`, or else of the first input.
 
-    `name` may have a domain (`com.microsoft::Gelu`), `version` is the opset from which the operator is as used here.
+    `name` may have a domain (`com.microsoft::Gelu`). `version` is the opset that introduced this form of the operator.
     """
     like = like if like is not None else inputs[0]
     assert like is not None
@@ -86,7 +88,7 @@ def onnx_ops(
     version: int | None = None,
     **attributes: Any,
 ) -> Sequence[torch.Tensor]:
-    """A node with several outputs, each given by its dtype and its shape."""
+    """Adds a node with several outputs; `outputs` has the dtype and shape of each."""
     dtypes, shapes = zip(*outputs, strict=True)
     found: Sequence[torch.Tensor] = torch.onnx.ops.symbolic_multi_out(
         name, inputs, attributes, dtypes=dtypes, shapes=[list(shape) for shape in shapes], version=version

@@ -11,8 +11,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Cdist(Translation):
-    """The p-norm of every difference of two rows. The way over a product of matrices, which PyTorch takes for p = 2 and
-    many rows, cancels for rows that are close; the difference itself does not, and is what is written."""
+    """The p-norm of the difference of every two rows. For p = 2 and many rows PyTorch uses a matrix product, which
+    suffers cancellation for close rows; this translation always computes the difference."""
 
     targets = ("aten::cdist", "aten::_cdist_forward", "aten::_euclidean_dist")
 

@@ -67,7 +67,7 @@ def _numbers(lengths: torch.Tensor | Sequence[int] | int) -> torch.Tensor:
 
 
 def _apart(labels: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-    """Labels that stand one text after the other, as a row for each; what is beyond its end is whatever."""
+    """The concatenated labels of all texts as one row for each text; elements after a text's end are arbitrary."""
     begin = counts.cumsum(0) - counts
     places = begin[:, None] + torch.arange(labels.shape[0])
     return labels.index_select(0, places.clamp(max=labels.shape[0] - 1).reshape(-1)).reshape(places.shape)
@@ -106,7 +106,7 @@ def _negative_log_likelihood(
 
 
 def _log_sum_exp(*terms: torch.Tensor) -> torch.Tensor:
-    """log Σ e^term; of minus infinities it is one."""
+    """log Σ e^term; minus infinity if all terms are."""
     top = terms[0]
     for term in terms[1:]:
         top = torch.maximum(top, term)

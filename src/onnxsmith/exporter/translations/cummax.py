@@ -49,7 +49,7 @@ class Cummax(Translation):
 
 
 def held() -> Iterator[Sample]:
-    """What both directions are held to."""
+    """The samples of both operators."""
     nan, inf = float("nan"), float("inf")
     yield Sample((torch.randn(5, 3), 0), dynamic={0: {0: "n"}})
     yield Sample((torch.randn(2, 5, 3, dtype=torch.float64), -2), dynamic={0: {0: "n", 2: "m"}})

@@ -33,7 +33,7 @@ class Fmax(Translation):
 
 
 def held() -> Iterator[Sample]:
-    """What both are held to."""
+    """The samples of both operators."""
     nan, inf = float("nan"), float("inf")
     yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
     yield Sample((torch.tensor([1.0, nan, nan, inf, -inf]), torch.tensor([nan, 2.0, nan, nan, 3.0])))

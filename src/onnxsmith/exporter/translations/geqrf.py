@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Geqrf(Translation):
-    """R and the reflections that lead to it, as LAPACK has them. PyTorch 2.13 cannot trace it with open sizes."""
+    """R and its reflections, in LAPACK's form. PyTorch 2.13 cannot trace the operator with dynamic sizes."""
 
     targets = ("aten::geqrf",)
 

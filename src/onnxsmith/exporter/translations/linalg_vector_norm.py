@@ -11,7 +11,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class LinalgVectorNorm(Translation):
-    """Of a number it is how large it is, or of order 0 whether it is not zero. The rest is PyTorch's exporter's."""
+    """The absolute value of a number; for order 0, whether it is not zero. Leaves other tensors to PyTorch's
+    exporter."""
 
     targets = ("aten::linalg_vector_norm",)
 

@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class LinearCrossEntropy(Translation):
-    """All at once: a graph computes no gradients. Without chunks it is PyTorch's exporter's."""
+    """Computes all chunks at once: a graph computes no gradients. Leaves calls without chunks to PyTorch's exporter."""
 
     targets = ()
     functions = (functional.linear_cross_entropy,)

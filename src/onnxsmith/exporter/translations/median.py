@@ -54,7 +54,8 @@ def middle(x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
 
 
 def calls(whole: str, along: str) -> Iterator[Sample]:
-    """What both operators are held to. Elements differ: which of equal ones is named is not defined."""
+    """The samples of both operators. Their elements differ, because PyTorch does not define which of equal elements is
+    returned."""
     yield Sample((torch.randn(3, 4),), {}, whole)
     yield Sample((torch.randn(3, 5),), {}, whole, {0: {0: "n"}})
     yield Sample((torch.randint(0, 9, (7,)),), {}, whole)

@@ -1,4 +1,4 @@
-"""`nanmedian`: the median of what is not NaN."""
+"""`nanmedian`: the median of the elements that are not NaN."""
 
 from __future__ import annotations
 

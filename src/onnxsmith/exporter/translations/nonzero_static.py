@@ -1,4 +1,4 @@
-"""`nonzero_static`: where a tensor is not zero, as many places as one asks for."""
+"""`nonzero_static`: the indices of nonzero elements, in a given number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`one_hot` of as many classes as the largest number asks for."""
+"""`one_hot` without a given number of classes: the largest value determines it."""
 
 from __future__ import annotations
 

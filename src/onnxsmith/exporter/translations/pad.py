@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.replication_pad import ReplicationPad
 
 
 class Pad(Translation):
-    """By the edge it is what `replication_pad.py` says; other ways are PyTorch's exporter's."""
+    """Pads by the edge as in `replication_pad.py`; leaves other modes to PyTorch's exporter."""
 
     targets = ("aten::pad",)
 

@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Prod(Translation):
-    """A number is its own product, of integers and bools an int64. The rest is PyTorch's exporter's."""
+    """A number is its own product; integers and bools give int64. Leaves other tensors to PyTorch's exporter."""
 
     targets = ("aten::prod.dim_int",)
 

@@ -1,4 +1,4 @@
-"""`put`: elements written where an index into the flat tensor says."""
+"""`put`: writes elements at indices of the flat tensor."""
 
 from __future__ import annotations
 

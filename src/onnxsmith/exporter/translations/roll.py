@@ -1,4 +1,4 @@
-"""`roll` by as many places as a size says, which the attributes of ONNX's operators cannot."""
+"""`roll` by a symbolic size, which an attribute of an ONNX node cannot hold."""
 
 from __future__ import annotations
 

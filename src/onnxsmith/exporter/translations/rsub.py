@@ -1,4 +1,4 @@
-"""`rsub`: a number that a tensor is taken from."""
+"""`rsub`: a number minus a tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Rsub(Translation):
-    """In the dtype that both come to: for `1.0 - x` of integers PyTorch's exporter finds no overload."""
+    """Computes in the promoted dtype: for `1.0 - x` with integers PyTorch's exporter finds no overload."""
 
     targets = ("aten::rsub.Scalar",)
 

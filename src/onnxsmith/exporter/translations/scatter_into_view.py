@@ -1,4 +1,4 @@
-"""`as_strided_scatter` and `diagonal_scatter`: a tensor with a view of it written anew."""
+"""`as_strided_scatter` and `diagonal_scatter`: a tensor with the elements of a view replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class ScatterIntoView(Translation):
-    """A view of a tensor is named by the same view of its elements' numbers; the source is scattered to those."""
+    """Takes the same view of the element indices, and scatters the source to these indices."""
 
     targets = ("aten::as_strided_scatter", "aten::diagonal_scatter")
 

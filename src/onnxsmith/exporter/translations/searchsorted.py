@@ -13,8 +13,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 class Searchsorted(Translation):
     """The number of elements that come before the value (`right`: or are equal to it); all do when it is NaN.
 
-    It is found by PyTorch's own binary search, step by step, so that it is the same in a row that is not sorted too.
-    A row of a length that is left open is compared as a whole.
+    Repeats PyTorch's binary search step by step, so that the result is the same for a row that is not sorted. A row of
+    dynamic length is compared as a whole.
     """
 
     targets = ("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")

@@ -1,4 +1,4 @@
-"""`segment_reduce`: stretches of an axis reduced to one element each."""
+"""`segment_reduce`: segments of an axis, each reduced to one element."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Signbit(Translation):
-    """Below zero, or a zero whose reciprocal is. The sign of a NaN cannot be had from ONNX operators; it counts as
-    none, which is that of the NaN that computations give on ARM, and of `float("nan")`."""
+    """True below zero, and for a zero whose reciprocal is below zero. ONNX operators cannot read the sign of a NaN; it
+    counts as positive, like `float("nan")` and the NaNs that ARM computes."""
 
     targets = ("aten::signbit", "prims::signbit")
 

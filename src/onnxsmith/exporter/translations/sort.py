@@ -12,8 +12,8 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Sort(Translation):
-    """Values and where they were. Always stable, which PyTorch's own is only when it is asked: where equal elements
-    were may differ from it in a long row."""
+    """The sorted values and their indices. Always stable; PyTorch's sort is stable only on request, so the indices of
+    equal elements may differ in long rows."""
 
     targets = ("aten::sort", "aten::sort.stable")
 

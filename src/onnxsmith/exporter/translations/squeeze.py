@@ -1,4 +1,4 @@
-"""`squeeze` of axes that are not 1 long, which stay."""
+"""`squeeze` of axes that may not be 1 long; such axes stay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class Squeeze(Translation):
-    """Only axes of length 1 go. The plain case, one such axis, is PyTorch's exporter's."""
+    """Removes only axes of length 1. Leaves the plain case, one such axis, to PyTorch's exporter."""
 
     targets = ("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
 

@@ -1,4 +1,4 @@
-"""`take`: elements read where an index into the flat tensor says."""
+"""`take`: reads elements at indices of the flat tensor."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from onnxsmith.exporter.translations.base import Sample, Translation
 
 
 class UnfoldBackward(Translation):
-    """Every element of every window is added at its place in the whole."""
+    """Adds every element of every window at its position in the result."""
 
     targets = ("aten::unfold_backward",)
 

@@ -1,7 +1,7 @@
-"""`ExportedProgram.run_decompositions`, where it gets in the way of translations.
+"""Runs `ExportedProgram.run_decompositions` without two behaviours that prevent translations.
 
-Compared with torch 2.11 to 2.13. Where a name is gone, torch decomposes in its own way: an operator that raises or
-prints keeps its token, and the export of it is refused.
+Compared with torch 2.11 to 2.13. If a name is gone, torch decomposes in its own way: an operator that raises or prints
+keeps its effect token, and its export is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ REACHES = (_EFFECTS, _LIFT)
 
 
 def decompose(exported: ExportedProgram, table: Mapping[Any, Callable[..., Any]]) -> ExportedProgram:
-    """The program with every operator of `table` written as its function there writes it.
+    """Decomposes every operator of `table` by its function there.
 
-    What raises or prints is kept by torch with a token that no runtime knows; not so where the table says what becomes
-    of it. Tensors that a function of the table brings along are constants of the program.
+    torch keeps operators that raise or print, with an effect token that no runtime knows; here `table` decomposes them
+    too. Tensors that a function of the table creates become constants of the program.
     """
     effects, lift = private(_EFFECTS), private(_LIFT)
 
@@ -32,7 +32,7 @@ def decompose(exported: ExportedProgram, table: Mapping[Any, Callable[..., Any]]
 
     def lifted(*args: Any, **kwargs: Any) -> Any:
         found = lift(*args, **kwargs)
-        exported.constants.update(found)  # torch has them in the graph and forgets to hand them on
+        exported.constants.update(found)  # torch uses them in the graph but does not add them to the constants
         return found
 
     with ExitStack() as stack:

@@ -1,6 +1,6 @@
-"""`torch.export.draft_export`, which goes on where a trace stops: what it says of the stops, and the log that it keeps.
+"""Reads the report of `torch.export.draft_export`, which continues where a trace stops, and closes its log.
 
-Compared with torch 2.11 to 2.13. Where a name is gone, no stop after the first is told.
+Compared with torch 2.11 to 2.13. If a name is gone, only the first stop of a trace is reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REACHES = (_CAPTURE, _DEPENDS)
 
 @contextmanager
 def closed_logs() -> Iterator[None]:
-    """Inside, a draft closes its log, which it keeps open otherwise."""
+    """Inside, a draft closes its log file; torch leaves it open."""
     capture = private(_CAPTURE)
     if capture is None:
         yield
@@ -36,7 +36,7 @@ def closed_logs() -> Iterator[None]:
 
 
 def stops(drafted: ExportedProgram) -> list[tuple[Any, Mapping[int, str]]]:
-    """The stacks at which a trace stops because a branch depends on data, each with the files by number."""
+    """The call stacks at which a trace stops because a branch depends on data, each with its file names by number."""
     report: Any = getattr(drafted, "_report", None)
     depends = private(_DEPENDS)
     failures = [] if report is None else report.failures

@@ -1,6 +1,6 @@
-"""The flags by which torch, and code that asks it, chooses between the path of a call and that of a trace.
+"""Sets the flags by which code chooses between the path of a call and the path of a trace.
 
-Compared with torch 2.11 to 2.13. Where a flag is gone, code that asks for it goes as it does when it is called.
+Compared with torch 2.11 to 2.13. If a flag is gone, code that reads it takes the path of a call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REACHES = tuple(f"torch.compiler:{name}" for name in _FLAGS)
 
 @contextmanager
 def exporting(value: bool) -> Iterator[None]:
-    """Inside, `torch.compiler.is_exporting()` and `is_compiling()` are what `value` says."""
+    """Inside, `torch.compiler.is_exporting()` and `is_compiling()` return `value`."""
     with ExitStack() as stack:
         for flag in _FLAGS:
             stack.enter_context(replaced(torch.compiler, flag, value))

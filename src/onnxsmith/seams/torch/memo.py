@@ -1,11 +1,11 @@
-"""What torch's exporter works out anew in every export, worked out once in a process.
+"""Caches results that torch's exporter computes again in every export.
 
-A small export spends most of its time on things that do not depend on the model: parsing the source of some five
-hundred translations, asking the dispatcher for every composite operator, and saying ten thousand times over what
-becomes of one. The first two are remembered here, the last is done with less ado; operators that were registered in
-between are found.
+A small export spends most of its time on work that does not depend on the model: parsing the source of about five
+hundred translations, asking the dispatcher for every composite operator, and registering about ten thousand Python
+kernels. The first two results are cached here, the third is done faster. Operators that are registered between two
+exports are found.
 
-Compared with torch 2.11 to 2.13. Where a name is gone, that part is worked out anew in every export.
+Compared with torch 2.11 to 2.13. If a name is gone, nothing is cached.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _materialised: set[str] = set()
 
 @contextmanager
 def memoised() -> Iterator[None]:
-    """Inside, exports are cheap after the first. Where one of the names is gone, they are as they are without."""
+    """Inside, exports after the first are faster. Does nothing if a name of `REACHES` is gone."""
     with ExitStack() as stack:
         for path, own in _replacements() if all(private(path) is not None for path in REACHES) else ():
             stack.enter_context(replaced_at(path, own))
@@ -62,8 +62,8 @@ _registries: dict[int | None, tuple[Any, Any]] = {}
 
 
 def _translations(opset: int | None) -> Any:
-    """torch's translations for an opset, worked out again where one has come or gone since, or an operator that one is
-    for: those of operators that are not there yet (of torchvision, before it is imported) are left out by torch."""
+    """torch's translations for an opset; computed again if a translation or its operator was added or removed. torch
+    leaves out translations of operators that do not exist yet (those of torchvision, before it is imported)."""
     found = _registered_translations()
     if opset not in _registries or _registries[opset][0] != found:
         _registries[opset] = found, _from_torchlib() if opset is None else _from_torchlib(opset_version=opset)
@@ -71,7 +71,7 @@ def _translations(opset: int | None) -> Any:
 
 
 def _registered_translations() -> Any:
-    """Everything that decides what torch's registry of translations holds, to be compared."""
+    """The cache key: everything that determines the content of torch's registry of translations."""
     ours = tuple(map(id, private(_TORCHLIB)()))
     theirs = {
         name: (*map(id, one.overloads), *map(id, one.complex)) for name, one in registration.default_registry.items()
@@ -81,13 +81,13 @@ def _registered_translations() -> Any:
 
 
 def _packet(name: str) -> int:
-    """The identity of an operator's packet in `torch.ops`: a library that is loaded again has others."""
+    """The identity of an operator's packet in `torch.ops`; it changes if the library is loaded again."""
     space, _, rest = name.partition("::")
     return id(getattr(getattr(torch.ops, space), rest.partition(".")[0], None))
 
 
 def _registry(opset_version: int | None = None) -> Any:
-    """A registry of the caller's own: a translation that it adds is no other export's."""
+    """A copy of the registry for one export: a translation that the export adds affects no other export."""
     known = _translations(opset_version)
     registry = type(known)()
     registry.__dict__.update(vars(known))
@@ -96,8 +96,8 @@ def _registry(opset_version: int | None = None) -> Any:
 
 
 def _materialise(names: Iterable[str]) -> None:
-    """Has every composite operator stand in `torch.ops`, as torch's own function does; those that do, stay. One that
-    was taken away and defined anew in between stands there again."""
+    """Puts every composite operator into `torch.ops`, as torch's own function does, but skips those already there. An
+    operator that was removed and defined again is put there again."""
     for name in names:
         space, _, rest = name.partition("::")
         op, _, overload = rest.partition(".")
@@ -112,7 +112,7 @@ _composites: dict[Any, set[Any]] = {}
 
 
 def _composite_operators() -> set[Any]:
-    """The composite operators that a graph may keep, asked for again when an operator has come or gone since."""
+    """The composite operators that a graph may keep; computed again if an operator was added or removed."""
     names = private(_REGISTERED)(_COMPOSITE)
     _materialise(names)
     sizes = tuple((space, len(getattr(getattr(torch.ops, space), "_dir", ()))) for space in torch.ops._dir)
@@ -125,7 +125,7 @@ def _composite_operators() -> set[Any]:
 
 
 def _is_composite(op: Any) -> bool:
-    """Whether it is one of those; torch asks this of single ones right after it has asked for all."""
+    """Whether the operator is composite. torch asks this right after it has asked for all composite operators."""
     return any(op in found for found in _composites.values())
 
 
@@ -134,7 +134,7 @@ _tables: dict[Any, tuple[Any, dict[Any, Any]]] = {}
 
 
 def _table(onnx_registered_ops: set[Any]) -> dict[Any, Any]:
-    """What operators without a translation are made of; worked out again where an operator has come or gone since."""
+    """The decompositions of operators without a translation; computed again if an operator was added or removed."""
     found = _composite_operators()
     own = private(_DECOMPOSITIONS)
     key = (frozenset(onnx_registered_ops), frozenset((op, id(function)) for op, function in own.items()))
@@ -147,8 +147,8 @@ _py_impl: Any = private(_IMPLEMENTING)
 
 
 def _implementing(op: Any, key: Any) -> Callable[[Any], Any]:
-    """`OperatorBase.py_impl` of dispatch keys. torch calls it ten thousand times in an export, and its annotations
-    take most of that time."""
+    """A fast `OperatorBase.py_impl` for dispatch keys. torch calls it ten thousand times in an export, and its nested
+    annotations take most of that time."""
     if not isinstance(key, torch._C.DispatchKey) or key in op.py_kernels or key == torch._C.DispatchKey.Python:
         found: Callable[[Any], Any] = _py_impl(op, key)
         return found
@@ -162,7 +162,7 @@ def _implementing(op: Any, key: Any) -> Callable[[Any], Any]:
 
 
 def _of_this_machine(keys: Sequence[Any]) -> Sequence[Any]:
-    """Of dispatch keys, one a kind of device, those of devices that a tensor can be on here."""
+    """The dispatch keys of devices that this machine has."""
     found = torch.accelerator.current_accelerator()
     if found is not None and found.type != "cuda":
         return keys
@@ -172,7 +172,7 @@ def _of_this_machine(keys: Sequence[Any]) -> Sequence[Any]:
 
 @cache
 def _replacements() -> tuple[tuple[str, Any], ...]:
-    """The paths, and what stands there during an export."""
+    """The replaced paths, each with its replacement."""
     return (
         (_REGISTRY, staticmethod(_registry)),
         (_TABLE, _table),

@@ -1,7 +1,6 @@
-"""Parts of torch.nn and of Python that a rewrite replaces while a module is traced.
+"""Replaces parts of torch.nn for rewrites, while a module is traced.
 
-Compared with torch 2.11 to 2.13. Where a name is gone, the rewrite does nothing, and the trace stops where it would
-have stopped without it.
+Compared with torch 2.11 to 2.13. If a name is gone, the rewrite does nothing, and the trace stops as without it.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ REACHES = (_PARSE, _CAUSAL, *_PACKED)
 
 
 def packing_by(pack: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Inside, `pack_padded_sequence` gives what `pack` gives."""
+    """Inside, `pack_padded_sequence` returns the result of `pack`."""
     return replaced(private("torch._VF:"), "_pack_padded_sequence", pack, create=True)
 
 
 def padding_by(pad: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Inside, `pad_packed_sequence` gives what `pad` gives."""
+    """Inside, `pad_packed_sequence` returns the result of `pad`."""
     return replaced(private("torch._VF:"), "_pad_packed_sequence", pad, create=True)
 
 
 def masks_by(is_causal: Callable[..., bool]) -> AbstractContextManager[None]:
-    """Inside, nn.Transformer asks this function whether a mask is the causal one."""
+    """Inside, nn.Transformer calls this function to decide whether a mask is causal."""
     return replaced_at(_CAUSAL, is_causal)
 
 
 def converting_by(function: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Inside, `module.to(...)` is this function of the module and the arguments."""
+    """Inside, `module.to(...)` calls this function with the module and the arguments."""
     return replaced(torch.nn.Module, "to", function)
 
 
 def parsed_conversion(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any] | None:
-    """Device, dtype, whether to wait, and layout that a call of `to` asks for; None where torch no longer says."""
+    """Device, dtype, `non_blocking` and memory format of a call of `to`; None if torch's parser is gone."""
     parse = private(_PARSE)
     return None if parse is None else parse(*args, **kwargs)

@@ -1,6 +1,6 @@
-"""Operators of torch: what they take, what was registered for them, and those that only a trace uses.
+"""Looks up operators of torch: their schemas, their registrations, and operators that only a trace uses.
 
-Compared with torch 2.11 to 2.13. Where a name is gone, importing this, or asking for it, raises a Problem.
+Compared with torch 2.11 to 2.13. If a name is gone, importing this module or calling its function raises a Problem.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if not TYPE_CHECKING:
 __all__ = ["OpOverload", "composite", "definition", "has_kernel", "says_shapes", "schema", "while_loop_op"]
 
 while_loop_op: Any = required("torch._higher_order_ops.while_loop:while_loop_op")
-"""`torch.while_loop` once it is traced."""
+"""The operator that `torch.while_loop` becomes in a trace."""
 
 
 def schema(operator: Any) -> Any:
-    """The name and the arguments of an operator; None where it has none."""
+    """An operator's schema (its name and arguments); None if it has none."""
     return getattr(operator, "_schema", None)
 
 
 def definition(name: str) -> Any:
-    """What `torch.library.custom_op` made of a Python function under this name; None where it made nothing."""
+    """The definition that `torch.library.custom_op` made under this name; None if it made none."""
     return required("torch._library.custom_ops:_maybe_get_opdef")(name)
 
 
 def source(name: str) -> Any:
-    """The Python function that an operator was made of; None where it is of none."""
+    """The Python function that an operator was made from; None if there is none."""
     return getattr(definition(name), "_init_fn", None)
 
 
 def says_shapes(operator: Any) -> bool:
-    """Whether an operator says what shapes it gives, for a trace to know them."""
+    """Whether an operator has a fake implementation, which tells a trace the shapes of its results."""
     name = str(operator.name())
     defined = definition(name)
     if defined is not None:
@@ -59,10 +59,10 @@ def says_shapes(operator: Any) -> bool:
 
 
 def has_kernel(name: str, key: str) -> bool:
-    """Whether something is registered for an operator under a dispatch key."""
+    """Whether an operator has a kernel for a dispatch key."""
     return bool(required("torch._C:_dispatch_has_kernel_for_dispatch_key")(name, key))
 
 
 def composite(operator: Any, *args: Any, **kwargs: Any) -> Any:
-    """What PyTorch makes of a call in its C++ sources, whatever else has been registered for it."""
+    """Calls an operator's composite implementation in C++, even if others are registered for it."""
     return operator._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""Tensors without values, and listeners to what is computed with tensors.
+"""Fake tensors (tensors without values), and modes that observe operations.
 
-`FakeTensor` is what a trace computes with, `TorchDispatchMode` what hears of every operation. torch documents both and
-has them under private names. Compared with torch 2.11 to 2.13. Where a name is gone, importing this raises a Problem.
+A trace computes with `FakeTensor`; a `TorchDispatchMode` is called for every operation. torch documents both, under
+private names. Compared with torch 2.11 to 2.13. If a name is gone, importing this module raises a Problem.
 """
 
 from __future__ import annotations
@@ -46,40 +46,39 @@ __all__ = [
 ]
 
 check: Any = required("torch:_check")
-"""Tells a trace what sizes may be."""
+"""Tells a trace a condition that sizes fulfil."""
 
 
 def mode_of(values: Iterable[Any]) -> Any:
-    """The mode that made the fake tensors among these; None where there is none."""
+    """The mode that made the fake tensors among these values; None if there are none."""
     return required("torch._guards:detect_fake_mode")(list(values))
 
 
 def unheard() -> AbstractContextManager[Any]:
-    """Inside, no trace and no listener hears of operations."""
+    """Inside, no trace and no mode sees operations."""
     found: AbstractContextManager[Any] = required("torch.utils._python_dispatch:_disable_current_modes")()
     return found
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """How often the tensor was written to."""
+    """A number that changes with every write to the tensor."""
     return tensor._version
 
 
 def memory_of(tensor: torch.Tensor) -> int:
-    """Says of two strided tensors that are alive whether they are views of the same memory."""
+    """A number that is equal for two live strided tensors if they are views of the same memory."""
     return int(tensor.untyped_storage()._cdata)
 
 
 def buffers_of(module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
-    """The module's own buffers by name, as it holds them."""
+    """The module's own buffers by name, without those of its submodules."""
     return module._buffers
 
 
 @contextmanager
 def known_constants(module: torch.nn.Module) -> Iterator[None]:
-    """Inside, a trace knows the values of the module's parameters and buffers of one element: a flag that says whether
-    it was initialised, a count, a temperature. A branch on one is no branch on data then. torch forgets them itself
-    where forward writes to one."""
+    """Inside, a trace knows the values of parameters and buffers with one element, such as a flag, a count or a
+    temperature: a branch on such a value is not a branch on data. torch forgets a value if forward writes to it."""
     held = (*module.parameters(), *module.buffers())
     values = {id(tensor): tensor for tensor in held if tensor.numel() == 1 and not isinstance(tensor, FakeTensor)}
     own = FakeTensorMode.from_tensor

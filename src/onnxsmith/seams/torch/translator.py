@@ -1,7 +1,7 @@
-"""torch's exporter to ONNX: its registry of translations, and what it makes of a program before it translates it.
+"""Uses torch's exporter to ONNX: its registry of translations, and its decomposition of a program.
 
-All of it stands in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.13. Where a name is gone, a Problem
-is raised; of the two that only make numbers more exact or say more, the name is passed over.
+All names are in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.13. If a name is gone, a Problem is
+raised; `prepared` and `exact_numbers` do nothing instead, because exports work without them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _TABLE = f"{_ROOM}._decomp:create_onnx_friendly_decomposition_table"
 REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE)
 
 _CAST = (("input", "T1"), ("s", ""), ("fill_value", ""))
-"""What is cast, by its name and its type's: of Cast and CastLike, `scalar_tensor`, `full` and `full_like`."""
+"""Parameters that a translation casts, as (name, type name): of Cast and CastLike, `scalar_tensor`, `full` and
+`full_like`."""
 
 
 def registry() -> Any:
@@ -35,25 +36,25 @@ def registry() -> Any:
 
 
 def function_for(node: Any, translations: Any) -> tuple[Any, str]:
-    """The function that translates a node of a graph, or None and why there is none."""
+    """The function that translates a node; or None, with torch's message."""
     found, said = required(_DISPATCH)(node, translations)
     return found, str(said)
 
 
 def decompositions(translations: Any) -> dict[Any, Callable[..., Any]]:
-    """What becomes of operators that have no translation."""
+    """The decompositions of operators that have no translation."""
     table: dict[Any, Callable[..., Any]] = required(_TABLE)(set(required(_KNOWN)(translations)))
     return table
 
 
 def decomposed(exported: ExportedProgram, translations: Any) -> ExportedProgram:
-    """The program as it is decomposed before it is translated."""
+    """Decomposes the program as torch does before it translates."""
     made: ExportedProgram = required(_DECOMPOSE)(exported, translations)
     return made
 
 
 def prepared(exported: ExportedProgram) -> ExportedProgram:
-    """The program as torch translates it; the program itself where torch no longer has that step under this name."""
+    """Prepares the program as torch does before it translates; returns it unchanged if the name is gone."""
     prepare = private(_PREPARE)
     if prepare is None:
         return exported
@@ -62,15 +63,15 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
 
 
 def decomposing_by(function: Callable[[ExportedProgram, Any], ExportedProgram]) -> AbstractContextManager[None]:
-    """Inside, torch decomposes programs by this function, of a program and a registry of translations."""
+    """Inside, torch calls this function, with a program and a registry of translations, to decompose."""
     required(_DECOMPOSE)
     return replaced_at(_DECOMPOSE, function)
 
 
 @contextmanager
 def exact_numbers(is_exact: Callable[[float], bool]) -> Iterator[None]:
-    """Inside, a Python float that is not exact in float32, and that is cast, is a float64 constant; torch makes a
-    float32 one of it and casts that."""
+    """Inside, a Python float that a translation casts becomes a float64 constant if float32 cannot hold it exactly;
+    torch writes a float32 constant and casts that, which rounds twice."""
     determine = private(_DTYPE)
 
     def exact(param: ir.schemas.Parameter, arg: Any, type_binding: Mapping[Any, Any]) -> ir.DataType:

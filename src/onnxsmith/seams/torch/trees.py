@@ -1,12 +1,12 @@
-"""Nested containers of tensors, as torch takes them apart: `torch.utils._pytree`.
+"""torch's functions for nested containers of tensors: `torch.utils._pytree`.
 
-torch has no public name for it yet, and its exporters use it throughout. Compared with torch 2.11 to 2.13. Where a name
-is gone, importing this raises a Problem.
+torch's exporters use them throughout; they have no public name yet. Compared with torch 2.11 to 2.13. If a name is
+gone, importing this module raises a Problem.
 """
 
 from __future__ import annotations
 
-import torch  # noqa: F401 — where it is absent, that is said first
+import torch  # noqa: F401 — if torch is missing, the error has to say so, not name a private function
 
 from onnxsmith.seams.base import required
 

@@ -1,11 +1,11 @@
-"""Views of dynamic sizes, told apart from each other with fewer questions.
+"""Computes views of dynamic sizes faster, while a module is traced.
 
-What a view of a tensor looks like torch finds out dimension by dimension: is this one as long as that, does it divide
-it, is it 1. Where sizes are quotients and remainders of others, each answer takes algebra, and a model that cuts an
-image into windows takes minutes. For sizes that depend on data torch has another way, which compares the whole and asks
-back only where that does not do. Here it serves every symbolic size.
+torch computes the strides of a view dimension by dimension: is this size equal to that one, does it divide it, is it 1.
+If sizes are quotients and remainders of others, each answer takes algebra, and a model that cuts an image into windows
+takes minutes to trace. For sizes that depend on data torch has a second algorithm, which compares whole shapes first.
+Here that algorithm serves every symbolic size.
 
-Compared with torch 2.11 to 2.13. Where the name is gone, such models take their minutes.
+Compared with torch 2.11 to 2.13. If the name is gone, such models take minutes to trace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REACHES = (_UNBACKED,)
 
 
 def cheap_views() -> AbstractContextManager[None]:
-    """Inside, views of symbolic sizes are worked out in that way."""
+    """Inside, torch uses its second algorithm for views of symbolic sizes."""
     return replaced_at(_UNBACKED, _has_symbols)
 
 

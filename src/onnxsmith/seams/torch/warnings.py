@@ -1,4 +1,6 @@
-"""What torch.jit.trace warns of. Compared with torch 2.11 to 2.13; where the class is gone, no line is told."""
+"""Recognises the warnings of torch.jit.trace.
+
+Compared with torch 2.11 to 2.13. If the class is gone, no line is reported."""
 
 from __future__ import annotations
 
@@ -10,6 +12,6 @@ REACHES = ("torch.jit._trace:TracerWarning",)
 
 
 def is_of_trace(category: Any) -> bool:
-    """Whether a warning of this class is one of torch.jit.trace."""
+    """Whether this is a warning class of torch.jit.trace."""
     kind = private(REACHES[0])
     return kind is not None and issubclass(category, kind)

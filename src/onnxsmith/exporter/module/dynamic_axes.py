@@ -1,4 +1,4 @@
-"""Which axes of the inputs can be dynamic: the module itself is asked, by calling it with other sizes."""
+"""Finds the axes of the inputs that can be dynamic, by calling the module with other sizes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from onnxsmith.runtimes.torch_eager import TorchEager
 
 Axis = tuple[str, int]
 _STEPS = (1, 2, 4, 8, 16, 32)
-"""By how much an axis is made longer, until the module takes it: windows and strides want multiples."""
+"""Steps by which an axis is made longer until the module accepts it. A choice: modules with windows and strides accept
+multiples only, mostly powers of 2 up to 32."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """Axes that move, in groups that move together; the others are fixed by the module. `batch` is the group along
-    which the module treats each entry by itself, if there is one such."""
+    """The axes that the module accepts at other sizes, in groups that must have the same size. `batch` is the group
+    along which the module computes each entry independently; empty if there is none."""
 
     groups: tuple[tuple[Axis, ...], ...]
     batch: tuple[Axis, ...] = ()
 
     @property
     def axes(self) -> Axes:
-        """As `--dynamic` would name them: `batch`, or after the first axis of each group (`x.1`)."""
+        """The axes in the form of `--dynamic`. A group is named `batch`, or after its first axis (`x.1`)."""
         found: dict[str, dict[int, str]] = {}
         for group, symbol in zip(self.groups, self.symbols, strict=True):
             for name, axis in group:
@@ -39,16 +40,15 @@ class Probed:
 
     @property
     def symbols(self) -> list[str]:
-        """The name of each group."""
+        """The names of the groups."""
         return ["batch" if group == self.batch else f"{group[0][0]}.{group[0][1]}" for group in self.groups]
 
     def without(self, axes: Sequence[Axis]) -> Probed:
-        """Without the groups that hold one of `axes`."""
+        """The groups that hold none of `axes`."""
         return self._only(group for group in self.groups if not set(group) & set(axes))
 
     def fewer(self) -> Probed:
-        """For a module that no graph follows, nobody knows for which axis: the batch alone, or the first axes, or
-        none."""
+        """Fewer groups, for a failure that names no axis: the batch only, or else the axes 0, or else none."""
         batch = [group for group in self.groups if group == self.batch]
         first = batch or [group for group in self.groups if all(axis == 0 for _, axis in group)]
         return self._only(first if len(first) < len(self.groups) else ())
@@ -58,7 +58,7 @@ class Probed:
 
 
 def asked(dynamic: Dynamic, built: Built) -> Axes:
-    """The axes that were asked for, for the inputs of `built`, whose axes are all fixed; `auto` asks the module.
+    """The requested dynamic axes. For `auto`, probes the module; all axes of `built` are fixed.
 
     Raises:
         OnnxsmithError: `export/dynamic-syntax`.
@@ -67,14 +67,14 @@ def asked(dynamic: Dynamic, built: Built) -> Axes:
 
 
 def probe(built: Built) -> Probed:
-    """Asks the module. An axis that does not move alone is tried together with the others of its size."""
+    """Calls the module with each axis longer. An axis that fails alone is tried together with others of its size."""
     example = built.example
     signature = built.program.signature
-    opened = tuple(
+    ports = tuple(
         replace(port, shape=tuple(f"{port.name}.{axis}" for axis, _ in enumerate(port.shape or ())))
         for port in signature.inputs
     )
-    program = replace(built.program, signature=Signature(opened, signature.outputs))
+    program = replace(built.program, signature=Signature(ports, signature.outputs))
     with TorchEager().prepare(program) as session:
         every = [(name, axis) for name, array in example.items() for axis in range(array.ndim) if array.shape[axis]]
         groups: list[tuple[Axis, ...]] = []
@@ -92,8 +92,7 @@ def probe(built: Built) -> Probed:
 
 
 def _is_batch(session: Session, example: Mapping[str, Any], group: Sequence[Axis]) -> bool:
-    """Whether every output follows when the entries of `group` come in the opposite order, as it is for a batch; along
-    time it is not."""
+    """Whether reversing the entries along `group` reverses every output: true for a batch, false for time steps."""
     feed = longer(example, group, 1)
     turned = {**feed, **{name: np.flip(feed[name], axis).copy() for name, axis in group}}
     try:
@@ -109,14 +108,14 @@ def _follows(plain: np.ndarray[Any, Any], turned: Any, count: int) -> bool:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Up to what another order of additions makes of float32; nothing hangs on it but a name."""
+    """Whether the arrays are equal within loose float32 rounding: only the name `batch` depends on it."""
     if a.shape != b.shape or not np.issubdtype(a.dtype, np.floating):
         return bool(np.array_equal(a, b))
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True))
 
 
 def _together(session: Session, example: Mapping[str, Any], axes: list[Axis]) -> Iterator[tuple[Axis, ...]]:
-    """Groups of axes of one size: those with the same number of each input first, then all."""
+    """Groups of axes of one size: first those with the same axis number in each input, then all that remain."""
     left = list(axes)
     for number in sorted({axis for _, axis in axes}):
         same = [axis for axis in left if axis[1] == number]
@@ -140,7 +139,7 @@ def _takes(session: Session, feed: Mapping[str, Any]) -> bool:
 
 
 def longer(example: Mapping[str, Any], axes: Sequence[Axis], by: int) -> dict[str, Any]:
-    """The example with `axes` longer, filled up from their beginning."""
+    """The example with each of `axes` longer by `by`; the new entries repeat the first ones."""
     found = dict(example)
     for name, axis in axes:
         array = found[name]
