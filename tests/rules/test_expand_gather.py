@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/expand-gather"
@@ -56,6 +57,7 @@ def test_left_alone(case: str) -> None:
     assert_left_alone(RULE, ALONE[case])
 
 
+@refuses(RULE, 1, 2, 3)
 def test_refused() -> None:
     end = "c = Reshape(b, merged)\n d = ReduceSum(b)\n y = Mul(c, d)"
     text = graph("B,2,S,4", "B,6,S,4", "2", "1, 1, 3, 1, 1", "0, 6, -1, 4", end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/transpose-region"
@@ -97,6 +98,7 @@ def test_in_a_branch() -> None:
     assert "Transpose" not in [node.op_type for node in then]
 
 
+@refuses(RULE, 1)
 def test_as_many_would_be_needed() -> None:
     text = between("b = Add(a, z)", BACK, head=", float[A,3,4,5] z, float[A,3,4,5] v").replace(
         "Add(a, z)", "Sum(a, z, v)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/unstack-split"
@@ -60,6 +61,7 @@ def test_parts_that_are_outputs() -> None:
     assert_rewritten(RULE, "Reshape Transpose Split", text)
 
 
+@refuses(RULE, 1, 2)
 def test_refused() -> None:
     text = graph(GATHERS, end="m = MatMul(q, v)\n n = Sub(m, k)\n o = ReduceSum(b)\n y = Add(n, o)")
     assert_refused(RULE, "other ways", text)
