@@ -88,6 +88,10 @@ REFUSED = {
         f"""g (float[2,2] x) => (float[2,3] y) <{FLAT}, float[2] c = {{3, 4}}> {{
             a = Add(x, c)\n y = Gemm<transA = 1>(a, w) }}""",
     ),
+    "3: a higher rank": (
+        "for each channel",
+        f"g (float[2] x) => (float[1,3] y) <{FLAT}, float[1,2] c = {{3, 4}}> {{ a = Add(x, c)\n y = MatMul(a, w) }}",
+    ),
 }
 
 

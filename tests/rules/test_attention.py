@@ -69,6 +69,7 @@ REFUSED = {
     "5: a mask that is an input": ("hide all", f"""g (float[N,2,7,4] q, float[7,7] b) => (float y) {{ {T}
         m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)\n y = MatMul(p, v) }}"""),
     "5: a row that is hidden": ("hide all", REWRITTEN["a constant mask"][1].replace("{0, -inf,", "{-inf, -inf,")),
+    "4: a column that broadcasts": ("a column for each key", masked("1,1,7,1")),
 }  # fmt: skip
 
 

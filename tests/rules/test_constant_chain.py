@@ -61,7 +61,9 @@ REFUSED = {
     "1: an output": ("used elsewhere", chain("Mul(x, a)", "Mul(u, row)").replace("y)", "y, float[2,3] u)", 1)),
     "2: overflow": (
         "out of the range",
-        chain("Mul(x, big)", "Mul(u, big)\n z = Tanh(y)").replace("float a", "float big = {1e30}, float a"),
+        chain("Mul(x, many)", "Mul(u, big)\n z = Tanh(y)").replace(
+            "float a", "float many = {512}, float big = {1e38}, float a"
+        ),
     ),
     "4: infinity that would become a number": (
         "overflows where the result does not",
@@ -77,7 +79,7 @@ REFUSED = {
     ),
     "2: underflow": (
         "out of the range",
-        chain("Mul(x, small)", "Mul(u, small)").replace("float a", "float small = {1e-30}, float a"),
+        chain("Mul(x, b)", "Mul(u, small)").replace("float a", "float small = {1e-38}, float a"),
     ),
 }
 

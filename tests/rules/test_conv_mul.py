@@ -83,6 +83,11 @@ REFUSED = {
         """g (float[N,1,4,4] x, float[C,1,1,1] w) => (float[N,C,4,4] y) <float c = {3}> {
             a = Conv(x, w)\n y = Mul(a, c) }""",
     ),
+    "4: a higher rank": (
+        "for each channel",
+        f"""g (float[N,1,4,4] x) => (float[1,N,2,4,4] y) <{W}, float[1,1,1,1,1] c = {{3}}> {{
+            a = Conv(x, w)\n y = Mul(a, c) }}""",
+    ),
 }
 
 

@@ -37,6 +37,12 @@ def test_refused_1_training_is_asked_at_run_time() -> None:
 
 
 @refuses(RULE, 1)
+def test_refused_1_training_is_asked_for() -> None:
+    text = f"{HEAD} <float half = {{0.5}}, bool on = {{1}}> {{ a = Dropout(x, half, on)\n y = Relu(a) }}"
+    assert_refused(RULE, "it may run in training mode", text)
+
+
+@refuses(RULE, 1)
 def test_refused_1_before_opset_7() -> None:
     from onnxsmith.model.files.text import from_text
     from onnxsmith.simplifier.rounds import simplified

@@ -51,6 +51,11 @@ REFUSED = {
         f"""{HEAD} <{W}, float b = {{3e38}}, float c = {{3e38}}> {{
             a = Gemm(x, w, b)\n s = Add(a, c)\n y = Sigmoid(s) }}""",
     ),
+    "2: a bias for each row": (
+        "the bias is not one number",
+        f"""g (float[3,2] x) => (float[3,2] y) <{W}, float[3,1] b = {{1, 2, 3}}, float c = {{1}}> {{
+            a = Gemm(x, w, b)\n y = Add(a, c) }}""",
+    ),
 }
 
 

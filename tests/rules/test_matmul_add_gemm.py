@@ -56,6 +56,11 @@ REFUSED = {
             f"<{W}, float c = {{1}}> {{ a = MatMul(x, w)\n b = Add(a, c)\n y = Mul(a, b) }}"
         ),
     ),
+    "4: a higher rank": (
+        "one row",
+        f"""g (float[N,2] x) => (float[1,N,2] y) <{W}, float[1,1,2] c = {{1, 2}}> {{
+            a = MatMul(x, w)\n y = Add(a, c) }}""",
+    ),
 }
 
 

@@ -102,6 +102,11 @@ REFUSED = {
         """g (float[2,N,2] x) => (float[2,N,2] y) <float[2,2,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float c = {3}> {
             a = MatMul(x, w)\n y = Mul(a, c) }""",
     ),
+    "4: a higher rank": (
+        "for each channel",
+        f"""g (float[N,3,2] x) => (float[1,N,3,2] y) <{W}, float[1,1,1,2] c = {{1, 2}}> {{
+            a = MatMul(x, w)\n y = Mul(a, c) }}""",
+    ),
 }
 
 

@@ -106,6 +106,15 @@ REFUSED = {
         """g (float[2,N,2] x) => (float[2,N,2] y) <float[2,2,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[2] c = {3, 4}> {
             a = Mul(x, c)\n y = MatMul(a, w) }""",
     ),
+    "3: a higher rank": (
+        "for each channel",
+        f"g (float[2] x) => (float[1,2] y) <{FLAT}, float[1,2] c = {{3, 4}}> {{ a = Mul(x, c)\n y = MatMul(a, w) }}",
+    ),
+    "5: transposed data, a factor for each column": (
+        "along the last axis",
+        f"""g (float[2,2] x) => (float[2,2] y) <{FLAT}, float[2] c = {{3, 4}}> {{
+            a = Mul(x, c)\n y = Gemm<transA = 1>(a, w) }}""",
+    ),
 }
 
 
