@@ -80,6 +80,10 @@ REFUSED = {
             more=", float[2,2] v",
         ),
     ),
+    "4: a bias of more axes than the data": (
+        "more axes",
+        graph("Gemm(a, w, row)", "2", "3").replace("{-1, 4, 3}", "{3}").replace("int64[3] back", "int64[1] back"),
+    ),
     "2: transposed data": (
         "transposes its data",
         graph("Gemm<transA = 1>(a, w)", "2,1,2", "2,1,3").replace("{-1, 4, 3}", "{2, 1, 3}"),

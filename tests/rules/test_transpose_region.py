@@ -106,6 +106,14 @@ def test_as_many_would_be_needed() -> None:
     assert_refused(RULE, "as many", text)
 
 
+@refuses(RULE, 2)
+def test_the_other_order_comes_too_late() -> None:
+    text = f"""g (float[A,3,4,5] x, float[A,5,3,4] z) => (float[E,F,G,H] y, float[I,J,K,L] w) {{
+        t = Transpose<perm = {BACK}>(x)\n s = Add(z, t)\n u = Transpose<perm = [0, 2, 3, 1]>(s)\n y = Relu(u)
+        n = Mul(y, y)\n v = Transpose<perm = [0, 2, 3, 1]>(z)\n w = Sub(v, n) }}"""
+    assert_refused(RULE, "too late", text)
+
+
 LEFT_ALONE = {
     "another reader": between("b = Mul(a, last)\n z = Abs(b)", BACK).replace("H] y)", "H] y, float[I,J,K,L] z)"),
     "an output": between("b = Mul(a, last)", BACK).replace("H] y)", "H] y, float[I,J,K,L] b)"),
