@@ -60,7 +60,7 @@ REFUSED = {
     "2: a softmax that is read": ("used elsewhere", PLAIN.replace("float y)", "float y, float p)")),
     "3: heads of another input": ("provably the same", """g (float[N,2,S,4] q, float[N,2,S,4] k) => (float y) {
         t = Transpose<perm = [0, 1, 3, 2]>(k)\n m = MatMul(q, t)\n p = Softmax(m)\n y = MatMul(p, k) }"""),
-    "3: three axes": ("four axes", """g (float[N,S,4] q) => (float y) {
+    "3: three axes": ("four axes", """g (float[N,4,4] q) => (float y) {
         k = Abs(q)\n t = Transpose<perm = [0, 2, 1]>(k)\n m = MatMul(q, t)\n p = Softmax(m)\n y = MatMul(p, k) }"""),
     "4: one row for an unknown number of queries": ("a row for each query", masked("1,1,1,7").replace(
         "float[N,2,7,4] q", "float[1,2,S,4] q, float[1,2,7,4] k").replace(KV, "v = Tanh(k)")),
@@ -70,6 +70,9 @@ REFUSED = {
         m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)\n y = MatMul(p, v) }}"""),
     "5: a row that is hidden": ("hide all", REWRITTEN["a constant mask"][1].replace("{0, -inf,", "{-inf, -inf,")),
     "4: a column that broadcasts": ("a column for each key", masked("1,1,7,1")),
+    "4: a mask that widens the batch": ("batch and heads", f"""g (float[1,2,2,4] q) => (float y)
+        <float[5,1,2,2] b = {{{", ".join("1234" * 5)}}}> {{ {T}\n m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)
+        y = MatMul(p, v) }}"""),
 }  # fmt: skip
 
 
@@ -90,6 +93,11 @@ LEFT_ALONE = {
         d = Mul(m, h)\n p = Softmax(d)\n y = MatMul(p, v) }}""",
     "a negative scale": f"""{HEAD} => (float y) <float h = {{-2}}> {{ {T}\n m = MatMul(q, t)
         d = Mul(m, h)\n p = Softmax(d)\n y = MatMul(p, v) }}""",
+    "a scale that raises the rank": f"""g (float[N,2,S,4] q) => (float y) <float[1,1,1,1,1] h = {{2}}> {{
+        {T}\n m = MatMul(q, t)\n d = Mul(m, h)\n p = Softmax(d)\n y = MatMul(p, v) }}""",
+    "zeros that widen the batch": masked(guard=GUARD.replace("zero", "zeros"))
+    .replace("float zero", "float[5,1,1,1] zeros = {0, 0, 0, 0, 0}, float zero")
+    .replace("[N,2", "[1,2"),
 }
 
 

@@ -56,6 +56,11 @@ REFUSED = {
         "weights are used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ a = Conv(x, w)\n n = BatchNormalization(a, s, b, m, v)\n y = Conv(n, w) }}",
     ),
+    "6: a product that overflows": (
+        "out of the range",
+        f"""{HEAD} <{W.replace("{1,", "{1e38,")}, {STATISTICS.replace("s = {1,", "s = {1000,")}> {{
+            a = Conv(x, w)\n {BN.replace("y", "n")}\n y = Tanh(n) }}""",
+    ),
     "6: a variance below zero": (
         "out of the range",
         f"{HEAD} <{W}, {STATISTICS.replace('7, 8', '-7, 8')}> {{ a = Conv(x, w)\n {BN} }}",

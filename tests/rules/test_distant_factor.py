@@ -114,7 +114,9 @@ REFUSED = {
     ),
     "2: weights that overflow": (
         "out of the range",
-        graph(f"{HEADS}\n y = Mul(h, c)").replace("float c = {0.5}", "float c = {1e38}").replace("{-3, -2", "{-30, -2"),
+        graph("a = MatMul(x, w)\n e = Transpose(a)\n z = Mul(e, c)\n y = Tanh(z)", "float[N,4] x", "A,B")
+        .replace("float c = {0.5}", "float c = {1e38}")
+        .replace("{-3, -2", "{-30, -2"),
     ),
     "2: weights that lose bits": (
         "out of the range",
@@ -128,6 +130,20 @@ REFUSED = {
             "A,B,C",
             f"float c = {{0.5}}, float[300] long = {{{LONG}}}",
         ),
+    ),
+    "1: a bias of a normalisation that a caller may replace": (
+        "not constant",
+        graph(
+            "a = LayerNormalization(x, s, z)\n e = Transpose<perm = [1, 0, 2]>(a)\n y = Mul(e, c)",
+            "float[N,S,6] x, float[6] z",
+            "A,B,C",
+        ),
+    ),
+    "2: another factor that overflows": (
+        "cannot take the factor",
+        graph(
+            "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n z = Mul(f, d)\n y = Tanh(z)", y="A,B,C"
+        ).replace("float c = {0.5}", "float c = {1e38}"),
     ),
 }
 

@@ -45,6 +45,11 @@ REFUSED = {
         "weights are used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ a = Gemm(x, w)\n n{BN[1:]}\n y = Gemm(n, w) }}",
     ),
+    "7: a product that overflows": (
+        "out of the range",
+        f"""{HEAD} <{W.replace("{1,", "{1e38,")}, {STATISTICS.replace("s = {1,", "s = {1000,")}> {{
+            a = Gemm(x, w)\n {BN.replace("y", "n")}\n y = Tanh(n) }}""",
+    ),
     "7: a variance below zero": (
         "out of the range",
         f"{HEAD} <{W}, {STATISTICS.replace('7, 8', '-7, 8')}> {{ a = Gemm(x, w)\n {BN} }}",

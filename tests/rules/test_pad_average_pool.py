@@ -27,12 +27,12 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "5: padding that does not count": ("does not count", "kernel_shape = [3, 3], pads = [1, 1, 1, 1]"),
+    "5: padding that does not count": ("does not count", "kernel_shape = [4, 5], pads = [1, 1, 1, 1]"),
     "6: rounding up": ("beyond the data", "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1"),
     "7: wider than the window": ("as wide as the window", "kernel_shape = [3, 2]"),
     "9: padding that depends on the size": (
         "depends on the size",
-        'kernel_shape = [3, 3], strides = [2, 2], auto_pad = "SAME_UPPER"',
+        'kernel_shape = [4, 5], strides = [2, 2], auto_pad = "SAME_UPPER", count_include_pad = 1',
     ),
 }
 

@@ -82,5 +82,6 @@ def test_pads_that_are_refused(case: str) -> None:
 
 @refuses(RULE, 10)
 def test_padding_that_depends_on_the_size() -> None:
-    pool = POOL.replace(">", ', strides = [2, 2], auto_pad = "SAME_UPPER">')
-    assert_refused(RULE, "depends on the size", f"{HEAD} <{P}> {{ {RELU}y = {pool} }}")
+    pool = 'MaxPool<kernel_shape = [4, 5], strides = [2, 2], auto_pad = "SAME_UPPER">(a)'
+    text = f"{HEAD} <{P}, float least = {{-inf}}> {{ a = Pad(x, p, least)\n y = {pool} }}"
+    assert_refused(RULE, "depends on the size", text)

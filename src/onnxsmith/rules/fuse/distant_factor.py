@@ -25,7 +25,8 @@ class DistantFactor(Rule):
     Constants are computed in float64 and stored in the dtype they had.
 
     Refused:
-    1. The weights are read by others too, or are not constants: as for fuse/matmul-mul.
+    1. The weights are read by others too, or are not constants: as for fuse/matmul-mul. Or the bias of a
+       LayerNormalization is no constant.
     2. A product overflows, or a small one loses bits: it is not a normal number of the weights' dtype.
     3. A constant with the factor in it would take more room than before, and 1 kB.
 
