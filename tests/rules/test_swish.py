@@ -49,6 +49,17 @@ def test_hardswish_refused(case: str) -> None:
     assert_refused("fuse/hardswish", reason, text, opset)
 
 
+@refuses("fuse/hardswish", 2)
+def test_a_slope_that_callers_decide() -> None:
+    model = from_text("""<ir_version: 10, opset_import: ["": 17, "f": 1]>
+        g (float[N] x) => (float[N] y) { y = f.h<slope = 0.3>(x) }
+        <domain: "f", opset_import: ["": 17]>
+        h <slope> (x) => (y) { a = HardSigmoid<alpha: float = @slope>(x)\n y = Mul(x, a) }""")
+    _, part = simplified(model, only=["fuse/hardswish"])
+    assert not part.fired
+    assert ["another slope" in entry.why_not for entry in part.refused] == [True]
+
+
 def test_the_gate_of_another_value() -> None:
     text = "g (float[N] x, float[N] z) => (float[N] y) { a = Sigmoid(z)\n y = Mul(x, a) }"
     assert_left_alone("fuse/swish", text, opset=24)
