@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/add-conv"
@@ -44,48 +45,57 @@ def test_forms(case: str) -> None:
 
 
 REFUSED = {
-    "padding": (
+    "2: padding": (
         "padded after",
         f"""g (float[N,2,4,4] x) => (float[N,2,5,5] y) <{W}, float c = {{3}}> {{
             a = Add(x, c)\n y = Conv<pads = [1, 1, 1, 1]>(a, w) }}""",
     ),
-    "padding by itself": (
+    "2: padding by itself": (
         "padded after",
         f"""g (float[N,2,4,4] x) => (float[N,2,4,4] y) <{W}, float c = {{3}}> {{
             a = Add(x, c)\n y = Conv<auto_pad = "SAME_UPPER">(a, w) }}""",
     ),
-    "along the width": (
+    "3: along the width": (
         "for each channel",
         f"{HEAD} <{W}, float[4] c = {{1, 2, 3, 4}}> {{ a = Add(x, c)\n y = Conv(a, w) }}",
     ),
-    "a channel that it widens": (
+    "3: a channel that it widens": (
         "for each channel",
         f"""g (float[N,1,4,4] x) => (float[N,2,3,3] y) <{W}, float[2,1,1] c = {{1, 2}}> {{
             a = Add(x, c)\n y = Conv(a, w) }}""",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         """g (float[N,2,4,4] x) => (float[N,2,4,4] y) <float[2,2,1,1] w = {1, 2, 3, 4}, float c = {3}> {
             a = Add(x, c)\n d = Conv(a, w)\n y = Sub(a, d) }""",
     ),
-    "a bias that a caller may replace": (
+    "4: a bias that a caller may replace": (
         "bias is not a constant",
         f"""g (float[N,2,4,4] x, float[2] b) => (float[N,2,3,3] y) <{W}, float c = {{3}}> {{
             a = Add(x, c)\n y = Conv(a, w, b) }}""",
     ),
-    "a bias that overflows": (
+    "4: a bias that overflows": (
         "overflow",
         f"{HEAD} <{W.replace('{1,', '{2,')}, float c = {{3e38}}> {{ a = Add(x, c)\n d = Conv(a, w)\n y = Tanh(d) }}",
     ),
-    "MatMul of three axes": (
+    "6: MatMul of three axes": (
         "no bias",
         f"""g (float[N,4,2] x) => (float[N,4,3] y) <{FLAT}, float[2] c = {{3, 4}}> {{
             a = Add(x, c)\n y = MatMul(a, w) }}""",
     ),
+    "5: transposed data": (
+        "along the last axis",
+        f"""g (float[2,2] x) => (float[2,3] y) <{FLAT}, float[2] c = {{3, 4}}> {{
+            a = Add(x, c)\n y = Gemm<transA = 1>(a, w) }}""",
+    ),
+    "3: a higher rank": (
+        "for each channel",
+        f"g (float[2] x) => (float[1,3] y) <{FLAT}, float[1,2] c = {{3, 4}}> {{ a = Add(x, c)\n y = MatMul(a, w) }}",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

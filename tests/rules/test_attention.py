@@ -8,6 +8,7 @@ import onnxsmith
 from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.settings import Verify
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "fuse/attention"
@@ -56,26 +57,31 @@ def test_an_empty_batch_is_kept() -> None:
 
 PLAIN = REWRITTEN["as it is"][1]
 REFUSED = {
-    "a softmax that is read": ("used elsewhere", PLAIN.replace("float y)", "float y, float p)")),
-    "heads of another input": ("provably the same", """g (float[N,2,S,4] q, float[N,2,S,4] k) => (float y) {
+    "2: a softmax that is read": ("used elsewhere", PLAIN.replace("float y)", "float y, float p)")),
+    "3: heads of another input": ("provably the same", """g (float[N,2,S,4] q, float[N,2,S,4] k) => (float y) {
         t = Transpose<perm = [0, 1, 3, 2]>(k)\n m = MatMul(q, t)\n p = Softmax(m)\n y = MatMul(p, k) }"""),
-    "three axes": ("four axes", """g (float[N,S,4] q) => (float y) {
+    "3: three axes": ("four axes", """g (float[N,4,4] q) => (float y) {
         k = Abs(q)\n t = Transpose<perm = [0, 2, 1]>(k)\n m = MatMul(q, t)\n p = Softmax(m)\n y = MatMul(p, k) }"""),
-    "one row for an unknown number of queries": ("a row for each query", masked("1,1,1,7").replace(
+    "4: one row for an unknown number of queries": ("a row for each query", masked("1,1,1,7").replace(
         "float[N,2,7,4] q", "float[1,2,S,4] q, float[1,2,7,4] k").replace(KV, "v = Tanh(k)")),
-    "nothing where all is hidden": ("hide all", masked(guard="w = Identity(p)\n")),
-    "a mask of large numbers": ("hide all", masked(low="-3.4e38")),
-    "a mask that is an input": ("hide all", f"""g (float[N,2,7,4] q, float[7,7] b) => (float y) {{ {T}
+    "5: nothing where all is hidden": ("hide all", masked(guard="w = Identity(p)\n")),
+    "5: a mask of large numbers": ("hide all", masked(low="-3.4e38")),
+    "5: a mask that is an input": ("hide all", f"""g (float[N,2,7,4] q, float[7,7] b) => (float y) {{ {T}
         m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)\n y = MatMul(p, v) }}"""),
-    "a row that is hidden": ("hide all", REWRITTEN["a constant mask"][1].replace("{0, -inf,", "{-inf, -inf,")),
+    "5: a row that is hidden": ("hide all", REWRITTEN["a constant mask"][1].replace("{0, -inf,", "{-inf, -inf,")),
+    "4: a column that broadcasts": ("a column for each key", masked("1,1,7,1")),
+    "4: a mask that widens the batch": ("batch and heads", f"""g (float[1,2,2,4] q) => (float y)
+        <float[5,1,2,2] b = {{{", ".join("1234" * 5)}}}> {{ {T}\n m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)
+        y = MatMul(p, v) }}"""),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case], opset=23)
 
 
+@refuses(RULE, 1)
 def test_an_opset_without_it() -> None:
     assert_refused(RULE, "opset 22", PLAIN, opset=22)
 
@@ -87,6 +93,11 @@ LEFT_ALONE = {
         d = Mul(m, h)\n p = Softmax(d)\n y = MatMul(p, v) }}""",
     "a negative scale": f"""{HEAD} => (float y) <float h = {{-2}}> {{ {T}\n m = MatMul(q, t)
         d = Mul(m, h)\n p = Softmax(d)\n y = MatMul(p, v) }}""",
+    "a scale that raises the rank": f"""g (float[N,2,S,4] q) => (float y) <float[1,1,1,1,1] h = {{2}}> {{
+        {T}\n m = MatMul(q, t)\n d = Mul(m, h)\n p = Softmax(d)\n y = MatMul(p, v) }}""",
+    "zeros that widen the batch": masked(guard=GUARD.replace("zero", "zeros"))
+    .replace("float zero", "float[5,1,1,1] zeros = {0, 0, 0, 0, 0}, float zero")
+    .replace("[N,2", "[1,2"),
 }
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from onnxsmith.model.files.text import from_text
+from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refusals, refuses
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "fuse/batchnorm-conv"
 HEAD = "g (float[N,2,4,4] x) => (float[N,3,4,4] y)"
@@ -33,36 +36,65 @@ def test_rewritten(case: str) -> None:
     assert_rewritten(RULE, *REWRITTEN[case])
 
 
+STILL = "float[2] s = {1000, 2}, float[2] b = {0, 0}, float[2] m = {0, 0}, float[2] v = {7, 8}"
 REFUSED = {
-    "padding": (
+    "6: padding": (
         "padded after",
         f"""g (float[N,2,4,4] x) => (float[N,3,6,6] y) <{W}, {STATISTICS}> {{
             {BN}\n y = Conv<pads = [1, 1, 1, 1]>(a, w) }}""",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ {BN}\n d = Conv(a, w)\n e = ReduceMax<axes = [1]>(a)\n y = Sub(d, e) }}",
     ),
-    "training": (
+    "3: training": (
         "training",
         f"""{HEAD} <{W}, {STATISTICS}> {{
             a, n, o = BatchNormalization<training_mode = 1>(x, s, b, m, v)\n y = Conv(a, w) }}""",
     ),
-    "columns that are no channels": (
+    "8: columns that are no channels": (
         "for each channel",
         f"""g (float[N,2,2] x) => (float[N,2,2] y) <float[2,2] w = {{1, 2, 3, 4}}, {STATISTICS}> {{
             {BN}\n y = MatMul(a, w) }}""",
     ),
-    "a mean that a caller may replace": (
+    "2: a mean that a caller may replace": (
         "mean is not a constant",
         f"g (float[N,2,4,4] x, float[2] m) => (float[N,3,4,4] y) <{W}, {STATISTICS}> {{ {BN}\n y = Conv(a, w) }}",
+    ),
+    "5: shared weights": (
+        "weights are used elsewhere",
+        f"{HEAD} <{W}, {STATISTICS}> {{ {BN}\n d = Conv(a, w)\n e = Conv(x, w)\n y = Sub(d, e) }}",
+    ),
+    "7: a product that overflows": (
+        "out of the range",
+        f"""{HEAD} <{W.replace("{1,", "{1e38,")}, {STILL}> {{
+            {BN}\n d = Conv(a, w)\n y = Tanh(d) }}""",
+    ),
+    "7: a bias that overflows": (
+        "overflow",
+        f"""{HEAD} <{W.replace("{1,", "{2,")}, {STATISTICS.replace("{3,", "{3e38,")}> {{
+            {BN}\n d = Conv(a, w)\n y = Tanh(d) }}""",
+    ),
+    "8: transposed data": (
+        "along the last axis",
+        f"""g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {{1, 2, 3, 4}}, {STATISTICS}> {{
+            {BN}\n y = Gemm<transA = 1>(a, w) }}""",
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
+
+
+@refuses(RULE, 4)
+def test_by_position() -> None:
+    text = """g (float[N,1,1,1] x) => (float[N,1,1,1] y) <float[1,1,1,1] w = {2}, float[1] s = {1}, float[1] b = {3},
+        float[1] m = {5}, float[1] v = {7}> { a = BatchNormalization<spatial = 0>(x, s, b, m, v)\n y = Conv(a, w) }"""
+    _, part = simplified(from_text(head(8) + text))  # no runtime here computes it
+    assert not part.fired
+    assert any(entry.rule == RULE and "each position" in entry.why_not for entry in part.refused)
 
 
 def test_one_before_takes_it() -> None:

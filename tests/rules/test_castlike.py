@@ -6,6 +6,7 @@ from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
 from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refuses
 from tests.rewrites import assert_rewritten
 
 RULE = "algebra/castlike"
@@ -21,6 +22,7 @@ def test_a_constant_to_be_like() -> None:
     assert not assert_rewritten(RULE, "Cast Neg", text).graph.initializers
 
 
+@refuses(RULE, 1)
 def test_a_function_that_is_called_with_two_dtypes() -> None:
     model = from_text(
         """

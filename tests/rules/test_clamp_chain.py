@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/clamp-chain"
@@ -59,16 +60,20 @@ def test_attributes_left_out() -> None:
 
 
 REFUSED = {
-    "another reader": ("used elsewhere", chain("Max(x, a)", "Min(u, c)\n w = Sub(u, v)").replace("Neg(v)", "Neg(w)")),
-    "an output": ("used elsewhere", chain("Max(x, a)", "Min(u, c)").replace("3] y)", "3] y, float[N,3] u)")),
+    "1: another reader": (
+        "used elsewhere",
+        chain("Max(x, a)", "Min(u, c)\n w = Sub(u, v)").replace("Neg(v)", "Neg(w)"),
+    ),
+    "1: an output": ("used elsewhere", chain("Max(x, a)", "Min(u, c)").replace("3] y)", "3] y, float[N,3] u)")),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 
 
+@refuses(RULE, 2)
 def test_double_before_opset_12() -> None:
     assert_refused(RULE, "no Clip for the dtype", chain("Max(x, a)", "Min(u, c)", "double"), opset=11)
 

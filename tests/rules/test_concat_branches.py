@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/concat-branches"
@@ -67,7 +68,7 @@ def test_in_a_branch() -> None:
 
 
 REFUSED = {
-    "as many nodes": (
+    "1: as many nodes": (
         "as many nodes",
         """g (float[4,2] a, float[4,2] b, float[4,3] c, float[4,3] d) => (float[A,B] y) {
             p = Add(a, b)\n q = Add(c, d)\n y = Concat<axis = 1>(p, q) }""",
@@ -75,7 +76,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/concat-chain"
@@ -25,15 +26,23 @@ def test_three_and_twice() -> None:
     assert len(result.graph.node(0).inputs) == 8
 
 
+@refuses(RULE, 1)
 def test_another_reader() -> None:
     text = f"""{HEAD} {{
         a = Concat<axis = 1>(x, z)\n b = Concat<axis = 1>(a, x)\n c = Concat<axis = 1>(x, a)\n y = Sub(b, c) }}"""
     assert_refused(RULE, "used elsewhere", text)
 
 
+@refuses(RULE, 1)
 def test_an_output() -> None:
     text = f"{HEAD.replace('M] y', 'M] y, float[N,3] a')} {{ a = Concat<axis = 1>(x, z)\n y = Concat<axis = 1>(a, x) }}"
     assert_refused(RULE, "used elsewhere", text)
+
+
+@refuses(RULE, 2)
+def test_parts_that_would_be_written_several_times() -> None:
+    text = f"{HEAD} {{ a = Concat<axis = 1>(x, z, x)\n y = Concat<axis = 1>(a, a, a) }}"
+    assert_refused(RULE, "several times", text)
 
 
 def test_other_axes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "shape/constant-expand"
@@ -36,12 +37,14 @@ def test_more_axes_than_the_data_has() -> None:
     assert_left_alone(RULE, text)
 
 
+@refuses(RULE, 1)
 def test_refused_1_a_size_of_another_input() -> None:
     text = """g (float[a,1] x, float[b] z) => (float[p,q] y) <int64[1] one = {1}> {
         s = Shape(z)\n t = Concat<axis = 0>(one, s)\n e = Expand(x, t)\n y = Relu(e) }"""
     assert_refused(RULE, "depends on sizes that are not the data's", text)
 
 
+@refuses(RULE, 1)
 def test_refused_1_its_own_size_at_another_place() -> None:
     text = """g (float[a,1] x) => (float[p,q] y) <int64[1] one = {1}> {
         s = Shape<start = 0, end = 1>(x)\n t = Concat<axis = 0>(one, s)\n e = Expand(x, t)\n y = Relu(e) }"""

@@ -6,6 +6,7 @@ import pytest
 
 from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "fuse/conv-batchnorm"
@@ -39,40 +40,47 @@ def test_transposed(group: int) -> None:
 
 
 REFUSED = {
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ a = Conv(x, w)\n n = {BN[4:]}\n y = Add(a, n) }}",
     ),
-    "statistics that a caller may replace": (
+    "2: statistics that a caller may replace": (
         "mean is not a constant",
         f"g (float[N,2,4,4] x, float[2] m) => (float[N,2,4,4] y) <{W}, {STATISTICS}> {{ a = Conv(x, w)\n {BN} }}",
     ),
-    "weights that a caller may replace": (
+    "2: weights that a caller may replace": (
         "not constants",
         f"g (float[N,2,4,4] x, float[2,2,1,1] w) => (float[N,2,4,4] y) <{W}, {STATISTICS}> {{ a = Conv(x, w)\n {BN} }}",
     ),
-    "shared weights": (
+    "5: shared weights": (
         "weights are used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ a = Conv(x, w)\n n = BatchNormalization(a, s, b, m, v)\n y = Conv(n, w) }}",
     ),
-    "a variance below zero": (
+    "6: a product that overflows": (
+        "out of the range",
+        f"""{HEAD} <{W.replace("{1,", "{1e38,")}, {STATISTICS.replace("s = {1,", "s = {1000,")}> {{
+            a = Conv(x, w)\n {BN.replace("y", "n")}\n y = Tanh(n) }}""",
+    ),
+    "6: a variance below zero": (
         "out of the range",
         f"{HEAD} <{W}, {STATISTICS.replace('7, 8', '-7, 8')}> {{ a = Conv(x, w)\n {BN} }}",
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 
 
+@refuses(RULE, 3)
 def test_training() -> None:
     text = f"""{HEAD} <{W}, {STATISTICS}> {{ a = Conv(x, w)
         y, mean, variance = BatchNormalization<training_mode = 1>(a, s, b, m, v) }}"""
     assert_refused(RULE, "training", text)
 
 
+@refuses(RULE, 4)
 def test_by_position() -> None:
     text = """g (float[N,1,1,1] x) => (float[N,1,1,1] y) <float[1,1,1,1] w = {2}, float[1] s = {1}, float[1] b = {3},
         float[1] m = {5}, float[1] v = {7}> { a = Conv(x, w)\n y = BatchNormalization<spatial = 0>(a, s, b, m, v) }"""

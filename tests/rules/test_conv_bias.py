@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/conv-bias"
@@ -25,43 +26,48 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "along the width": (
+    "3: along the width": (
         "for each channel",
         f"{HEAD} <{W}, float[4] c = {{1, 2, 3, 4}}> {{ a = Conv(x, w)\n y = Add(a, c) }}",
     ),
-    "along the batch": (
+    "3: along the batch": (
         "for each channel",
         f"{HEAD} <{W}, float[2,1,1,1] c = {{1, 2}}> {{ a = Conv(x, w)\n b = Add(a, c)\n y = ReduceMax(b) }}",
     ),
-    "a channel that it widens": (
+    "3: a channel that it widens": (
         "for each channel",
         """g (float[N,1,4,4] x) => (float[N,2,4,4] y) <float[1,1,1,1] w = {2}, float[2,1,1] c = {1, 2}> {
             a = Conv(x, w)\n y = Add(a, c) }""",
     ),
-    "a higher rank": (
+    "3: a higher rank": (
         "for each channel",
         f"{HEAD} <{W}, float[1,1,1,1,1] c = {{1}}> {{ a = Conv(x, w)\n b = Add(a, c)\n y = ReduceMax(b) }}",
     ),
-    "a bias that a caller may replace": (
+    "2: a bias that a caller may replace": (
         "bias is not a constant",
         f"""g (float[N,1,4,4] x, float[2] b) => (float[N,2,4,4] y) <{W}, float[2] b = {{3, 4}}, float c = {{1}}> {{
             a = Conv(x, w, b)\n y = Add(a, c) }}""",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, float c = {{1}}> {{ a = Conv(x, w)\n b = Add(a, c)\n y = Mul(a, b) }}",
     ),
-    "an output": (
+    "1: an output": (
         "used elsewhere",
         (
             f"g (float[N,1,4,4] x) => (float[N,2,4,4] a, float[N,2,4,4] y) "
             f"<{W}, float c = {{1}}> {{ a = Conv(x, w)\n y = Add(a, c) }}"
         ),
     ),
+    "4: weights of unknown shape": (
+        "not known",
+        """g (float[N,1,4,4] x, float[C,1,1,1] w) => (float[N,C,4,4] y) <float c = {1}> {
+            a = Conv(x, w)\n y = Add(a, c) }""",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     reason, text = REFUSED[case]
     if "ReduceMax" in text:
@@ -69,6 +75,7 @@ def test_refused(case: str) -> None:
     assert_refused(RULE, reason, text)
 
 
+@refuses(RULE, 5)
 def test_a_bias_that_overflows() -> None:
     # float16 is written by its bits: 1.0 and 60000
     text = """g (float16[N,1,2,2] x) => (float16[N,1,2,2] y)

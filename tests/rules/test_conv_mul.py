@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "fuse/conv-mul"
@@ -41,45 +42,55 @@ def test_weights_of_two_that_are_scaled_alike() -> None:
 
 
 REFUSED = {
-    "along the width": (
+    "4: along the width": (
         "for each channel",
         f"{HEAD} <{W}, float[4] c = {{1, 2, 3, 4}}> {{ a = Conv(x, w)\n y = Mul(a, c) }}",
     ),
-    "weights that a caller may replace": (
+    "2: weights that a caller may replace": (
         "not constants",
         f"""g (float[N,1,4,4] x, float[2,1,1,1] w) => (float[N,2,4,4] y) <{W}, float c = {{3}}> {{
             a = Conv(x, w)\n y = Mul(a, c) }}""",
     ),
-    "weights of two": (
+    "3: weights of two": (
         "weights are used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n y = Sub(d, b) }}",
     ),
-    "weights of two that are scaled in other ways": (
+    "3: weights of two that are scaled in other ways": (
         "weights are used elsewhere",
         f"""{HEAD} <{W}, float c = {{3}}> {{
             a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n e = Neg(d)\n y = Sub(e, b) }}""",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Sub(a, b) }}",
     ),
-    "a product that overflows": (
+    "5: a product that overflows": (
         "out of the range",
         (
             f"{HEAD} "
             f"<{W.replace('2, 3', '1e38, 3')}, float c = {{100}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Tanh(b) }}"
         ),
     ),
-    "a product that underflows": (
+    "5: a product that underflows": (
         "out of the range",
         (
             f"{HEAD} "
             f"<{W.replace('2, 3', '1e-38, 3')}, float c = {{0.01}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Tanh(b) }}"
         ),
     ),
+    "6: weights of unknown shape": (
+        "not known",
+        """g (float[N,1,4,4] x, float[C,1,1,1] w) => (float[N,C,4,4] y) <float c = {3}> {
+            a = Conv(x, w)\n y = Mul(a, c) }""",
+    ),
+    "4: a higher rank": (
+        "for each channel",
+        f"""g (float[N,1,4,4] x) => (float[1,N,2,4,4] y) <{W}, float[1,1,1,1,1] c = {{3}}> {{
+            a = Conv(x, w)\n y = Mul(a, c) }}""",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/depth-to-space"
@@ -43,8 +44,8 @@ def test_any_size() -> None:
 
 
 REFUSED = {
-    "integers": ("floating point", moved("2,8,3,4", "2,2,2,2,3,4", "0,1,4,2,5,3", "2,2,6,8", dtype="int32")),
-    "another reader": (
+    "2: integers": ("floating point", moved("2,8,3,4", "2,2,2,2,3,4", "0,1,4,2,5,3", "2,2,6,8", dtype="int32")),
+    "1: another reader": (
         "used elsewhere",
         moved("2,8,3,4", "2,2,2,2,3,4", "0,1,4,2,5,3", "2,2,6,8", "z = Neg(b)").replace(
             "D] y)", "D] y, float[E,F,G,H,I,J] z)"
@@ -53,11 +54,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 
 
+@refuses(RULE, 3)
 def test_before_modes() -> None:
     assert_refused(RULE, "which came with 11", REWRITTEN["CRD"][1], opset=10)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/distant-factor"
@@ -104,24 +105,50 @@ def test_in_a_branch() -> None:
 SHARED = graph(
     f"{HEADS}\n i = Mul(h, c)\n j = MatMul(z, w)\n l = ReduceSum(j)\n y = Mul(i, l)", "float[N,S,4] x, float[N,S,4] z"
 )
+LONG = ", ".join(str(n % 5 + 1) for n in range(300))
 REFUSED = {
-    "weights that are used elsewhere": ("used elsewhere", SHARED),
-    "weights that a caller may replace": (
+    "1: weights that are used elsewhere": ("used elsewhere", SHARED),
+    "1: weights that a caller may replace": (
         "not constant",
         graph("a = Gemm(x, w)\n e = Transpose(a)\n y = Mul(e, c)", "float[N,4] x, float[4,6] w", "A,B"),
     ),
-    "weights that overflow": (
+    "2: weights that overflow": (
         "out of the range",
-        graph(f"{HEADS}\n y = Mul(h, c)").replace("float c = {0.5}", "float c = {1e38}").replace("{-3, -2", "{-30, -2"),
+        graph("a = MatMul(x, w)\n e = Transpose(a)\n z = Mul(e, c)\n y = Tanh(z)", "float[N,4] x", "A,B")
+        .replace("float c = {0.5}", "float c = {1e38}")
+        .replace("{-3, -2", "{-30, -2"),
     ),
-    "weights that lose bits": (
+    "2: weights that lose bits": (
         "out of the range",
         graph(f"{HEADS}\n y = Mul(h, c)").replace("float c = {0.5}", "float c = {1e-39}"),
+    ),
+    "3: one number that would become many": (
+        "more room",
+        graph(
+            "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n y = Mul(f, long)",
+            "float[N,S,300] x",
+            "A,B,C",
+            f"float c = {{0.5}}, float[300] long = {{{LONG}}}",
+        ),
+    ),
+    "1: a bias of a normalisation that a caller may replace": (
+        "not constant",
+        graph(
+            "a = LayerNormalization(x, s, z)\n e = Transpose<perm = [1, 0, 2]>(a)\n y = Mul(e, c)",
+            "float[N,S,6] x, float[6] z",
+            "A,B,C",
+        ),
+    ),
+    "2: another factor that overflows": (
+        "cannot take the factor",
+        graph(
+            "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n z = Mul(f, d)\n y = Tanh(z)", y="A,B,C"
+        ).replace("float c = {0.5}", "float c = {1e38}"),
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "algebra/dropout-inference"
@@ -28,12 +29,20 @@ def test_a_mask_that_nobody_reads() -> None:
     assert_rewritten(RULE, "Relu", f"{HEAD} {{ a, m = Dropout(x)\n y = Relu(a) }}")
 
 
+@refuses(RULE, 1)
 def test_refused_1_training_is_asked_at_run_time() -> None:
     text = """g (float[N] x, bool t) => (float[N] y) <float none = {0.0}> {
         a = Dropout(x, none, t)\n y = Relu(a) }"""
     assert_refused(RULE, "it may run in training mode", text, runtime="onnxruntime")
 
 
+@refuses(RULE, 1)
+def test_refused_1_training_is_asked_for() -> None:
+    text = f"{HEAD} <float half = {{0.5}}, bool on = {{1}}> {{ a = Dropout(x, half, on)\n y = Relu(a) }}"
+    assert_refused(RULE, "it may run in training mode", text)
+
+
+@refuses(RULE, 1)
 def test_refused_1_before_opset_7() -> None:
     from onnxsmith.model.files.text import from_text
     from onnxsmith.simplifier.rounds import simplified
@@ -43,6 +52,7 @@ def test_refused_1_before_opset_7() -> None:
     assert any(entry.rule == RULE and "it runs in training mode" in entry.why_not for entry in part.refused)
 
 
+@refuses(RULE, 2)
 def test_refused_2_the_mask_is_read() -> None:
     text = "g (float[N] x) => (float[N] y, bool[N] m) { a, m = Dropout(x)\n y = Relu(a) }"
     assert_refused(RULE, "its mask is read", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "shape/expand-before-broadcast"
@@ -48,14 +49,14 @@ def test_what_reads_the_expand_keeps_it() -> None:
 
 
 REFUSED = {
-    "what stands between is an output": """g (float[N,T] x, float[1,K] m) => (float[N,T] y, float w) {
+    "1: what stands between is an output": """g (float[N,T] x, float[1,K] m) => (float[N,T] y, float w) {
         s = Shape(x)\n e = Expand(m, s)\n w = Neg(e)\n y = Add(x, w) }""",
-    "what stands between is read elsewhere": """g (float[N,T] x, float[1,K] m) => (float[N,T] y, float z) {
+    "1: what stands between is read elsewhere": """g (float[N,T] x, float[1,K] m) => (float[N,T] y, float z) {
         s = Shape(x)\n e = Expand(m, s)\n w = Neg(e)\n y = Add(x, w)\n z = ReduceSum(w) }""",
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, "where the width counts", REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/expand-gather"
@@ -56,10 +57,23 @@ def test_left_alone(case: str) -> None:
     assert_left_alone(RULE, ALONE[case])
 
 
-def test_refused() -> None:
-    end = "c = Reshape(b, merged)\n d = ReduceSum(b)\n y = Mul(c, d)"
-    text = graph("B,2,S,4", "B,6,S,4", "2", "1, 1, 3, 1, 1", "0, 6, -1, 4", end)
-    assert_refused(RULE, "used elsewhere", text)
-    assert_refused(RULE, "too many", graph("N,2", "N,M", "1", "1, 600, 1", "-1, 1200"))
-    text = graph("N,M", "N,K", "1", "1, 3, 1", "0, -1")
-    assert_refused(RULE, "not known", text)
+REFUSED = {
+    "1: another reader": (
+        "used elsewhere",
+        graph(
+            "B,2,S,4",
+            "B,6,S,4",
+            "2",
+            "1, 1, 3, 1, 1",
+            "0, 6, -1, 4",
+            "c = Reshape(b, merged)\n d = ReduceSum(b)\n y = Mul(c, d)",
+        ),
+    ),
+    "2: an unknown size": ("not known", graph("N,M", "N,K", "1", "1, 3, 1", "0, -1")),
+    "3: many indices": ("too many", graph("N,2", "N,M", "1", "1, 600, 1", "-1, 1200")),
+}
+
+
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
+def test_refused(case: str) -> None:
+    assert_refused(RULE, *REFUSED[case])

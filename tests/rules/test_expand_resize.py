@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/expand-resize"
@@ -40,6 +41,7 @@ def test_rewritten(case: str) -> None:
     assert scales.const_value.numpy().tolist() == [1, 1, *(float(n) for n in wanted.split(","))]
 
 
+@refuses(RULE, 2)
 def test_opset_11() -> None:
     text = repeated("3,5", "1,1,1,2,1,3", "0,2,6,12").replace("Unsqueeze(x, axes)", "Unsqueeze<axes = [3, 5]>(x)")
     assert_rewritten(RULE, "Resize", text, opset=11)
@@ -47,15 +49,15 @@ def test_opset_11() -> None:
 
 
 REFUSED = {
-    "double": ("dtype", repeated("3,5", "1,1,1,2,1,3", "0,2,6,12", dtype="double")),
-    "another reader": (
+    "3: double": ("dtype", repeated("3,5", "1,1,1,2,1,3", "0,2,6,12", dtype="double")),
+    "1: another reader": (
         "used elsewhere",
         repeated("3,5", "1,1,1,2,1,3", "0,2,6,12", more="z = Neg(b)").replace("D] y)", "D] y, float[E,F,G,H,I,J] z)"),
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

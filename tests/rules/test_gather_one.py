@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "shape/gather-one"
@@ -35,6 +36,7 @@ def test_rewritten(case: str) -> None:
     assert_rewritten(RULE, *REWRITTEN[case])
 
 
+@refuses(RULE, 1)
 def test_more_nodes_than_it_frees() -> None:
     text = f"g (float[N,T] x, float[2,3] w) => (float y, int64 z) {{ {ZEROS}\n y = Gather(w, z) }}"
     assert_refused(RULE, "more nodes", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "shape/gather-positions"
@@ -58,12 +59,12 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "more nodes than it frees": ("more nodes", f"""g (float[n,t] x, float[9,4] w) => (float y, int64 u) <{HEAD}> {{
+    "1: more nodes than it frees": ("more nodes", f"""g (float[n,t] x, float[9,4] w) => (float y, int64 u) <{HEAD}> {{
         s = Shape<end = 1>(x)\n l = Squeeze(s)\n r = Range(z, l, i)\n u = Unsqueeze(r, o)\n y = Gather(w, u) }}"""),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

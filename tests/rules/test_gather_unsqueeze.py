@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/gather-unsqueeze"
@@ -30,6 +31,7 @@ def test_parts() -> None:
     assert_rewritten(RULE, "Split", text)
 
 
+@refuses(RULE, 1)
 def test_another_reader() -> None:
     text = f"""g (float[N,4] x) => (float[N,1] y, float[N] z) <{CONSTANTS}> {{
         a = Gather<axis = 1>(x, o)\n y = Unsqueeze(a, one)\n z = Neg(a) }}"""

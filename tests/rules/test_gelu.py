@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.model.files.text import from_text
+from onnxsmith.settings import Verify
+from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/gelu"
@@ -30,14 +35,29 @@ def test_rewritten(product: str, scaled: str, total: str) -> None:
 
 
 REFUSED = {
-    "an old opset": ("opset 17 has no Gelu", gelu(PRODUCTS[0]), 17),
-    "two readers": ("used elsewhere", gelu("d = Mul(x, c)\n e = Mul(d, half)\n y = Add(e, c)"), 20),
+    "1: an old opset": ("opset 17 has no Gelu", gelu(PRODUCTS[0]), 17),
+    "2: two readers": ("used elsewhere", gelu("d = Mul(x, c)\n e = Mul(d, half)\n y = Add(e, c)"), 20),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
+
+
+@refuses(RULE, 3)
+def test_a_dtype_that_callers_decide() -> None:
+    """In a function, whose values have no dtype; the constants are its own."""
+    numbers = {"root": 1.4142135, "half": 0.5, "one": 1}
+    constants = "\n ".join(f"{name} = Constant<value = float {{{n}}}>()" for name, n in numbers.items())
+    body = gelu(PRODUCTS[0]).split("{ a =", 1)[1]
+    model = from_text(f"""<ir_version: 10, opset_import: ["": 20, "f": 1]>
+        g (float[N,3] x) => (float[N,3] y) {{ y = f.gelu(x) }}
+        <domain: "f", opset_import: ["": 20]> gelu (x) => (y) {{ {constants}\n a ={body}""")
+    result, part = simplified(model)
+    assert not [entry for entry in part.fired if entry.rule == RULE]
+    assert any(entry.rule == RULE and "dtype" in entry.why_not for entry in part.refused)
+    assert verify_models(model, result, Verify(runtime="reference")).equal
 
 
 ALONE = {

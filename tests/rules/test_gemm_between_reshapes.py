@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/gemm-between-reshapes"
@@ -63,15 +64,15 @@ def test_in_a_branch() -> None:
 
 
 REFUSED = {
-    "a factor": ("multiplies with alpha", graph("Gemm<alpha = 2.0>(a, w)")),
-    "a factor of the bias": ("multiplies with beta", graph("Gemm<beta = 2.0>(a, w, z)", more=", float[3] z")),
-    "weights that are computed": ("not constant", graph("Gemm(a, z)", more=", float[2,3] z")),
-    "a bias for each row": ("one row", graph("Gemm(a, w, z)", "2,4,2", "2,4,3", more=", float[8,1] z")),
-    "two readers": (
+    "2: a factor": ("multiplies with alpha", graph("Gemm<alpha = 2.0>(a, w)")),
+    "2: a factor of the bias": ("multiplies with beta", graph("Gemm<beta = 2.0>(a, w, z)", more=", float[3] z")),
+    "3: weights that are computed": ("not constant", graph("Gemm(a, z)", more=", float[2,3] z")),
+    "4: a bias for each row": ("one row", graph("Gemm(a, w, z)", "2,4,2", "2,4,3", more=", float[8,1] z")),
+    "1: two readers": (
         "used elsewhere",
         graph("Gemm(a, w)", end="d = Reshape(b, back)\n e = ReduceSum(b)\n y = Mul(d, e)"),
     ),
-    "transposed weights that are shared": (
+    "3: transposed weights that are shared": (
         "used elsewhere",
         graph(
             "Gemm<transB = 1>(a, t)",
@@ -79,10 +80,18 @@ REFUSED = {
             more=", float[2,2] v",
         ),
     ),
+    "4: a bias of more axes than the data": (
+        "more axes",
+        graph("Gemm(a, w, row)", "2", "3").replace("{-1, 4, 3}", "{3}").replace("int64[3] back", "int64[1] back"),
+    ),
+    "2: transposed data": (
+        "transposes its data",
+        graph("Gemm<transA = 1>(a, w)", "2,1,2", "2,1,3").replace("{-1, 4, 3}", "{2, 1, 3}"),
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "fuse/gemm-bias"
@@ -20,39 +21,44 @@ def test_rewritten(constant: str, product: str, step: str) -> None:
 
 
 REFUSED = {
-    "for each row": (
+    "3: for each row": (
         "for each channel",
         f"g (float[2,2] x) => (float[2,2] y) <{W}, float[2,1] c = {{1, 2}}> {{ a = Gemm(x, w)\n y = Add(a, c) }}",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, float c = {{1}}> {{ a = Gemm(x, w)\n s = Add(a, c)\n y = Mul(s, a) }}",
     ),
-    "an output": (
+    "1: an output": (
         "used elsewhere",
         f"g (float[N,2] x) => (float[N,2] y, float[N,2] a) <{W}, float c = {{1}}> {{ a = Gemm(x, w)\n y = Add(a, c) }}",
     ),
-    "a bias that a caller may replace": (
+    "2: a bias that a caller may replace": (
         "bias is not a constant",
         f"""g (float[N,2] x, float[2] b) => (float[N,2] y) <{W}, float c = {{1}}> {{
             a = Gemm(x, w, b)\n y = Add(a, c) }}""",
     ),
-    "a higher rank": (
+    "3: a higher rank": (
         "for each channel",
         f"g (float[N,2] x) => (float[1,N,2] y) <{W}, float[1,1,1] c = {{1}}> {{ a = Gemm(x, w)\n y = Add(a, c) }}",
     ),
-    "weights of unknown shape": (
+    "4: weights of unknown shape": (
         "not known",
         "g (float[N,M] x, float[M,K] w) => (float[N,K] y) <float c = {1}> { a = Gemm(x, w)\n y = Add(a, c) }",
     ),
-    "a sum that overflows": (
+    "5: a sum that overflows": (
         "overflow",
         f"""{HEAD} <{W}, float b = {{3e38}}, float c = {{3e38}}> {{
             a = Gemm(x, w, b)\n s = Add(a, c)\n y = Sigmoid(s) }}""",
     ),
+    "2: a bias for each row": (
+        "the bias is not one number",
+        f"""g (float[3,2] x) => (float[3,2] y) <{W}, float[3,1] b = {{1, 2, 3}}, float c = {{1}}> {{
+            a = Gemm(x, w, b)\n y = Add(a, c) }}""",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "algebra/identity"
@@ -29,6 +30,7 @@ def test_sequences() -> None:
     assert_rewritten(RULE, "SequenceConstruct SequenceAt", text)
 
 
+@refuses(RULE, 1)
 @pytest.mark.parametrize(
     "text",
     [

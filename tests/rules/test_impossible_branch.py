@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from onnxsmith.model.files.text import from_text
+from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refuses
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "control/impossible-branch"
 WEIGHTS = "int64[1] one = {1}, int64[1] last = {-1}, int64[1] end = {2}, int64 two = {2}, float[3,1] w = {1, 2, 3}"
@@ -77,6 +80,28 @@ def test_what_fails_may_not_run() -> None:
     assert_left_alone(RULE, text)
 
 
+@refuses(RULE, 1)
+def test_neither_branch_leads_to_a_result() -> None:
+    text = squeezed(
+        "y = Gemm(a, w)\n z = Conv(a, v)",
+        "g (float[2,3,T] x) => (float[2,1] y, float[2,1,T] z)",
+        ", float[1,3,1] v = {1, 2, 3}",
+    )
+    _, part = simplified(from_text(head(17) + text))  # no runtime computes it
+    assert not [entry for entry in part.fired if entry.rule == RULE]
+    assert any(entry.rule == RULE and "neither branch" in entry.why_not for entry in part.refused)
+
+
+@refuses(RULE, 2)
+def test_a_condition_of_another_graph() -> None:
+    text = f"""g (float[2,3,T] x, bool f) => (float[2,1] y) <{WEIGHTS}> {{ {CONDITION}
+        y = If (f) <then_branch = m () => (float[2,1] yes) {{ {SQUEEZE}\n yes = Gemm(a, w) }},
+                    else_branch = o () => (float[2,1] no) {{ no = ReduceMax<axes = [1], keepdims = 0>(x) }}> }}"""
+    # the reference evaluator's Gemm takes any rank
+    assert_refused(RULE, "outside of the graph", text, runtime="onnxruntime")
+
+
+@refuses(RULE, 2)
 def test_an_output() -> None:
     text = squeezed("y = Gemm(a, w)", "g (float[2,3,T] x) => (float[2,1] y, bool[1] c)")
     assert_refused(RULE, "outside of the graph", text)

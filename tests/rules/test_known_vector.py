@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "shape/known-vector"
@@ -29,6 +30,7 @@ def test_as_many_nodes() -> None:
     assert_left_alone(RULE, text)
 
 
+@refuses(RULE, 1)
 def test_what_others_read_is_not_freed() -> None:
     text = """g (float[N,T] x, float[1,1] c) => (float y, int64[2] t, bool[2] e)
         <int64[1] m = {-1}, int64[2] k = {-1, -1}, int64[2] o = {1, 1}> {

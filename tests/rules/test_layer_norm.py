@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 LAYER, RMS = "fuse/layer-norm", "fuse/rms-norm"
@@ -105,14 +106,14 @@ def test_a_scale_before_it_is_narrowed() -> None:
 
 
 REFUSED = {
-    "an old opset": ("opset 16 has no", norm(), 16),
-    "double": ("not known to be float", norm().replace("float", "double"), 17),
-    "an unknown size": ("not known", norm("y = Neg(n)", shape="N,M"), 17),
-    "the centred value is read": ("used elsewhere", norm("p = Mul(n, s)\n z = Add(p, b)\n y = Mul(z, d)"), 17),
+    "1: an old opset": ("opset 16 has no", norm(), 16),
+    "3: double": ("not known to be float", norm().replace("float", "double"), 17),
+    "4: an unknown size": ("not known", norm("y = Neg(n)", shape="N,M"), 17),
+    "2: the centred value is read": ("used elsewhere", norm("p = Mul(n, s)\n z = Add(p, b)\n y = Mul(z, d)"), 17),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(LAYER, REFUSED))
 def test_layer_norm_refused(case: str) -> None:
     assert_refused(LAYER, *REFUSED[case])
 
@@ -130,6 +131,13 @@ ALONE = {
 @pytest.mark.parametrize("case", ALONE)
 def test_layer_norm_left_alone(case: str) -> None:
     assert_left_alone(LAYER, ALONE[case])
+
+
+@refuses(LAYER, 5)
+def test_scale_and_bias_of_fewer_axes_stay_behind() -> None:
+    text = norm(mean="ReduceMean<axes = [-2, -1]>({})", shape="N,3,2")
+    assert_rewritten(LAYER, "LayerNormalization Add", text)  # distant-factor takes the scale
+    assert_refused(LAYER, "do not have the normalised axes", text, opset=16)
 
 
 def test_a_scale_of_one_number_goes_into_the_scale() -> None:
@@ -154,10 +162,25 @@ def test_rms_norm(case: str) -> None:
     assert_rewritten(RMS, f"RMSNormalization{more}", text, 23)
 
 
-def test_rms_norm_refused() -> None:
-    assert_refused(RMS, "opset 18 has no", rms(), 18)
-    assert_refused(RMS, "used elsewhere", rms(end="p = Mul(n, s)\n y = Add(p, r)"), 23)
-    assert_refused(RMS, "not known to be float", rms().replace("float", "double"), 23)
+RMS_REFUSED = {
+    "1: an old opset": ("opset 18 has no", rms(), 18),
+    "2: the root is read": ("used elsewhere", rms(end="p = Mul(n, s)\n y = Add(p, r)"), 23),
+    "3: double": ("not known to be float", rms().replace("float", "double"), 23),
+    "4: an unknown size": ("not known", rms(end="y = Neg(n)").replace("[N,2]", "[N,M]"), 23),
+}
+
+
+@pytest.mark.parametrize("case", refusals(RMS, RMS_REFUSED))
+def test_rms_norm_refused(case: str) -> None:
+    assert_refused(RMS, *RMS_REFUSED[case])
+
+
+@refuses(RMS, 5)
+def test_a_scale_of_fewer_axes_stays_behind_an_rms_norm() -> None:
+    text = rms().replace("last)", "both)").replace("[N,2]", "[N,3,2]")
+    text = text.replace("int64[1] last = {-1}", "int64[2] both = {-2, -1}")
+    assert_rewritten(RMS, "RMSNormalization Mul", text, 23)
+    assert_refused(RMS, "do not have the normalised axes", text, opset=18)
 
 
 def test_a_layer_norm_is_no_rms_norm() -> None:

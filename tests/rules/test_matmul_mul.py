@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/matmul-mul"
@@ -52,50 +53,64 @@ def test_forms(case: str) -> None:
 
 
 REFUSED = {
-    "along the rows": (
+    "4: along the rows": (
         "for each channel",
         f"{HEAD} <{W}, float[3,1] c = {{1, 2, 3}}> {{ a = MatMul(x, w)\n y = Mul(a, c) }}",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = MatMul(x, w)\n m = Mul(a, c)\n y = Sub(a, m) }}",
     ),
-    "the sum has two readers": (
+    "1: the sum has two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, {B}, float c = {{3}}> {{ a = MatMul(x, w)\n s = Add(a, b)\n m = Mul(s, c)\n y = Sub(s, m) }}",
     ),
-    "a bias along the rows": (
+    "4: a bias along the rows": (
         "the bias is not one number",
         f"""{HEAD} <{W}, float[3,1] b = {{1, 2, 3}}, float c = {{3}}> {{
             a = MatMul(x, w)\n s = Add(a, b)\n y = Mul(s, c) }}""",
     ),
-    "shared weights": (
+    "3: shared weights": (
         "weights are used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = MatMul(x, w)\n m = Mul(a, c)\n y = MatMul(m, w) }}",
     ),
-    "a product that overflows": (
+    "5: a product that overflows": (
         "out of the range",
         f"""{HEAD} <{W.replace("{1,", "{1e38,")}, float c = {{1000}}> {{
             a = MatMul(x, w)\n m = Mul(a, c)\n y = Tanh(m) }}""",
     ),
-    "a division by zero": (
+    "5: a division by zero": (
         "out of the range",
         f"{HEAD} <{W}, float c = {{0}}> {{ a = MatMul(x, w)\n m = Div(a, c)\n y = Tanh(m) }}",
     ),
-    "a bias of a Gemm that a caller may replace": (
+    "2: a bias of a Gemm that a caller may replace": (
         "bias is not a constant",
         f"""g (float[N,2] x, float[2] b) => (float[N,2] y) <{W}, {B}, float c = {{3}}> {{
             a = Gemm(x, w, b)\n y = Mul(a, c) }}""",
     ),
-    "a Gemm with a bias for each row": (
+    "4: a Gemm with a bias for each row": (
         "the bias is not one number",
         f"""g (float[3,2] x) => (float[3,2] y) <{W}, float[3,1] b = {{1, 2, 3}}, float c = {{3}}> {{
             a = Gemm(x, w, b)\n y = Mul(a, c) }}""",
     ),
+    "6: weights of a Gemm of unknown shape": (
+        "not known",
+        "g (float[N,M] x, float[M,K] w) => (float[N,K] y) <float c = {3}> { a = Gemm(x, w)\n y = Mul(a, c) }",
+    ),
+    "6: weights of three axes": (
+        "not known",
+        """g (float[2,N,2] x) => (float[2,N,2] y) <float[2,2,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float c = {3}> {
+            a = MatMul(x, w)\n y = Mul(a, c) }""",
+    ),
+    "4: a higher rank": (
+        "for each channel",
+        f"""g (float[N,3,2] x) => (float[1,N,3,2] y) <{W}, float[1,1,1,2] c = {{1, 2}}> {{
+            a = MatMul(x, w)\n y = Mul(a, c) }}""",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

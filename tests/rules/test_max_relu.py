@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/max-relu"
@@ -16,6 +17,7 @@ def test_rewritten(dtype: str, body: str) -> None:
     assert_rewritten(RULE, "Relu", f"g ({dtype}[N,3] x) => ({dtype}[N,3] y) <{zeros}> {{ y = {body} }}")
 
 
+@refuses(RULE, 1)
 def test_integers() -> None:
     assert_refused(RULE, "not known to be", "g (int32[N] x) => (int32[N] y) <int32 zero = {0}> { y = Max(x, zero) }")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/mul-conv"
@@ -69,41 +70,55 @@ def test_one_before_takes_it() -> None:
 
 
 REFUSED = {
-    "along the width": (
+    "3: along the width": (
         "for each channel",
         f"{HEAD} <{W}, float[4] c = {{1, 2, 3, 4}}> {{ a = Mul(x, c)\n y = Conv(a, w) }}",
     ),
-    "a channel that it widens": (
+    "3: a channel that it widens": (
         "for each channel",
         f"""g (float[N,1,4,4] x) => (float[N,2,4,4] y) <{W}, float[2,1,1] c = {{1, 2}}> {{
             a = Mul(x, c)\n y = Conv(a, w) }}""",
     ),
-    "channels of unknown number": (
+    "3: channels of unknown number": (
         "for each channel",
         f"""g (float[N,C,4,4] x) => (float[N,2,4,4] y) <{W}, float[2,1,1] c = {{1, 2}}> {{
             a = Mul(x, c)\n y = Conv(a, w) }}""",
     ),
-    "two readers": (
+    "1: two readers": (
         "used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Mul(x, c)\n d = Conv(a, w)\n y = Sub(a, d) }}",
     ),
-    "shared weights": (
+    "2: shared weights": (
         "weights are used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Mul(x, c)\n d = Conv(a, w)\n e = Tanh(d)\n y = Conv(e, w) }}",
     ),
-    "a product that overflows": (
+    "4: a product that overflows": (
         "out of the range",
         f"{HEAD} <{W.replace('{1,', '{1e38,')}, float c = {{1e3}}> {{ a = Mul(x, c)\n d = Conv(a, w)\n y = Tanh(d) }}",
     ),
-    "transposed data": (
+    "5: transposed data": (
         "along the last axis",
         f"""g (float[2,N] x) => (float[N,2] y) <{FLAT}, float c = {{3}}> {{
+            a = Mul(x, c)\n y = Gemm<transA = 1>(a, w) }}""",
+    ),
+    "6: weights of three axes": (
+        "not known",
+        """g (float[2,N,2] x) => (float[2,N,2] y) <float[2,2,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[2] c = {3, 4}> {
+            a = Mul(x, c)\n y = MatMul(a, w) }""",
+    ),
+    "3: a higher rank": (
+        "for each channel",
+        f"g (float[2] x) => (float[1,2] y) <{FLAT}, float[1,2] c = {{3, 4}}> {{ a = Mul(x, c)\n y = MatMul(a, w) }}",
+    ),
+    "5: transposed data, a factor for each column": (
+        "along the last axis",
+        f"""g (float[2,2] x) => (float[2,2] y) <{FLAT}, float[2] c = {{3, 4}}> {{
             a = Mul(x, c)\n y = Gemm<transA = 1>(a, w) }}""",
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

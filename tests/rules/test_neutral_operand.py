@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/neutral-operand"
@@ -29,16 +30,16 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "a higher rank": (
+    "1: a higher rank": (
         "could change", "g (float[N] x) => (float[1,N] y) <float[1,1] one = {1}> { a = Mul(x, one)\n y = Neg(a) }",
     ),
-    "a dimension that may be 1": (
+    "1: a dimension that may be 1": (
         "could change", "g (float[N] x) => (float[M] y) <float[3] one = {1, 1, 1}> { a = Mul(x, one)\n y = Neg(a) }",
     ),
-    "a dimension that is 1": (
+    "1: a dimension that is 1": (
         "could change", "g (float[1] x) => (float[2] y) <float[2] o = {0, 0}> { a = Add(o, x)\n y = Neg(a) }",
     ),
-    "a size of another input": (
+    "1: a size of another input": (
         "could change",
         """g (float[N] x, float[M] z) => (float y) <int64 o = {0}> {
         s = Shape(z)\n m = ConstantOfShape(s)\n a = Add(x, m)\n b = Mul(a, z)\n y = ReduceSum(b) }""",
@@ -50,7 +51,7 @@ def test_an_output_that_is_an_input() -> None:
     assert_rewritten(RULE, "Identity", "g (float[N] x) => (float[N] y) <float one = {1}> { y = Mul(x, one) }")
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/pad-between-views"
@@ -59,19 +60,19 @@ def test_zeros_before_a_convolution() -> None:
 
 
 REFUSED = {
-    "another reader": (
+    "1: another reader": (
         "used elsewhere",
         around("Squeeze(x, two)", "Unsqueeze(b, two)\n z = Neg(b)").replace("D] y)", "D] y, float[E,F,G] z)"),
     ),
-    "a dimension of 1": ("dimension of 1", around("Squeeze(x, two)", "Unsqueeze(b, two)", "1,4,1,5")),
-    "amounts from outside": (
+    "2: a dimension of 1": ("dimension of 1", around("Squeeze(x, two)", "Unsqueeze(b, two)", "1,4,1,5")),
+    "2: amounts from outside": (
         "not known",
         around("Squeeze(x, two)", "Unsqueeze(b, two)").replace("x)", "x, int64[6] p)", 1),
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "fuse/pad-max-pool"
@@ -37,23 +38,50 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "what may be negative": ("could be the largest", f"a = Pad(x, p)\n y = {POOL}"),
-    "the least of a LeakyRelu": ("could be the largest", f"r = LeakyRelu(x)\n a = Pad(r, p)\n y = {POOL}"),
-    "a Clip from below zero": ("could be the largest", f"r = Clip(x, low, six)\n a = Pad(r, p)\n y = {POOL}"),
-    "a low number": ("could be the largest", f"a = Pad(x, p, low)\n y = {POOL}"),
-    "padding of its own": ("pads too", f"{RELU}y = {OWN}"),
-    "rounding up": ("beyond the data", f"{RELU}y = MaxPool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(a)"),
-    "holes": ("holes", f"{RELU}y = MaxPool<kernel_shape = [2, 3], dilations = [2, 2]>(a)"),
-    "wider than the window": ("as wide as the window", f"{RELU}y = MaxPool<kernel_shape = [3, 2]>(a)"),
-    "places": (
+    "1: what may be negative": ("could be the largest", f"a = Pad(x, p)\n y = {POOL}"),
+    "1: the least of a LeakyRelu": ("could be the largest", f"r = LeakyRelu(x)\n a = Pad(r, p)\n y = {POOL}"),
+    "1: a Clip from below zero": ("could be the largest", f"r = Clip(x, low, six)\n a = Pad(r, p)\n y = {POOL}"),
+    "1: a low number": ("could be the largest", f"a = Pad(x, p, low)\n y = {POOL}"),
+    "5: padding of its own": ("pads too", f"{RELU}y = {OWN}"),
+    "6: rounding up": (
+        "beyond the data",
+        f"{RELU}y = MaxPool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(a)",
+    ),
+    "8: holes": ("holes", f"{RELU}y = MaxPool<kernel_shape = [2, 3], dilations = [2, 2]>(a)"),
+    "7: wider than the window": ("as wide as the window", f"{RELU}y = MaxPool<kernel_shape = [3, 2]>(a)"),
+    "9: places": (
         "count the padding",
         f"{RELU}m, i = MaxPool<kernel_shape = [3, 3]>(a)\n f = Cast<to = 1>(i)\n y = Add(m, f)",
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     reason, body = REFUSED[case]
     text = f"{HEAD} <{P}, float low = {{-3e38}}, float six = {{6}}> {{ {body} }}"
     assert_refused(RULE, reason, text)
+
+
+PADDED = {
+    "2: channels": ("channels are padded", "", P.replace("0, 0, 1", "0, 1, 1", 1), "Pad(r, p)"),
+    "2: a mirror": ("not pad with a constant", "", P, 'Pad<mode = "reflect">(r, p)'),
+    "3: cropping": ("it crops", "", P.replace("0, 1}", "0, -1}"), "Pad(r, p)"),
+    "4: amounts from outside": ("how much it pads", ", int64[8] p", P, "Pad(r, p)"),
+    "4: a value from outside": ("not a constant number", ", float v", f"{P}, float v = {{0}}", "Pad(r, p, v)"),
+}
+
+
+@pytest.mark.parametrize("case", refusals(RULE, PADDED))
+def test_pads_that_are_refused(case: str) -> None:
+    reason, more, constants, pad = PADDED[case]
+    head = HEAD.replace("x)", f"x{more})", 1).replace("float[N,1,H,V] y", "float[N,C,H,V] y")
+    runtime = "onnxruntime" if "crop" in case else "reference"  # which cannot crop
+    assert_refused(RULE, reason, f"{head} <{constants}> {{ r = Relu(x)\n a = {pad}\n y = {POOL} }}", runtime=runtime)
+
+
+@refuses(RULE, 10)
+def test_padding_that_depends_on_the_size() -> None:
+    pool = 'MaxPool<kernel_shape = [4, 5], strides = [2, 2], auto_pad = "SAME_UPPER">(a)'
+    text = f"{HEAD} <{P}, float least = {{-inf}}> {{ a = Pad(x, p, least)\n y = {pool} }}"
+    assert_refused(RULE, "depends on the size", text)

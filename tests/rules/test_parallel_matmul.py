@@ -7,6 +7,7 @@ import pytest
 
 from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "fuse/parallel-matmul"
@@ -123,8 +124,8 @@ SHARED = graph(
     f"{OUT}, float[N,1] e",
 )
 REFUSED = {
-    "a matrix that is read twice": ("used elsewhere", SHARED),
-    "much wider than what it is made of": (
+    "1: a matrix that is read twice": ("used elsewhere", SHARED),
+    "2: much wider than what it is made of": (
         "much wider",
         graph(
             "a = MatMul(x, u)\n b = MatMul(x, v)\n c = MatMul(x, w)",
@@ -136,7 +137,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

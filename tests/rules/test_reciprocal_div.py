@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/reciprocal-div"
@@ -25,6 +26,7 @@ def test_the_root_may_be_read_by_others() -> None:
     assert_rewritten(RULE, "Abs Sqrt Div Add", graph("m = Mul(x, i)\n y = Add(m, r)"))
 
 
+@refuses(RULE, 1)
 def test_two_products() -> None:
     assert_refused(RULE, "used elsewhere", graph("m = Mul(x, i)\n n = Neg(x)\n o = Mul(n, i)\n y = Max(m, o)"))
 

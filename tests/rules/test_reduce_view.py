@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/reduce-view"
@@ -45,6 +46,7 @@ def test_rewritten(case: str, opset: int) -> None:
     assert ("axes" in result.graph.node(0).attributes) == (opset == 13 and op != "ReduceSum")
 
 
+@refuses(RULE, 1)
 def test_another_reader() -> None:
     text = f"""g (float[N,4,3,5] x) => (float[N,4] y, float[A,B,C,D] z) <{AXES}> {{
         a = GlobalAveragePool(x)\n y = Flatten(a)\n z = Mul(x, a) }}"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.refusals import refuses
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "algebra/reshape-chain"
@@ -25,6 +26,7 @@ def test_a_zero_that_copies_another_dimension_is_written_anew() -> None:
     assert_rewritten(RULE, "Reshape Neg", text)
 
 
+@refuses(RULE, 1)
 def test_a_zero_that_cannot_be_written_anew() -> None:
     text = """g (float[N,M] x) => (float[1,N,M,1] y) <int64[1] one = {0}, int64[4] t = {0, 0, 0, 1}> {
         a = Unsqueeze(x, one)\n b = Neg(a)\n c = Unsqueeze(x, one)\n d = Reshape(c, t)\n y = Add(b, d) }"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/resize-roi"
@@ -27,6 +28,7 @@ def test_constant() -> None:
     assert len(result.graph.initializers) == 1
 
 
+@refuses(RULE, 1)
 def test_opset_11() -> None:
     assert_refused(RULE, "asks for the input", f"{HEAD} <{S}> {{ r = Neg(z)\n y = Resize(x, r, s) }}", opset=11)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/resize-scales"
@@ -46,10 +47,10 @@ def test_some_sizes_are_numbers() -> None:
 
 
 REFUSED = {
-    "half of it": ("whole multiple", sized("u = Div(s, two)")),
-    "one more": ("whole multiple", sized("u = Add(s, one)")),
-    "a number": ("whole multiple", sized("u = Concat<axis = 0>(three, three)")),
-    "another value's": (
+    "1: half of it": ("whole multiple", sized("u = Div(s, two)")),
+    "1: one more": ("whole multiple", sized("u = Add(s, one)")),
+    "1: a number": ("whole multiple", sized("u = Concat<axis = 0>(three, three)")),
+    "1: another value's": (
         "whole multiple",
         """g (float[N,2,H,W] x, float[N,2,K,L] z) => (float[A,B,C,D] y) {
             s = Shape(z)\n y = Resize<mode = "linear">(x, , , s) }""",
@@ -57,7 +58,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

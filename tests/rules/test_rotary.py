@@ -6,6 +6,7 @@ import pytest
 
 from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.rounds import simplified
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "fuse/rotary"
@@ -78,45 +79,47 @@ def test_a_constant_keeps_its_half() -> None:
 EQUAL, LONG = "two halves", "as long as the data"
 READ = SUM + "o = Abs(cu)\n r = Abs(su)\n"
 REFUSED = {
-    "a product that is read": (rotary(more=", float[N,2,3,4] q"), "used elsewhere"),
-    "a half that is read": (rotary(end=SUM + "o = Abs(a)", more=", float[N,2,3,2] o"), "used elsewhere"),
-    "double": (rotary(x="double[N,2,3,4]", f="double[1,3,2]"), "dtype"),
-    "halves that differ": (rotary("m = Abs(f)\n e = Concat<axis = -1>(f, m)\n" + ANGLES + AXIS), EQUAL),
-    "twice along another axis": (
+    "2: a product that is read": (rotary(more=", float[N,2,3,4] q"), "used elsewhere"),
+    "2: a half that is read": (rotary(end=SUM + "o = Abs(a)", more=", float[N,2,3,2] o"), "used elsewhere"),
+    "3: double": (rotary(x="double[N,2,3,4]", f="double[1,3,2]"), "dtype"),
+    "4: halves that differ": (rotary("m = Abs(f)\n e = Concat<axis = -1>(f, m)\n" + ANGLES + AXIS), EQUAL),
+    "4: twice along another axis": (
         rotary("e = Concat<axis = 1>(f, f)\n" + ANGLES + AXIS, x="float[N,2,6,4]", f="float[1,3,4]"),
         EQUAL,
     ),
-    "constant halves that differ": (rotary("", end=WITH_CONSTANTS.replace("ks", "uneven")), EQUAL),
-    "a constant of one axis": (
+    "4: constant halves that differ": (rotary("", end=WITH_CONSTANTS.replace("ks", "uneven")), EQUAL),
+    "4: a constant of one axis": (
         rotary("", end=SUM.replace("cu", "row").replace("su", "row"), x="float[N,2,1,4]"),
         EQUAL,
     ),
-    "all of it given": (rotary("e = Abs(f)\n" + ANGLES + AXIS, f="float[1,3,4]"), EQUAL),
-    "a factor for each position": (
+    "4: all of it given": (rotary("e = Abs(f)\n" + ANGLES + AXIS, f="float[1,3,4]"), EQUAL),
+    "4: a factor for each position": (
         rotary(TWICE + ANGLES.replace("c =", "d =") + "c = Mul(low, d)\n" + AXIS),
         EQUAL,
     ),
-    "another length": (rotary(f="float[1,S,2]"), LONG),
-    "one position": (rotary(f="float[1,1,2]"), LONG),
-    "a row for each head": (rotary(TWICE + ANGLES + AXIS.replace("one", "zero"), f="float[2,3,2]"), LONG),
-    "another batch": (rotary(f="float[M,3,2]"), "a row for each"),
-    "cosines and sines that others read": (
+    "5: another length": (rotary(f="float[1,S,2]"), LONG),
+    "5: one position": (rotary(f="float[1,1,2]"), LONG),
+    "5: a row for each head": (rotary(TWICE + ANGLES + AXIS.replace("one", "zero"), f="float[2,3,2]"), LONG),
+    "5: another batch": (rotary(f="float[M,3,2]"), "a row for each"),
+    "6: cosines and sines that others read": (
         rotary(end=READ, more=", float[1,1,3,4] o, float[1,1,3,4] r"),
         "as many nodes",
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     text, reason = REFUSED[case]
     assert_refused(RULE, reason, text, 23)
 
 
+@refuses(RULE, 1)
 def test_an_opset_without_it() -> None:
     assert_refused(RULE, "opset 22", rotary(), 22)
 
 
+@refuses(RULE, 4)
 def test_an_input_with_a_default_is_no_constant() -> None:
     text = rotary("", end=WITH_CONSTANTS, x=ONE).replace("float[1,3,2] f)", "float[1,3,2] f, float[3,4] ks)")
     assert_refused(RULE, EQUAL, text, 23)

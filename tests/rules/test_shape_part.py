@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "shape/shape-part"
@@ -31,6 +32,7 @@ def test_rewritten(case: str) -> None:
     assert_rewritten(RULE, *REWRITTEN[case])
 
 
+@refuses(RULE, 1)
 def test_an_old_opset() -> None:
     text = "g (float[A,B,C] x) => (int64 y) <int64[1] i = {1}> { s = Shape(x)\n y = Gather(s, i) }"
     assert_refused(RULE, "opset 13 has no Shape with start", text, opset=13)

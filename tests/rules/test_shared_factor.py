@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/shared-factor"
@@ -58,23 +59,26 @@ def test_in_a_branch() -> None:
 
 BODY = "d = Div(a, root)\n e = Erf(d)\n h = Mul(a, e)"
 REFUSED = {
-    "first weights that others read": ("weights are used elsewhere", between(BODY, last="Conv(h, v)\n z = Conv(x, w)")),
-    "second weights that others read": (
+    "1: first weights that others read": (
+        "weights are used elsewhere",
+        between(BODY, last="Conv(h, v)\n z = Conv(x, w)"),
+    ),
+    "1: second weights that others read": (
         "weights are used elsewhere",
         between(BODY, last="Conv(h, v)\n z = Conv(e, v)"),
     ),
-    "weights that a caller may replace": (
+    "1: weights that a caller may replace": (
         "not constants",
         between(BODY).replace("4] x)", "4] x, float[3,2,1,1] w)"),
     ),
-    "a product that overflows": (
+    "2: a product that overflows": (
         "out of the range",
         between(BODY.replace("root", "small"), more=", float small = {1e-38}").replace("5, 6}", "5, 600}"),
     ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     reason, text = REFUSED[case]
     if "z = " in text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/slice-chain"
@@ -62,19 +63,19 @@ def test_parts_of_a_slice_are_a_split() -> None:
 
 
 REFUSED = {
-    "one axis in steps": ("takes its size", slices((0, END, 1, 2), (1, 3, 1, 1))),
-    "from the end of an unknown size": ("takes its size", slices((-3, END, 0, 1), (1, 2, 0, 1))),
-    "another reader": (
+    "1: one axis in steps": ("takes its size", slices((0, END, 1, 2), (1, 3, 1, 1))),
+    "1: from the end of an unknown size": ("takes its size", slices((-3, END, 0, 1), (1, 2, 0, 1))),
+    "2: another reader": (
         "read by others",
         slices((0, 3, 1, 1), (2, 5, 2, 1), rest="m = Neg(v1)\n z = Relu(v2)\n y = Relu(m)").replace(
             "y)", "y, float[I,J,K] z)", 1
         ),
     ),
-    "an output": ("read by others", slices((0, 3, 1, 1), (2, 5, 2, 1)).replace("y)", "y, float[I,J,K] v1)", 1)),
+    "2: an output": ("read by others", slices((0, 3, 1, 1), (2, 5, 2, 1)).replace("y)", "y, float[I,J,K] v1)", 1)),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/slices-split"
@@ -83,5 +84,6 @@ def test_bounds_from_outside() -> None:
     assert_left_alone(RULE, slices((0, 2), (2, END)).replace("x)", "x, int64[1] e0)", 1))
 
 
+@refuses(RULE, 1)
 def test_unknown_size() -> None:
     assert_refused(RULE, "size of the dimension", slices((0, 2), (2, END), dims="N,K"))

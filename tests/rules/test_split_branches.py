@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/split-branches"
@@ -114,6 +115,7 @@ def test_left_alone(case: str) -> None:
     assert_left_alone(RULE, ALONE[case])
 
 
+@refuses(RULE, 1)
 def test_constants_that_would_take_more_room() -> None:
     text = graph(both("Add({}, big)"), "N,4,300", out="A,B,C").replace("float low", "float[1,2,300] big, float low")
     text = text.replace("float[1,2,300] big, ", f"float[1,2,300] big = {{{', '.join('1' * 600)}}}, ")
@@ -129,6 +131,7 @@ def test_a_split_of_a_part() -> None:
     assert_rewritten("algebra/split-chain", "Split Neg", CHAIN.replace("axis = 1", "axis = -1"), 18)
 
 
+@refuses("algebra/split-chain", 1)
 def test_a_split_of_a_part_that_is_not_alone() -> None:
     assert_refused("algebra/split-chain", "used elsewhere", CHAIN.replace("float[N,1] c", "float[N,4] b, float[N,1] c"))
     other = CHAIN.replace("[N,6]", "[2,6]").replace("axis = -1", "axis = 0").replace("q = {1, 3}", "q = {1, 1}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/split-sequence"
@@ -35,6 +36,7 @@ def test_rewritten(case: str, opset: int) -> None:
     assert_rewritten(RULE, left, text, opset)
 
 
+@refuses(RULE, 4)
 def test_an_element_that_is_an_output() -> None:
     text = """g (float[N,4] x) => (float[N,2] y, float[N,2] z) <int64 n = {2}, int64 i = {0}, int64 j = {1}> {
         s = SplitToSequence<axis = 1>(x, n)\n y = SequenceAt(s, i)\n a = SequenceAt(s, j)\n z = Relu(a) }"""
@@ -56,28 +58,33 @@ def test_in_a_branch() -> None:
 
 
 REFUSED = {
-    "the length of the sequence": (
+    "1: the length of the sequence": (
         "others than SequenceAt",
         graph("int64 n = {2}", "a = SequenceAt(s, i)\n l = SequenceLength(s)\n f = Cast<to = 1>(l)\n y = Mul(a, f)"),
     ),
-    "a place that is computed": (
+    "1: a place that is computed": (
         "others than SequenceAt",
         graph("int64 n = {2}", "k = ArgMax<axis = 0, keepdims = 0>(v)\n a = SequenceAt(s, k)\n y = Relu(a)").replace(
             "x) =>", "x, float[2] v) =>"
         ),
     ),
-    "a dynamic size": ("the size of the axis", graph("int64 n = {2}", x="N,M")),
-    "an axis that is lost": (
+    "2: a dynamic size": ("the size of the axis", graph("int64 n = {2}", x="N,M")),
+    "3: an axis that is lost": (
         "lose the axis",
         graph("int64 n = {2}", "a = SequenceAt(s, i)\n b = SequenceAt(s, j)\n c = Mul(a, b)\n y = Unsqueeze(c, o)")
         .replace("(x, n)", "<keepdims = 0>(x)")
         .replace("<axis = 1><keepdims = 0>", "<axis = 1, keepdims = 0>")
         .replace("int64 n = {2}", "int64[1] o = {0}"),
     ),
+    "1: an output": (
+        "as a whole",
+        graph("int64 n = {2}").replace("M] y)", "M] y, seq(float[N,2]) s)"),
+    ),
+    "2: sizes from outside": ("not constants", graph("int64 k = {2}").replace("x) =>", "x, int64 n) =>")),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
     assert_refused(RULE, *REFUSED[case])
 

@@ -6,6 +6,7 @@ import pytest
 
 from onnxsmith.model.files.text import from_text
 from onnxsmith.simplifier.simplify import simplified
+from tests.refusals import refusals, refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 SIXTH = "HardSigmoid<alpha = 0.16666667>"
@@ -19,19 +20,44 @@ def test_either_order(product: str) -> None:
 
 
 REFUSED = {
-    "an old opset": ("fuse/swish", "opset 17 has no Swish", "Sigmoid", "y = Mul(x, a)", 17),
-    "an old opset, hard": ("fuse/hardswish", "opset 13 has no HardSwish", SIXTH, "y = Mul(x, a)", 13),
-    "the default slope": ("fuse/hardswish", "another slope", "HardSigmoid", "y = Mul(x, a)", 17),
-    "another offset": ("fuse/hardswish", "another slope", SIXTH.replace(">", ", beta = 0.4>"), "y = Mul(x, a)", 17),
-    "two readers": ("fuse/swish", "used elsewhere", "Sigmoid", "b = Mul(x, a)\n y = Add(a, b)", 24),
-    "two readers, hard": ("fuse/hardswish", "used elsewhere", SIXTH, "b = Mul(x, a)\n y = Add(a, b)", 17),
+    "1: an old opset": ("opset 17 has no Swish", "y = Mul(x, a)", "float", 17),
+    "2: two readers": ("used elsewhere", "b = Mul(x, a)\n y = Add(a, b)", "float", 24),
+    "3: bfloat16": ("dtype", "y = Mul(x, a)", "bfloat16", 24),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(case: str) -> None:
-    rule, reason, gate, rest, opset = REFUSED[case]
-    assert_refused(rule, reason, f"g (float[N] x) => (float[N] y) {{ a = {gate}(x)\n {rest} }}", opset)
+@pytest.mark.parametrize("case", refusals("fuse/swish", REFUSED))
+def test_swish_refused(case: str) -> None:
+    reason, end, dtype, opset = REFUSED[case]
+    text = f"g ({dtype}[N] x) => ({dtype}[N] y) {{ a = Sigmoid(x)\n {end} }}"
+    assert_refused("fuse/swish", reason, text, opset)
+
+
+HARD_REFUSED = {
+    "1: an old opset": ("opset 13 has no HardSwish", SIXTH, "y = Mul(x, a)", "float", 13),
+    "2: the default slope": ("another slope", "HardSigmoid", "y = Mul(x, a)", "float", 17),
+    "2: another offset": ("another slope", SIXTH.replace(">", ", beta = 0.4>"), "y = Mul(x, a)", "float", 17),
+    "3: two readers": ("used elsewhere", SIXTH, "b = Mul(x, a)\n y = Add(a, b)", "float", 17),
+    "4: bfloat16": ("dtype", SIXTH, "y = Mul(x, a)", "bfloat16", 22),
+}
+
+
+@pytest.mark.parametrize("case", refusals("fuse/hardswish", HARD_REFUSED))
+def test_hardswish_refused(case: str) -> None:
+    reason, gate, end, dtype, opset = HARD_REFUSED[case]
+    text = f"g ({dtype}[N] x) => ({dtype}[N] y) {{ a = {gate}(x)\n {end} }}"
+    assert_refused("fuse/hardswish", reason, text, opset)
+
+
+@refuses("fuse/hardswish", 2)
+def test_a_slope_that_callers_decide() -> None:
+    model = from_text("""<ir_version: 10, opset_import: ["": 17, "f": 1]>
+        g (float[N] x) => (float[N] y) { y = f.h<slope = 0.3>(x) }
+        <domain: "f", opset_import: ["": 17]>
+        h <slope> (x) => (y) { a = HardSigmoid<alpha: float = @slope>(x)\n y = Mul(x, a) }""")
+    _, part = simplified(model, only=["fuse/hardswish"])
+    assert not part.fired
+    assert ["another slope" in entry.why_not for entry in part.refused] == [True]
 
 
 def test_the_gate_of_another_value() -> None:
@@ -104,17 +130,31 @@ def test_clips_that_are_neither() -> None:
         assert_left_alone(rule, "g (float[N] x) => (float[N] y) { a = Clip(x)\n y = Mul(x, a) }")
 
 
+@refuses("fuse/hardswish", 3, 4)
+@refuses("fuse/hard-sigmoid", 1, 2)
 def test_clips_refused() -> None:
     for rule, end in (("fuse/hardswish", PRODUCTS["the product divided"]), ("fuse/hard-sigmoid", "y = Div(b, six)")):
         assert_refused(rule, "not known to be one that", clipped(end, dtype="double"))
         assert_refused(rule, "used elsewhere", clipped(end.replace("y =", "d =") + "\n y = Add(d, b)"))
 
 
+MISH = "g (float[N] x) => (float[N] y) { a = Softplus(x)\n b = Tanh(a)\n y = Mul(b, x) }"
+MISH_REFUSED = {
+    "1: an old opset": ("opset 17 has no Mish", MISH, 17),
+    "2: two readers": (
+        "used elsewhere",
+        MISH.replace("Mul(b, x)", "Sum(c, b)").replace("y =", "c = Mul(b, x)\n y ="),
+        18,
+    ),
+    "3: bfloat16": ("dtype", MISH.replace("float", "bfloat16"), 22),
+}
+
+
 def test_mish() -> None:
-    text = "g (float[N] x) => (float[N] y) { a = Softplus(x)\n b = Tanh(a)\n y = Mul(b, x) }"
-    assert_rewritten("fuse/mish", "Mish", text, opset=18)
-    assert_refused("fuse/mish", "opset 17 has no Mish", text)
-    assert_refused(
-        "fuse/mish", "used elsewhere", text.replace("Mul(b, x)", "Sum(c, b)").replace("y =", "c = Mul(b, x)\n y ="), 18
-    )
-    assert_left_alone("fuse/mish", text.replace("Softplus", "Softsign"), opset=18)
+    assert_rewritten("fuse/mish", "Mish", MISH, opset=18)
+    assert_left_alone("fuse/mish", MISH.replace("Softplus", "Softsign"), opset=18)
+
+
+@pytest.mark.parametrize("case", refusals("fuse/mish", MISH_REFUSED))
+def test_mish_refused(case: str) -> None:
+    assert_refused("fuse/mish", *MISH_REFUSED[case])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/transpose-between-reshapes"
@@ -63,11 +64,23 @@ def test_in_a_branch() -> None:
     assert [node.op_type for node in branch] == ["Transpose"]
 
 
+@refuses(RULE, 1)
 def test_refused() -> None:
     text = graph(
         "2,4,6,8", "2,4,8,6", "-1, 6, 8", "2, 4, 8, 6", end="c = Reshape(b, split)\n d = ReduceSum(b)\n y = Mul(c, d)"
     )
     assert_refused(RULE, "used elsewhere", text)
+
+
+@refuses(RULE, 2)
+def test_two_dimensions_in_other_places() -> None:
+    text = """g (float[A,B,8] x, float[B,A] like) => (float[P,Q,R] y) <int64[2] merged = {-1, 8}, int64[1] m = {8}> {
+        a = Reshape(x, merged)\n b = Transpose<perm = [1, 0]>(a)
+        s = Shape(like)\n split = Concat<axis = 0>(m, s)\n y = Reshape(b, split) }"""
+    assert_refused(RULE, "more than one number", text)
+
+
+def test_sizes_of_another_input() -> None:
     text = """g (float[B,S,T] x, float[B,S,2,2] like) => (float[S,P,Q,R] y) <int64[3] merged = {0, 0, -1}> {
         a = Reshape(x, merged)\n b = Transpose<perm = [1, 0, 2]>(a)\n
         s = Shape(like)\n t = Shape<start = 1, end = 2>(like)\n u = Shape<end = 1>(like)\n v = Shape<start = 2>(like)

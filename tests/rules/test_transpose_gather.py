@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/transpose-gather"
@@ -24,6 +25,7 @@ def test_the_axis_before(perm: str, axis: int, taken: int, index: str) -> None:
     assert result.graph[0].attributes["axis"].as_int() == taken
 
 
+@refuses(RULE, 1)
 def test_the_rest_changes_places() -> None:
     assert_refused(RULE, "change places", gather("1, 0, 2", 2))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "fuse/transpose-gemm"
@@ -28,6 +29,7 @@ def test_a_transpose_of_what_changes_stays() -> None:
     assert_left_alone(RULE, "g (float[N,3] x, float[2,3] v) => (float[N,2] y) { t = Transpose(v)\n y = MatMul(x, t) }")
 
 
+@refuses(RULE, 1)
 def test_integers_are_refused() -> None:
     text = """g (int32[N,3] x, int32[2,3] v) => (int32[N,2] y) <int32[2,3] v = {1, 2, 3, 4, 5, 6}> {
         t = Transpose(v)\n y = MatMul(x, t) }"""

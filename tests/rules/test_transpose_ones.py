@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/transpose-ones"
@@ -54,6 +55,7 @@ def test_an_output_that_is_the_input() -> None:
     assert_rewritten(RULE, "Identity", text)
 
 
+@refuses(RULE, 1)
 def test_another_reader() -> None:
     text = row("t = Transpose<perm = [0, 2, 3, 1]>(x)\n s = Squeeze(t, one)\n b = Unsqueeze(s, last)\n z = Neg(s)")
     assert_refused(RULE, "used elsewhere", text.replace("D] y)", "D] y, float[E,F,G] z)"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/transpose-region"
@@ -97,11 +98,20 @@ def test_in_a_branch() -> None:
     assert "Transpose" not in [node.op_type for node in then]
 
 
+@refuses(RULE, 1)
 def test_as_many_would_be_needed() -> None:
     text = between("b = Add(a, z)", BACK, head=", float[A,3,4,5] z, float[A,3,4,5] v").replace(
         "Add(a, z)", "Sum(a, z, v)"
     )
     assert_refused(RULE, "as many", text)
+
+
+@refuses(RULE, 2)
+def test_the_other_order_comes_too_late() -> None:
+    text = f"""g (float[A,3,4,5] x, float[A,5,3,4] z) => (float[E,F,G,H] y, float[I,J,K,L] w) {{
+        t = Transpose<perm = {BACK}>(x)\n s = Add(z, t)\n u = Transpose<perm = [0, 2, 3, 1]>(s)\n y = Relu(u)
+        n = Mul(y, y)\n v = Transpose<perm = [0, 2, 3, 1]>(z)\n w = Sub(v, n) }}"""
+    assert_refused(RULE, "too late", text)
 
 
 LEFT_ALONE = {

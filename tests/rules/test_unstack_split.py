@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/unstack-split"
@@ -60,10 +61,16 @@ def test_parts_that_are_outputs() -> None:
     assert_rewritten(RULE, "Reshape Transpose Split", text)
 
 
-def test_refused() -> None:
+@refuses(RULE, 1)
+def test_other_readers() -> None:
     text = graph(GATHERS, end="m = MatMul(q, v)\n n = Sub(m, k)\n o = ReduceSum(b)\n y = Add(n, o)")
     assert_refused(RULE, "other ways", text)
     assert_refused(RULE, "other ways", graph(GATHERS).replace("D] y)", "D] y, float[E,F,G,H,I] b)"))
+
+
+@refuses(RULE, 2)
+def test_sizes_that_are_not_known() -> None:
+    assert_refused(RULE, "not known", graph(GATHERS, "N,6,W", "0, 6, -1, 1, 6"))
     text = f"""g (float[N,18,S,T] x) => (float[A,B,C,D] y)
         <int64[2] n = {{3, 6}}, int64 i = {{0}}, int64 j = {{1}}, int64 l = {{2}}> {{
         d = Shape<end = 1>(x)\n e = Shape<start = 2, end = 3>(x)\n f = Shape<start = 3>(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_refused, assert_rewritten
 
 RULE = "algebra/view-chain"
@@ -45,6 +46,7 @@ def test_what_reads_the_middle_keeps_it() -> None:
     assert_rewritten(RULE, "Unsqueeze Unsqueeze", text)
 
 
+@refuses(RULE, 1)
 def test_two_dimensions_in_other_places() -> None:
     text = """g (float[A,B] x) => (float y) <int64[2] p = {0, 1}, int64[1] o = {0}> {
         b = Unsqueeze(x, p)\n c = Squeeze(b, o)\n y = Neg(c) }"""

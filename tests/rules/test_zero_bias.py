@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refusals import refuses
 from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
 
 RULE = "algebra/zero-bias"
@@ -28,6 +29,11 @@ def test_made() -> None:
 def test_gemm() -> None:
     text = f"g (float[N,2] x) => (float[N,3] y) <{FLAT}, float b = {{0}}> {{ y = Gemm<alpha = 2.0>(x, w, b) }}"
     assert_rewritten(RULE, "Gemm", text)
+
+
+@refuses(RULE, 1)
+def test_gemm_that_needs_a_third_input() -> None:
+    text = f"g (float[N,2] x) => (float[N,3] y) <{FLAT}, float b = {{0}}> {{ y = Gemm<alpha = 2.0>(x, w, b) }}"
     assert_refused(RULE, "before opset 11", text, opset=9)
 
 

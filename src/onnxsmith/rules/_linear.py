@@ -196,8 +196,7 @@ def fold_input(found: Linear, step: Step, where: str, *, underflow: bool) -> Fol
         if not _is_unpadded(found.node):
             return NoMatch("zeros are padded after the shift", found.node.name or "")
         array = facts.constant(found.weight)
-        if array is None:
-            return NoMatch("weights or bias are not constants: the weight is not a constant", found.weight.name or "")
+        assert array is not None  # rules ask for it before
         alpha = found.node.attributes.get("alpha")
         moved = found.scaled(array, shift, data=True) * (1.0 if alpha is None else alpha.as_float())
         grouped = found.by_group(moved).sum(axis=found.summed)

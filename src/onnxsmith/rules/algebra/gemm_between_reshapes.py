@@ -21,7 +21,7 @@ class GemmBetweenReshapes(Rule):
     1. An intermediate result has other readers, or is a graph output.
     2. The Gemm transposes its data, or multiplies with an alpha or a beta.
     3. The weights are no constant matrix, or are transposed and read by others too.
-    4. The bias varies along the rows.
+    4. The bias varies along the rows, or has more axes than the data: it would raise the rank.
 
     Reshapes of which it is not known that they keep the last axis, and give back the others, are no match.
 
@@ -60,7 +60,7 @@ class GemmBetweenReshapes(Rule):
         if before[-1] != height or flat[-1] != height or not facts.same(before[:-1], after[:-1]) or after[-1] != width:
             return None
         bias = product.inputs[2] if len(product.inputs) > 2 else None
-        refusal = _refused(product, bias, transposed == 1) or read_elsewhere((node, product, rows))
+        refusal = _refused(product, bias, transposed == 1, len(before)) or read_elsewhere((node, product, rows))
         found = {"source": source, "weight": product.inputs[1], "bias": bias, "transposed": transposed}
         return refusal or Match(node, (node, product, rows), found)
 
@@ -73,7 +73,8 @@ class GemmBetweenReshapes(Rule):
         return product if bias is None else tape.op("Add", [product, bias])
 
 
-def _refused(product: ir.Node, bias: ir.Value | None, transposed: bool) -> NoMatch | None:
+def _refused(product: ir.Node, bias: ir.Value | None, transposed: bool, rank: int) -> NoMatch | None:
+    """Why a product of data that has `rank` axes without the Reshape may not become a MatMul and an Add."""
     where, weight = product.name or "", product.inputs[1]
     for name in ("alpha", "beta"):
         given = product.attributes.get(name)
@@ -88,6 +89,8 @@ def _refused(product: ir.Node, bias: ir.Value | None, transposed: bool) -> NoMat
     dims = facts.dims(bias)
     if bias is not None and (dims is None or len(dims) > 2 or (len(dims) == 2 and dims[0] != 1)):
         return NoMatch("the bias is not known to be one row", bias.name or "")
+    if bias is not None and dims is not None and len(dims) > rank:
+        return NoMatch("the bias has more axes than the data", bias.name or "")
     return None
 
 

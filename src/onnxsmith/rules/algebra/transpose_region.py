@@ -32,6 +32,7 @@ class TransposeRegion(Rule):
 
     Refused:
     1. As many transposes would be needed as there are.
+    2. The Transpose that has a value in the other order already stands behind what would read it.
 
     A row of operators with one input each is for algebra/transpose-through-unary. Constants of over 1 kB that others
     read too are not stored twice: the region ends there, or is no match.

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules import _views
-from onnxsmith.rules._patterns import integer, maker, read_elsewhere, too_old, two_ways
+from onnxsmith.rules._patterns import fits, integer, maker, read_elsewhere, too_old, two_ways
 from onnxsmith.rules._views import perm
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
@@ -40,7 +40,7 @@ class Attention(Rule):
     2. An intermediate result has other readers, or is a graph output.
     3. It is not provably four axes, with the same batch and heads for Q, K and V.
     4. The mask does not provably have a column for each key, or has not a row for each query, which runtimes ask for
-       though the operator broadcasts, and is not one row of known size, which is expanded.
+       though the operator broadcasts, and is not one row of known size, which is expanded. Or it widens batch or heads.
     5. The mask may hide all keys from a query, and what the graph gives there is not what the operator does: it is
        computed, and not a choice between 0 and -∞ whose NaN become zeros; or a row of a constant one hides all.
 
@@ -119,9 +119,13 @@ def _scores(node: ir.Node) -> _Scores | None:
 
 
 def _guard(value: ir.Value | None, node: ir.Node) -> list[ir.Node] | None:
-    """Returns the Where and the IsNaN of `0 where p is NaN, else p`."""
+    """Returns the Where and the IsNaN of `0 where p is NaN, else p`, in the shape of p."""
     where = maker(value, node, "Where")
-    if where is None or uniform(where.inputs[1]) != 0:
+    zeros = where.inputs[1] if where is not None else None
+    if where is None or where.inputs[2] is None or uniform(zeros) != 0:
+        return None
+    shape = facts.dims(zeros)
+    if shape is None or not fits(shape, where.inputs[2]):
         return None
     test = maker(where.inputs[0], node, "IsNaN")
     return [where, test] if test is not None and test.inputs[0] is where.inputs[2] else None
@@ -136,6 +140,8 @@ def _product(value: ir.Value | None, node: ir.Node) -> tuple[ir.Node, float, lis
     for one, other in two_ways(scaled)[: 2 if scaled.op_type == "Mul" else 1] if scaled is not None else ():
         number, matmul = facts.constant(other), maker(one, node, "MatMul")
         if scaled is None or matmul is None or number is None or number.size != 1 or not float(number.item()) > 0:
+            continue
+        if not fits(number.shape, one):
             continue
         factor = float(number.item())
         return matmul, factor if scaled.op_type == "Mul" else 1 / factor, [scaled]
@@ -153,6 +159,9 @@ def _misfit(found: _Scores, values: ir.Value) -> NoMatch | None:
     rows, dims = (query[2], keys[3]), facts.dims(found.mask)
     if dims is None or not 2 <= len(dims) <= 4 or not facts.same(dims[-1:], rows[1:]):
         return NoMatch("the mask does not provably have a column for each key", found.mask.name or "")
+    in_front = zip(reversed(dims[:-2]), reversed(query[:2]), strict=False)
+    if any(dim != 1 and not facts.same([dim], [there]) for dim, there in in_front):
+        return NoMatch("the mask is not known to leave batch and heads as they are", found.mask.name or "")
     is_one_row = dims[-2] == 1 and all(isinstance(dim, int) for dim in (*dims, rows[0]))
     if not facts.same(dims[-2:-1], rows[:1]) and not is_one_row:
         return NoMatch("the mask does not provably have a row for each query", found.mask.name or "")

@@ -26,7 +26,8 @@ class DistantFactor(Rule):
     Constants are computed in float64 and stored in their old dtype.
 
     Refused:
-    1. The weights have other readers, or are not constants: as for fuse/matmul-mul.
+    1. The weights have other readers, or are not constants: as for fuse/matmul-mul. Or the bias of a LayerNormalization
+       is no constant.
     2. A product overflows, or a small one loses bits: it is not a normal number of the weights' dtype.
     3. A constant that takes the factor would grow by more than 1 kB.
 
