@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from onnxsmith.reduction import arrays
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.checks.base import Failure
 from onnxsmith.reduction.oracle import Oracle
+from onnxsmith.system import children
 
 _MARK = "onnxsmith reduce"
 _PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino")
@@ -184,12 +184,12 @@ def _versions() -> str:
 
 
 def _readme(case: Case, failure: Failure, code: int) -> str:
-    status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    ended = children.cause_of_end(code)
     return f"""<!-- {_MARK} -->
 # A failing model of {case.nodes} node{"" if case.nodes == 1 else "s"}
 
 {failure.what}
 
-`python repro.py` in this folder shows it; it ended with {status}, and `output.txt` is what it said. It needs what
+`python repro.py` in this folder shows it; it ended with {ended}, and `output.txt` is what it said. It needs what
 `versions.txt` lists, at these versions as far as the failure depends on them.
 """

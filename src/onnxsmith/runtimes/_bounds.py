@@ -6,12 +6,9 @@ under limits, so that such a model ends in a Problem and not in a machine that s
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
-import sys
-from pathlib import Path
 
 from onnxsmith.problem import OnnxsmithError, problem
 
@@ -27,8 +24,6 @@ _BY_MODEL = 8
 """A runtime holds the file, its weights, and these once more, packed for its kernels; then all of that for float64."""
 _BY_FEEDS = 64
 """A picture of 3 channels becomes an intermediate tensor of 64, and a convolution may unroll that."""
-_OF_FREE = 0.75
-"""Share of the memory that is free now which one more process may take."""
 _LEAST_TIME = 60.0
 _BYTES_A_SECOND = 10_000_000
 _UNITS = {
@@ -99,46 +94,6 @@ def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
     )
 
 
-def hold(limit: int) -> int:
-    """Keeps this process within `limit` bytes, 0 for no limit, and within what the machine has to spare. Gives the
-    limit that holds.
-
-    Linux counts private writable memory against it (RLIMIT_DATA): neither files that are mapped, weights say, nor
-    addresses that are reserved only. An allocation that goes beyond fails. Elsewhere nothing is held.
-    """
-    if sys.platform != "linux":
-        return 0
-    import resource
-
-    own, spare = _own(), _spare()
-    if limit and spare is not None:
-        limit = min(limit, own + int(_OF_FREE * spare))
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = limit or resource.RLIM_INFINITY
-    if hard != resource.RLIM_INFINITY:
-        wanted = hard if wanted == resource.RLIM_INFINITY else min(wanted, hard)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    return limit
-
-
-def _own() -> int:
-    """Bytes of private writable memory that this process has."""
-    return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _spare() -> int | None:
-    """Bytes that can be had without swapping, within this container; None where nobody says."""
-    found = []
-    with contextlib.suppress(OSError, ValueError):
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        found.append(int(lines["MemAvailable"].split()[0]) * 1024)
-    with contextlib.suppress(OSError, ValueError):  # a control group without a limit says "max"
-        group = Path("/sys/fs/cgroup")
-        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    return max(0, min(found)) if found else None
-
-
 def is_shortage(said: str) -> bool:
     """Whether a message of a library says that memory could not be had."""
     return _REFUSALS.search(said) is not None
@@ -158,21 +113,3 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
 
 def _next(limit: int) -> int:
     return max(8, 2 * math.ceil(limit / 2**30))
-
-
-def resident(process: int) -> int | None:
-    """Bytes of memory that a process holds, None where nobody says."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return None
-
-
-def processor_seconds(process: int) -> float | None:
-    """Processor time that a process has used, None where nobody says: a machine that is busy with others is no reason
-    to take a call for endless."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

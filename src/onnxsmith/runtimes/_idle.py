@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes._child import Child
+from onnxsmith.system import usage
 
 _PATIENCE = 20.0
 """Seconds that one waits."""
@@ -54,7 +54,7 @@ def let_go(child: Child, module: str, sessions: list[int]) -> None:
     """Has the child forget its sessions and wait, in the place of one that waits already; ends it where it has grown
     large."""
     try:
-        if (_bounds.resident(child.pid) or 0) > _LARGEST:
+        if (usage.HERE.resident(child.pid) or 0) > _LARGEST:
             raise OSError
         child.ask({"do": "about", "release": sessions}, time_limit=_LIMIT)
     except (OnnxsmithError, OSError):
