@@ -108,10 +108,10 @@ $(BENCH_STAMP): pyproject.toml Makefile
 # torch is not at its oldest: the one whose build for CPUs can be had. What the tests run with is at its newest.
 .venv-oldest/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
-	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check $(TORCH) uv
-	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,torch]' $(TORCH)
+	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps $(TORCH) uv
+	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,openvino,torch]' $(TORCH)
 	@.venv-oldest/bin/uv pip freeze -q --python .venv-oldest/bin/python --exclude-editable > .venv-oldest/held.txt
-	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image openvino
+	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image
 	@touch $@
 
 $(VENV_STAMP):
