@@ -18,15 +18,26 @@ RELEASE_STAMP := .venv-release/.installed
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal
 
+# The Pythons besides the one above that are installed, as `python3.12`, or by pyenv.
+PYENV ?= $(HOME)/.pyenv
+HERE = $(shell for python in python$(1) $(PYENV)/versions/$(1).*/bin/python; do $$python -c "" 2>/dev/null && echo $$python && break; done)
+PYTHONS ?= $(foreach version,3.12 3.13 3.14,$(if $(call HERE,$(version)),$(version)))
+
+# What runs without torch, and what runs with it and takes minutes, not hours.
+ROOMS := $(addprefix tests/,rules passes simplifier model comparison feeds inspection runtimes metrics causes contracts) \
+	$(wildcard tests/test_*.py)
+TORCH_ROOMS := $(addprefix tests/exporter/,test_export.py test_objects.py test_register.py test_rewriting.py)
+OLDEST := .venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python
+
 # Installed first and by its exact number: the CPU build of this version is the one that the tests know.
 TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint bench release clean
+.PHONY: help demo test test-all test-pythons test-oldest lint bench release clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
 
 demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enlarge a photograph with it
 	$(BIN)/onnxsmith export examples/super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
@@ -37,6 +48,15 @@ test: $(DEV_STAMP) ## run the tests, except those that need a GPU
 
 test-all: $(DEV_STAMP) ## run the tests, with the suites in full instead of a sample
 	$(PYTEST) --whole
+
+test-pythons: ## run the tests that need no torch with every other Python that is here
+	@$(MAKE) --no-print-directory $(addprefix test-python-,$(PYTHONS))
+
+test-python-%: .venv-python-%/.installed
+	.venv-python-$*/bin/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal $(ROOMS)
+
+test-oldest: .venv-oldest/.installed ## run the tests with the oldest version of every dependency
+	.venv-oldest/bin/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal $(ROOMS) $(TORCH_ROOMS)
 
 lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
 	$(BIN)/ruff check .
@@ -62,7 +82,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-release .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -89,6 +109,21 @@ $(BENCH_STAMP): pyproject.toml Makefile
 $(RELEASE_STAMP): Makefile
 	$(PYTHON) -m venv .venv-release
 	@$(RELEASE)/python -m pip install -qq --disable-pip-version-check build==1.6.1 hatchling==1.33.0 twine==7.0.0
+	@touch $@
+
+.PRECIOUS: .venv-python-%/.installed
+.venv-python-%/.installed: pyproject.toml
+	$(call HERE,$*) -m venv .venv-python-$*
+	@.venv-python-$*/bin/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,dev]'
+	@touch $@
+
+# torch is not at its oldest: the one whose build for CPUs can be had. What the tests run with is at its newest.
+.venv-oldest/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps $(TORCH) uv
+	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,openvino,torch]' $(TORCH)
+	@.venv-oldest/bin/uv pip freeze -q --python .venv-oldest/bin/python --exclude-editable > .venv-oldest/held.txt
+	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image
 	@touch $@
 
 $(VENV_STAMP):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,17 +18,43 @@ settings.register_profile(
 )
 settings.load_profile("onnxsmith")
 
+_TESTS = Path(__file__).parent
+_HAS_TORCH = importlib.util.find_spec("torch") is not None
+_TORCHS = re.compile(
+    r"^(?:import|from) (?:torch\b|onnxsmith\.(?:exporter|seams\.torch|runtimes\.torch_eager)\b)", re.MULTILINE
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="the suites in full, not a sample of them (make test-all)")
 
 
+def _needs_torch(file: Path) -> bool:
+    """Whether a test file needs torch: it stands in the exporter's folder, or imports torch at its top."""
+    return file.is_relative_to(_TESTS / "exporter") or _TORCHS.search(file.read_text(encoding="utf-8")) is not None
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leaves out files that need torch where there is none."""
+    if _HAS_TORCH or collection_path.suffix != ".py":
+        return None
+    return True if _needs_torch(collection_path) else None
+
+
+def pytest_report_header() -> list[str]:
+    if _HAS_TORCH:
+        return []
+    left_out = sum(map(_needs_torch, _TESTS.rglob("test_*.py")))
+    return [f"torch is not installed: {left_out} test files that import it are left out, and tests marked `torch`"]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is marked `whole` unless the whole was asked for."""
-    if not config.getoption("whole"):
-        left_out = [item for item in items if item.get_closest_marker("whole")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("whole")]
+    """Leaves out what is marked `whole` unless the whole was asked for, and what needs torch where there is none."""
+    absent = [] if config.getoption("whole") else ["whole"]
+    absent += [] if _HAS_TORCH else ["torch"]
+    left_out = [item for item in items if any(map(item.get_closest_marker, absent))]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not any(map(item.get_closest_marker, absent))]
 
 
 class Refusal:

@@ -164,6 +164,7 @@ main()
 """
 
 
+@pytest.mark.torch
 def test_only_the_exporter_imports_torch_at_the_top(tmp_path: Path) -> None:
     status, out, err = called(cwd=tmp_path, code=IMPORT_ALL.format(heavy=HEAVY))
     assert status == 0, err
@@ -436,6 +437,7 @@ def test_an_error_that_nobody_foresaw_is_exit_status_two(tmp_path: Path) -> None
     assert "ZeroDivisionError: unforeseen" in done.stderr
 
 
+@pytest.mark.torch
 def test_what_a_model_prints_stays_out_of_the_json(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text(
         "import torch\nprint('loading')\n"

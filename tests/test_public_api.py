@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -114,22 +115,29 @@ SIGNATURES = {
 }
 
 
+def of_torch(names: Iterable[str]) -> list[object]:
+    """The names as parameters; those whose home imports torch are marked so."""
+    at_home = {"onnx_op", "register", "rewrite"}
+    return [pytest.param(name, marks=[pytest.mark.torch] if name in at_home else []) for name in names]
+
+
 def test_names() -> None:
     assert onnxsmith.__all__ == NAMES
     assert dir(onnxsmith) == NAMES
 
 
+@pytest.mark.torch
 def test_every_function_is_frozen() -> None:
     functions = {name for name in onnxsmith.__all__ if inspect.isfunction(getattr(onnxsmith, name))}
     assert functions == set(SIGNATURES)
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
+@pytest.mark.parametrize("name", of_torch(SIGNATURES))
 def test_signatures(name: str) -> None:
     assert str(inspect.signature(getattr(onnxsmith, name))) == SIGNATURES[name]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "__version__"])
+@pytest.mark.parametrize("name", of_torch(name for name in NAMES if name != "__version__"))
 def test_every_name_says_what_it_is(name: str) -> None:
     assert inspect.getdoc(getattr(onnxsmith, name))
 
@@ -139,6 +147,7 @@ def test_a_name_that_is_not_there() -> None:
         onnxsmith.exprot  # noqa: B018
 
 
+@pytest.mark.torch
 def test_a_verb_stays_a_function_when_its_rooms_are_imported() -> None:
     import onnxsmith.comparison.run
     import onnxsmith.exporter.export

@@ -11,14 +11,12 @@ import contextlib
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-if sys.platform != "win32":  # Windows has no flock: there, the folders of a killed process stay
-    import fcntl
+from onnxsmith.system import locks
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
@@ -71,7 +69,7 @@ def _owned(prefix: str, parent: Path) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     lock: int | None = None
     try:
-        lock = _locked(folder)
+        lock = locks.HERE.hold(folder / _LOCK)
         yield folder
     finally:
         if lock is not None:
@@ -88,30 +86,8 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def _locked(folder: Path) -> int | None:
-    """Locks a file in the folder and returns its descriptor. The file gets its final name only when it is locked: no
-    other process can see it unlocked while the owner lives."""
-    if sys.platform == "win32":
-        return None
-    unnamed = folder / f"{_LOCK}.new"
-    lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(unnamed, folder / _LOCK)  # noqa: PTH104 — the pair of os.open
-    except OSError:
-        os.close(lock)
-        unnamed.unlink(missing_ok=True)
-        return None
-    return lock
-
-
 def _remove_if_left(folder: Path) -> None:
-    if sys.platform == "win32" or folder.is_symlink():
+    if folder.is_symlink():
         return
-    with contextlib.suppress(OSError):
-        lock = os.open(folder / _LOCK, os.O_RDWR)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(lock)
+    with contextlib.suppress(OSError), locks.HERE.taken_over(folder / _LOCK):
+        _remove(folder)

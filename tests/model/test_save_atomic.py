@@ -22,6 +22,7 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import commit, save, staged
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.system import disk
 from tests.conftest import Refused
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +70,7 @@ def strike(point: str, act: Callable[[], None], patch: Callable[[Any, str, Any],
     where, name, does = {
         "write": (Path, "write_bytes", half_written),
         "weights": (ir.Tensor, "tofile", half_of_weights),
-        "flush": (room, "_flush", at_once),
+        "flush": (disk.HERE, "flush", at_once),
         "data": (Path, "rename", at_once),
         "model": (Path, "replace", at_once),
         "moved": (room, "_remove", at_once),

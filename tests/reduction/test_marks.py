@@ -28,6 +28,15 @@ def test_another_error_does(what: str) -> None:
     assert said() != said(what=what)
 
 
+@pytest.mark.parametrize("folder", ["/tmp/onnxsmith-ab12/", "C:\\Users\\a\\AppData\\Local\\Temp\\onnxsmith-cd34\\"])
+def test_folders_make_no_difference(folder: str) -> None:
+    marks = {
+        mark(Problem("runtime/failed", "refused", why=f"Load model from {place}m.onnx failed: no"), frozenset())
+        for place in (folder, folder.replace("onnxsmith-", "onnxsmith-x"))
+    }
+    assert marks == {"runtime/failed: refused Load model from / failed: no"}
+
+
 def test_a_node_whose_output_is_declared_is_left_alone() -> None:
     chain = Chain()
     x = chain.add("Softmax", chain.through("x", 4), axes=[1])

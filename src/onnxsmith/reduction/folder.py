@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from onnxsmith.reduction import arrays
 from onnxsmith.reduction.case import Case
 from onnxsmith.reduction.checks.base import Failure
 from onnxsmith.reduction.oracle import Oracle
+from onnxsmith.system import children
 
 _MARK = "onnxsmith reduce"
 """Marks the README of a folder, so that a later reduction may replace the folder."""
@@ -187,12 +187,12 @@ def _versions() -> str:
 
 
 def _readme(case: Case, failure: Failure, code: int) -> str:
-    status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    ended = children.cause_of_end(code)
     return f"""<!-- {_MARK} -->
 # A failing model of {case.nodes} node{"" if case.nodes == 1 else "s"}
 
 {failure.what}
 
-`python repro.py` in this folder shows the failure; it ended with {status}, and `output.txt` holds its output. It needs
+`python repro.py` in this folder shows the failure; it ended with {ended}, and `output.txt` holds its output. It needs
 the packages in `versions.txt`, in these versions if the failure depends on them.
 """

@@ -6,12 +6,9 @@ limits, so that such a model ends in a Problem and does not make the machine swa
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
-import sys
-from pathlib import Path
 
 from onnxsmith.problem import OnnxsmithError, problem
 
@@ -30,8 +27,6 @@ kernels; and all of these in float64 take twice as much."""
 _BY_FEEDS = 64
 """Bytes for each byte of input. An image of 3 channels becomes a tensor of 64, which a convolution may unroll. A
 choice."""
-_OF_FREE = 0.75
-"""Share of the free memory that one more process may take. A choice."""
 _LEAST_TIME = 60.0
 """Seconds that every call may take. A choice."""
 _BYTES_A_SECOND = 10_000_000
@@ -104,46 +99,6 @@ def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
     )
 
 
-def limit_process(limit: int) -> int:
-    """Limits this process to `limit` bytes, 0 for no limit, and to the memory that the machine can spare. Returns the
-    limit.
-
-    Linux counts private writable memory (RLIMIT_DATA), but neither mapped files, such as weights, nor addresses that
-    are only reserved. An allocation beyond the limit fails. On other systems there is no limit.
-    """
-    if sys.platform != "linux":
-        return 0
-    import resource
-
-    own, spare = _own(), _spare()
-    if limit and spare is not None:
-        limit = min(limit, own + int(_OF_FREE * spare))
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = limit or resource.RLIM_INFINITY
-    if hard != resource.RLIM_INFINITY:
-        wanted = hard if wanted == resource.RLIM_INFINITY else min(wanted, hard)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    return limit
-
-
-def _own() -> int:
-    """Bytes of this process's private writable memory."""
-    return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _spare() -> int | None:
-    """Bytes of memory available without swapping, within this container; None if unknown."""
-    found = []
-    with contextlib.suppress(OSError, ValueError):
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        found.append(int(lines["MemAvailable"].split()[0]) * 1024)
-    with contextlib.suppress(OSError, ValueError):  # a control group without a limit says "max"
-        group = Path("/sys/fs/cgroup")
-        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    return max(0, min(found)) if found else None
-
-
 def is_shortage(said: str) -> bool:
     """Whether a library's message says that memory ran out."""
     return _REFUSALS.search(said) is not None
@@ -163,21 +118,3 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
 
 def _next(limit: int) -> int:
     return max(8, 2 * math.ceil(limit / 2**30))
-
-
-def resident(process: int) -> int | None:
-    """Bytes of memory that a process holds; None if unknown."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return None
-
-
-def processor_seconds(process: int) -> float | None:
-    """Seconds of processor time that a process has used; None if unknown. On a busy machine, a call that got little of
-    it is not endless."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

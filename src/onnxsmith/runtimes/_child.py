@@ -21,6 +21,7 @@ import onnxsmith
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes import _bounds, _wire
 from onnxsmith.runtimes.base import Outputs, Value
+from onnxsmith.system import children, memory_limit, usage
 
 _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
@@ -55,7 +56,7 @@ class Child:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
             # Libraries leave files in the cache and temporary folders: these folders are deleted with the child.
-            env={**os.environ, "XDG_CACHE_HOME": self._cache.name, "TMPDIR": self._cache.name},
+            env={**os.environ, "XDG_CACHE_HOME": self._cache.name, **children.HERE.temporary(self._cache.name)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -116,7 +117,6 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
-        cause = f"signal {_signal_name(-code)}" if code < 0 else f"exit status {code}"
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - _TAIL))
         said = self._stderr.read().decode(errors="replace").strip()
@@ -124,7 +124,7 @@ class Child:
             return _bounds.shortage(self.what, request.get("memory", 0), _request(request), said)
         return problem(
             "runtime/died",
-            f"{self.what} crashed ({cause})",
+            f"{self.what} crashed ({children.cause_of_end(code)})",
             where=_request(request),
             why=f"its output: {said}" if said else "a native crash, without a message",
             fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime",
@@ -159,7 +159,7 @@ class _Stop:
     def __init__(self, process: subprocess.Popen[bytes], limit: float | None) -> None:
         self.late = False
         self._process, self._limit, self._left = process, limit or 0.0, _LONGEST
-        self._begun = self._seen = _bounds.processor_seconds(process.pid) or 0.0
+        self._begun = self._seen = usage.HERE.processor_seconds(process.pid) or 0.0
         self._timer: threading.Timer | None = None
         self._over = False
         self._lock = threading.Lock()
@@ -175,7 +175,7 @@ class _Stop:
         with self._lock:
             if self._over:
                 return
-            used = _bounds.processor_seconds(self._process.pid)
+            used = usage.HERE.processor_seconds(self._process.pid)
             self._left -= 1
             starved = used is not None and self._seen < used < self._begun + _STARVED * self._limit
             if starved and self._left:
@@ -197,13 +197,6 @@ def _request(request: dict[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in request.items() if isinstance(value, str) and key != "of")
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
-
-
 def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> None:
     """The child's loop, until the caller closes the pipe. `translate` turns the library's errors into problems."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller handles Ctrl-C, and then ends this process
@@ -215,7 +208,7 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
             request, values = _wire.receive(requests)
         except EOFError:
             return
-        limit = _bounds.limit_process(request["memory"]) if "memory" in request else 0
+        limit = memory_limit.HERE.hold(request["memory"]) if "memory" in request else 0
         try:
             message = _wire.encode(*server(request, values))
         except Exception as error:  # noqa: BLE001 — any error of a library has to reach the caller

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes._child import Child
+from onnxsmith.system import usage
 
 _PATIENCE = 20.0
 """Seconds that a child waits. A choice."""
@@ -55,7 +55,7 @@ def retire(child: Child, module: str, sessions: list[int]) -> None:
     """Lets the child drop its sessions and wait, in place of a child that waits already. Ends it if it has grown too
     large."""
     try:
-        if (_bounds.resident(child.pid) or 0) > _LARGEST:
+        if (usage.HERE.resident(child.pid) or 0) > _LARGEST:
             raise OSError
         child.ask({"do": "about", "release": sessions}, time_limit=_LIMIT)
     except (OnnxsmithError, OSError):

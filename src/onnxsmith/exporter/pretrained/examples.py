@@ -211,5 +211,5 @@ def _part(config: Any, *names: str) -> Any:
 def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    found: dict[str, Any] = json.loads(path.read_text())
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found

@@ -11,7 +11,6 @@ import copyreg
 import importlib.util
 import io
 import json
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,8 @@ from typing import Any
 import cloudpickle
 import torch
 from torch.nn.utils.parametrize import is_parametrized
+
+from onnxsmith.system import children
 
 _TARGETS = "onnxsmith_target_"
 """Prefix of the names that `sources/factory.py` gives to the modules of factory files, which cannot be imported."""
@@ -62,10 +63,9 @@ def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
 
 def _death(code: int, said: str) -> str:
     """Says why a process ended without a result."""
-    if code < 0:
-        return f"it died: signal {signal.Signals(-code).name}"
+    cause = f"it died: {children.cause_of_end(code)}"
     lines = " ".join(said.split())[-_TAIL:]
-    return f"it died: exit status {code}{f', it said: {lines}' if lines else ''}"
+    return cause if children.crashed(code) or not lines else f"{cause}, it said: {lines}"
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types

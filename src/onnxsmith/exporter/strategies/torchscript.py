@@ -139,7 +139,7 @@ def _export(job: _Job) -> None:
 @contextlib.contextmanager
 def _silent() -> Iterator[list[warnings.WarningMessage]]:
     """Inside, discards the exporter's output, which is about itself, and records its warnings."""
-    with Path(os.devnull).open("w") as nowhere, warnings.catch_warnings(record=True) as said:
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             yield said

@@ -30,6 +30,7 @@ from onnxsmith.model.graph import carried
 from onnxsmith.model.graph.paths import as_text
 from onnxsmith.model.graph.walk import initializer_tensors
 from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.system import disk
 
 INLINE_LIMIT = 1_900_000_000
 """Bytes of weights above which they become external data. A choice below the 2**31 - 1 bytes of a message, because
@@ -92,7 +93,7 @@ class Stage:
         self._has_data = self._staged_data.exists()
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):
             if self._durable:
-                _flush(file)
+                disk.HERE.flush(file)
 
     def _place(self, *, keep: bool) -> list[Path]:
         """Moves the files. With `keep`, a link to the old model stays for `_take_back`."""
@@ -293,11 +294,6 @@ def _link(file: Path, to: Path) -> None:
         to.hardlink_to(file)
     except OSError:
         shutil.copy2(file, to)
-
-
-def _flush(file: Path) -> None:
-    with file.open("rb") as handle:
-        os.fsync(handle.fileno())
 
 
 def _is_full(target: Path) -> bool:

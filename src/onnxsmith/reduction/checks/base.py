@@ -147,7 +147,7 @@ def is_refusal(found: Problem) -> bool:
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PORTS = re.compile(r"(?<=\) : )\(.*?\) -> \(.*?\)(?= , )")
 """The part of onnxruntime's message with the declared types of a node's inputs and outputs."""
-_PATH = re.compile(r"(?<![\w<])/[\w./~@+-]+")
+_PATH = re.compile(r"(?<![\w<])(?:/[\w./~@+-]+|[A-Za-z]:\\[\w./\\~@+-]+)")
 _NUMBER = re.compile(r"(?<![\w])[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,6 +14,7 @@ from onnxsmith.problem import problem
 from onnxsmith.reduction import arrays
 from onnxsmith.reduction.bench import Bench
 from onnxsmith.reduction.checks.base import Attempt, Check, End, Failure, Outcome, failed
+from onnxsmith.system import children
 
 _LAST = 300
 """Characters of the command's output that a report shows. A choice."""
@@ -48,19 +46,18 @@ class Command(Check):
         if code is None:
             return Outcome(End.TIMED_OUT, why=f"the command took longer than {bench.time_limit:g} s")
         if code == 0 if self.status is None else code != self.status:
-            end = End.CRASHED if code < 0 else End.PASSED
+            end = End.CRASHED if children.crashed(code) else End.PASSED
             return Outcome(end, why=f"the command ended with status {code}")
         last = said.strip()[-_LAST:]
         return failed(Failure(f"the command ended with status {code}: {last}".rstrip(": "), frozenset({str(code)})))
 
     def _run(self, words: list[str], time_limit: float) -> tuple[int | None, str]:
         try:
-            process = subprocess.Popen(
+            process = children.HERE.start(  # so that what the command starts ends with it
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that what the command starts ends with it
             )
         except (OSError, ValueError) as error:
             raise problem(
@@ -73,10 +70,10 @@ class Command(Check):
         try:
             said, _ = process.communicate(timeout=time_limit)
         except subprocess.TimeoutExpired:
-            _end(process)
+            children.HERE.end(process)
             return None, ""
         except BaseException:
-            _end(process)
+            children.HERE.end(process)
             raise
         return process.returncode, said.decode(errors="replace")
 
@@ -112,9 +109,3 @@ def _quoted(word: str) -> str:
     if _is_script(word):
         return repr(Path(word).name)
     return repr(word.replace("{model}", "model.onnx").replace("{inputs}", "inputs.npz"))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
