@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onnxsmith.feeds.files import read_image, read_npz, write_image
+from onnxsmith.feeds.input_files import read_image, read_npz, write_image
 from onnxsmith.model.graph.signature import Dim, Port
 from tests.conftest import Refused
 

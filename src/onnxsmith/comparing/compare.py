@@ -19,9 +19,9 @@ from onnxsmith.comparison.run import summary
 from onnxsmith.comparison.runtime_choice import LACKS, offered
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.feeds.files import write_npz
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import Inputs
+from onnxsmith.feeds.input_files import write_npz
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.comparing.by_layer import only_grown
 from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
-from onnxsmith.comparison import draws, float64_session, runtime_choice
+from onnxsmith.comparison import float64_session, random_draws, runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
@@ -177,9 +177,9 @@ def _without_draws(
     a: SideSource, b: SideSource, notes: tuple[str, ...]
 ) -> tuple[SideSource, SideSource, tuple[str, ...], tuple[str, ...]]:
     """Both graphs with fixed numbers in place of random ones, if there are any, with clauses and notes on that."""
-    if a.model is None or b.model is None or not draws.nodes(a.model):
+    if a.model is None or b.model is None or not random_draws.nodes(a.model):
         return a, b, (), notes
-    fixed = draws.fixed(a.model, b.model)
+    fixed = random_draws.fixed(a.model, b.model)
     if fixed is None:
         return a, b, (), notes
     first, second = (replace(one, source=model, model=model) for one, model in zip((a, b), fixed.pair, strict=True))

@@ -15,8 +15,8 @@ from onnxsmith.comparison.searching import Search
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan, Run, Tries
 from onnxsmith.feeds import given
-from onnxsmith.feeds.files import IMAGES, write_image, write_npz
 from onnxsmith.feeds.generate import Generator
+from onnxsmith.feeds.input_files import IMAGES, write_image, write_npz
 from onnxsmith.metrics.base import widen
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
-from onnxsmith.comparison import draws, foreign, intermediate_outputs, runtime_choice
+from onnxsmith.comparison import foreign, intermediate_outputs, random_draws, runtime_choice
 from onnxsmith.comparison.explore import Plan, Run
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
@@ -49,7 +49,7 @@ def verify_models(
     pair: tuple[Path | ir.Model, Path | ir.Model] = (reference, candidate)
     notes: list[str] = []
     clauses: list[str] = []
-    if draws.nodes(load(reference)):
+    if random_draws.nodes(load(reference)):
         fixed = _without_draws(*pair)
         pair = fixed.pair
         notes.append(fixed.note)
@@ -95,15 +95,15 @@ def _verified(
         return _Pair(pair, names, name, preparer, tolerances).verified(plan)
 
 
-def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> draws.Fixed:
+def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> random_draws.Fixed:
     """Both models with fixed numbers in place of random ones.
 
     Raises:
         OnnxsmithError: `verify/nondeterministic` if the models' opset cannot express fixed numbers.
     """
-    fixed = draws.fixed(load(reference), load(candidate))
+    fixed = random_draws.fixed(load(reference), load(candidate))
     if fixed is None:
-        raise _random(draws.nodes(load(reference)))
+        raise _random(random_draws.nodes(load(reference)))
     return fixed
 
 

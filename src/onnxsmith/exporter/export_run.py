@@ -21,7 +21,7 @@ from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
-from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.model.graph.signature import Port, signature
 from onnxsmith.model.surgery import opset

@@ -30,7 +30,7 @@ from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
-from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Feed, Generator
@@ -48,7 +48,7 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session
-from onnxsmith.runtimes.torch_eager import TorchEager, in_double
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double
 from onnxsmith.simplifier.rounds import simplified
 
 _KEPT = 3
@@ -182,17 +182,13 @@ class Maker:
         self, strategy: Strategy, built: programs.Built, model: ir.Model, found: Verification
     ) -> Problem | None:
         """The problem of a graph that differs from the module as called, but not from the module as traced."""
-        bad = next((output for output in found.outputs if not output.equal), None)
-        if bad is None or not found.differs or self.settings.as_traced:
+        if self.settings.as_traced:
             return None
-        traced = replace(built, program=called_paths.as_traced(built.program))
-        try:
-            again = self._compare(strategy, traced, model)
-            if again.differs:
-                return None
-            return called_paths.other_path(built.program, built.example, f"output {bad.name!r} differs, {bad.reason}")
-        except OnnxsmithError:
-            return None
+
+        def compare(program: TorchProgram) -> Verification:
+            return self._compare(strategy, replace(built, program=program), model)
+
+        return called_paths.explained(built.program, built.example, found, compare)
 
     def _compare(self, strategy: Strategy, built: programs.Built, candidate: Path | ir.Model) -> Verification:
         if isinstance(candidate, ir.Model):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.feeds import trees
-from onnxsmith.feeds.readers import Owners, constant, readers
+from onnxsmith.feeds.reading_nodes import Owners, constant, readers
 from onnxsmith.model.graph import walk
 
 Array = npt.NDArray[Any]

@@ -16,7 +16,7 @@ from onnxsmith.feeds.examples import like_example, spread_like
 from onnxsmith.feeds.manner import EDGES, SCALES, Manner
 from onnxsmith.feeds.numbers import Numbers, numbers
 from onnxsmith.feeds.patterns import Role, made
-from onnxsmith.feeds.readers import Owners, owners
+from onnxsmith.feeds.reading_nodes import Owners, owners
 from onnxsmith.feeds.rows import SPLITS, Table
 from onnxsmith.feeds.shapes import shape_of
 from onnxsmith.feeds.sizes import Sizes

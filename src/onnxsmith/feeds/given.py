@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.feeds.files import IMAGES, read_image, read_npz
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.input_files import IMAGES, read_image, read_npz
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.model.files.load import load

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.feeds.readers import Owners, readers
+from onnxsmith.feeds.reading_nodes import Owners, readers
 from onnxsmith.feeds.texts import Texts
 from onnxsmith.model.graph.signature import Port
 

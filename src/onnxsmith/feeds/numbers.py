@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
-from onnxsmith.feeds.readers import constant
+from onnxsmith.feeds.reading_nodes import constant
 from onnxsmith.model.graph import walk
 from onnxsmith.model.shapes import dims
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from onnxsmith.feeds.readers import Owners, Reader, constant, readers, whole
+from onnxsmith.feeds.reading_nodes import Owners, Reader, constant, readers, whole
 from onnxsmith.model.graph.signature import Dim
 from onnxsmith.model.shapes import dims
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from onnxsmith.feeds.readers import Owners, Reader, readers
+from onnxsmith.feeds.reading_nodes import Owners, Reader, readers
 from onnxsmith.model.graph.signature import Dim, Port
 
 Sizes = tuple[int | None, ...]

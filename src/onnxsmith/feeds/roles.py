@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.feeds.patterns import Role, Shape
-from onnxsmith.feeds.readers import Owners, Reader, constant, readers
+from onnxsmith.feeds.reading_nodes import Owners, Reader, constant, readers
 
 
 def role(value: ir.Value, inside: Owners | None = None) -> Role | None:

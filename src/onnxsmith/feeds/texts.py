@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.feeds.readers import Owners, Reader, readers
+from onnxsmith.feeds.reading_nodes import Owners, Reader, readers
 
 _VOCABULARIES = ("keys_strings", "classlist_strings", "cats_strings", "string_vocabulary", "keys_tensor")
 _TAKE_ANY = {"LabelEncoder", "CategoryMapper", "Equal"}

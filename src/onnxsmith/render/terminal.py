@@ -79,7 +79,7 @@ def _table(block: Table) -> RichTable:
     table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
-    rows = block.rows if block.first is None else [block.rows[index] for index in block.first]
+    rows = block.rows if block.rows_in_terminal is None else [block.rows[index] for index in block.rows_in_terminal]
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     if len(rows) < len(block.rows):

@@ -58,13 +58,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings. `right` are the indices of the columns that hold numbers. `first` are the indices of the
-    rows that a terminal shows, in that order; None means all. A page shows all rows, and sorts them by any column."""
+    """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the
+    indices of the rows that a terminal shows, in that order; None means all. A page shows all rows, and sorts them by
+    any column."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: tuple[int, ...] = ()
-    first: tuple[int, ...] | None = None
+    rows_in_terminal: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnxsmith.model.shapes import facts
 from onnxsmith.rules import _split, _views
 from onnxsmith.rules._channels import Step
-from onnxsmith.rules._linear import LINEAR, Folded, Linear, fold, linear
+from onnxsmith.rules._fold_into_weights import LINEAR, Folded, Linear, fold, linear
 from onnxsmith.rules._patterns import integer, maker
 from onnxsmith.rules.base import NoMatch
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
-from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.feeds.shapes import size_of
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.model.graph import provenance

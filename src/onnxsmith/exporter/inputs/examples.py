@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from onnxsmith.exporter.inputs.parameters import signature
-from onnxsmith.feeds.files import read_npz
 from onnxsmith.feeds.given import twice
+from onnxsmith.feeds.input_files import read_npz
 from onnxsmith.feeds.spec import InputSpec, parse
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.torch_eager import to_tensor

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnxsmith.exporter.inputs import objects
+from onnxsmith.exporter.inputs import objects, port_names
 from onnxsmith.exporter.inputs.parameters import signature
 from onnxsmith.feeds.shapes import size_of
 from onnxsmith.model.graph.signature import Dim, Port, Signature, is_symbol
@@ -65,8 +65,8 @@ def build(
         )
     paths, spec = objects.flatten((tuple(model.args), dict(model.kwargs)))
     leaves = [leaf for _, leaf in paths]
-    found = _names(paths, model)
-    names = _asked(found, input_names)
+    found = port_names.of_inputs(paths, model)
+    names = port_names.wished(found, input_names)
     asked, axes = axes, _spread(axes, [name for name in names if name is not None])
     reals = [_real(leaf) for leaf in leaves]
     inputs = [_port(name, leaf, axes) for name, leaf in zip(names, reals, strict=True) if name is not None]
@@ -85,16 +85,6 @@ def build(
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     return Built(program, example, arguments, results, asked)
-
-
-def input_names(model: TorchModel) -> list[str]:
-    """The input names of the model's tensors, in the order of a call: `x`, `state.0.hidden`."""
-    paths, _ = objects.flatten((tuple(model.args), dict(model.kwargs)))
-    return [name for name in _names(paths, model) if name is not None]
-
-
-def _names(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | None]:
-    return [_name(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
 
 
 def _real(leaf: Any) -> Any:
@@ -123,19 +113,6 @@ def _needs_inputs(module: torch.nn.Module) -> bool:
     return any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
-def _name(path: tuple[Any, ...], model: TorchModel) -> str:
-    """The input name of a path: `x`, or `state.0.hidden` inside an argument."""
-    where, first, *rest = path
-    if where.idx == 1:
-        name = str(first.key)
-    else:
-        parameters = [p for p in signature(model.module.forward).parameters.values() if p.kind != p.KEYWORD_ONLY]
-        variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
-        plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        name = plain[first.idx] if first.idx < len(plain) else f"{variadic or 'args'}.{first.idx - len(plain)}"
-    return ".".join(filter(None, [name, *map(objects.step, rest)]))
-
-
 def _spread(axes: Axes, names: Sequence[str]) -> dict[str, dict[int, str]]:
     """The dynamic axes by input. Axes of an argument apply to every tensor in it that has no axes of its own."""
     found = {name: dict(wanted) for name, wanted in axes.items() if name in names}
@@ -146,20 +123,6 @@ def _spread(axes: Axes, names: Sequence[str]) -> dict[str, dict[int, str]]:
         for name in below:
             found.setdefault(name, dict(wanted))
     return found
-
-
-def _asked(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
-    if not asked:
-        return found
-    own = [name for name in found if name is not None]
-    if len(asked) != len(own) or len(set(asked)) != len(asked):
-        raise problem(
-            "export/names",
-            f"{len(asked)} input names were given, the model takes {len(own)} tensors",
-            fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
-        )
-    remaining = iter(asked)
-    return [None if name is None else next(remaining) for name in found]
 
 
 def _port(name: str, tensor: torch.Tensor, axes: Axes) -> Port:
@@ -246,7 +209,7 @@ def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[l
             why="an output of a graph is a tensor; this Python value would become a constant",
             fix="return tensors only, or None for an absent result",
         )
-    own = [_result_name(path, set(given)) for path, _ in paths]
+    own = [port_names.of_output(path, set(given)) for path, _ in paths]
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
         raise problem(
             "export/names",
@@ -256,20 +219,3 @@ def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[l
     names = list(asked or own)
     ports = [Port(name, dtype_name(_real(leaf).dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
     return ports, dict(zip(names, own, strict=True))
-
-
-def _result_name(path: tuple[Any, ...], given: set[str]) -> str:
-    """The output name of a path; never the name of an input."""
-    first, *rest = [*map(objects.step, path)] or [""]
-    plain = ["output", first] if _is_plain(path) else [_RESULTS.get(first, first)]
-    name = ".".join(filter(None, [*plain, *rest]))
-    return f"output.{name}" if name in given else name
-
-
-_RESULTS = {"past_key_values": "present"}
-"""Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
-
-
-def _is_plain(path: tuple[Any, ...]) -> bool:
-    """Whether the path is empty or starts with a position, which is no name."""
-    return not path or hasattr(path[0], "idx")

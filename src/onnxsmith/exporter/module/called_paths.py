@@ -6,7 +6,7 @@ may ask whether it is being exported. Running the module both ways finds the dif
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from onnxsmith.exporter.module.first_difference import find
 from onnxsmith.exporter.rewrites.nested_encoder import NestedEncoder
 from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Feeds, Outputs, Session, Value
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 from onnxsmith.seams.torch.flags import exporting, without_kernels
@@ -88,6 +89,22 @@ def _nans(value: Value) -> int:
 def located(found: Problem, program: TorchProgram, feeds: Feeds) -> Problem:
     """Adds to the problem the line at which the two code paths diverge on this input."""
     return replace(found, where=find(program, as_traced(program), feeds).line)
+
+
+def explained(
+    program: TorchProgram, feeds: Feeds, found: Verification, compare: Callable[[TorchProgram], Verification]
+) -> Problem | None:
+    """Decides whether a difference is one of code paths: the graph differs from the module as called, but not from the
+    module as traced. `compare` compares the graph with a program. None for any other difference."""
+    bad = next((output for output in found.outputs if not output.equal), None)
+    if bad is None or not found.differs:
+        return None
+    try:
+        if compare(as_traced(program)).differs:
+            return None
+        return other_path(program, feeds, f"output {bad.name!r} differs, {bad.reason}")
+    except OnnxsmithError:
+        return None
 
 
 def other_path(program: TorchProgram, feeds: Feeds, differs: str) -> Problem:

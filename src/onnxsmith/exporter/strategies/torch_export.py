@@ -14,7 +14,7 @@ from onnxsmith.causes._text import line_in, plain, sentence
 from onnxsmith.causes.base import recognise
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat import own_name, restore_names
-from onnxsmith.exporter.tracing.freezing import Frozen, FrozenAxisError, Watch
+from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, Watch
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated

@@ -9,7 +9,7 @@ import torch
 
 from onnxsmith.exporter.strategies.base import Captured, Example
 from onnxsmith.exporter.strategies.torch_export import TorchExport
-from onnxsmith.exporter.tracing.freezing import FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.recomposing import recomposing
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.runtimes.torch_eager import TorchProgram

@@ -14,7 +14,7 @@ from typing import Any
 from torch.export import ExportedProgram
 
 from onnxsmith.causes.base import recognise
-from onnxsmith.exporter.tracing.freezing import Frozen, Watch
+from onnxsmith.exporter.tracing.frozen_axes import Frozen, Watch
 from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.exporter.tracing.trace import Tracing, tracing
 from onnxsmith.exporter.translating import missing_operators

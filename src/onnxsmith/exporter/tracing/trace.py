@@ -11,7 +11,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from onnxsmith.exporter.tracing.flat import Flat
-from onnxsmith.exporter.tracing.freezing import Watch, watching
+from onnxsmith.exporter.tracing.frozen_axes import Watch, watching
 from onnxsmith.exporter.tracing.rewriting import rewriting
 from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.exporter.translating.custom_operators import Uses

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Chart, Facts, Part, Table, Text, Tone
 
-_SHOWN = 12
+_ROWS_IN_TERMINAL = 12
 """Rows and names in a terminal. A choice: half a screen."""
 _GROWING = 5
 """Layers listed by growth. A choice: one line."""
@@ -133,8 +133,8 @@ class Layers(Part):
         rows = [("input", self.input), ("pairs", f"{len(self.layers)} ({ways}), {self.share:.0%} of the tensors")]
         for who, names in (("reference", self.only_reference), ("candidate", self.only_candidate)):
             if names:
-                more = ", …" if len(names) > _SHOWN else ""
-                rows.append((f"only in the {who}", f"{len(names)}: {', '.join(names[:_SHOWN])}{more}"))
+                more = ", …" if len(names) > _ROWS_IN_TERMINAL else ""
+                rows.append((f"only in the {who}", f"{len(names)}: {', '.join(names[:_ROWS_IN_TERMINAL])}{more}"))
         yield Facts(tuple(rows))
         yield from self._verdict()
         yield Chart(
@@ -206,7 +206,7 @@ class Layers(Part):
         )
         head = ("tensor", "operator", "module and line", "inherited", "own", "allowed", "growth", "verdict")
         order = sorted(range(len(rows)), key=lambda row: _rank(self.layers[row]))
-        return Table(head, rows, right=(3, 4, 5, 6), first=tuple(order[:_SHOWN]))
+        return Table(head, rows, right=(3, 4, 5, 6), rows_in_terminal=tuple(order[:_ROWS_IN_TERMINAL]))
 
 
 def _grown(layer: Layer) -> str:

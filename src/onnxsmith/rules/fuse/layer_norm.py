@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.rules import _norm
+from onnxsmith.rules import _written_out_norms
 from onnxsmith.rules._patterns import maker
 
 
-class LayerNorm(_norm.WrittenOut):
+class LayerNorm(_written_out_norms.WrittenOut):
     """With d = x - mean(x), d / sqrt(mean(d²) + epsilon) · scale + bias over the last axes is LayerNormalization
     (J. Ba, J. Kiros and G. Hinton, 2016). Without a scale it gets one of ones, which the operator asks for. Half
     precision that is widened for it, and narrowed before scale and bias, is what the operator does by itself.
@@ -53,10 +53,10 @@ class LayerNorm(_norm.WrittenOut):
     since = 17
     follows = ("Add", "Mul", "Cast")
 
-    def source(self, found: _norm.Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
+    def source(self, found: _written_out_norms.Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
         centre = maker(found.normed.value, node, "Sub")
         mean = maker(centre.inputs[1], node, "ReduceMean") if centre is not None else None
         data = centre.inputs[0] if centre is not None else None
         if centre is None or mean is None or data is None or mean.inputs[0] is not data:
             return None
-        return (data, (centre, mean)) if _norm.last_axes(mean) == found.normed.axes else None
+        return (data, (centre, mean)) if _written_out_norms.last_axes(mean) == found.normed.axes else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.rules._linear import BeforeLinear
+from onnxsmith.rules._fold_into_weights import BeforeLinear
 
 
 class MulConv(BeforeLinear):

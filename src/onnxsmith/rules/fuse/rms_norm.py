@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.rules import _norm
+from onnxsmith.rules import _written_out_norms
 from onnxsmith.rules._patterns import maker
 
 
-class RmsNorm(_norm.WrittenOut):
+class RmsNorm(_written_out_norms.WrittenOut):
     """x / sqrt(mean(x²) + epsilon) · scale over the last axes is RMSNormalization (B. Zhang and R. Sennrich, 2019).
     Without a scale it gets one of ones, which the operator asks for. A bias after it stays an Add. Half precision that
     is widened for it, and narrowed before the scale, is what the operator does by itself.
@@ -51,7 +51,7 @@ class RmsNorm(_norm.WrittenOut):
     since = 23
     follows = ("Mul", "Cast")
 
-    def source(self, found: _norm.Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
+    def source(self, found: _written_out_norms.Affine, node: ir.Node) -> tuple[ir.Value, tuple[ir.Node, ...]] | None:
         centre = maker(found.normed.value, node, "Sub")
         is_centred = centre is not None and maker(centre.inputs[1], node, "ReduceMean") is not None
         return None if is_centred else (found.normed.value, ())

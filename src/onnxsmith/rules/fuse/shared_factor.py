@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
 from onnxsmith.rules._channels import Step, steps
-from onnxsmith.rules._linear import LINEAR, Folded, Linear, fold, fold_input, linear
+from onnxsmith.rules._fold_into_weights import LINEAR, Folded, Linear, fold, fold_input, linear
 from onnxsmith.rules._patterns import read_elsewhere
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 

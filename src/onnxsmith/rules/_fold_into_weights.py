@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.uniform import uniform
-from onnxsmith.rules import _norm
+from onnxsmith.rules import _written_out_norms
 from onnxsmith.rules._channels import Step, Vector, per_channel, steps
 from onnxsmith.rules._patterns import FLOATS, fits, integer, maker, read_elsewhere, two_ways
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
@@ -313,7 +313,7 @@ class BeforeLinear(Rule):
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
         made = maker(node.inputs[0], node, *self.steps_by)
-        if made is None or facts.constant(node.inputs[1]) is None or _norm.affine(made) is not None:
+        if made is None or facts.constant(node.inputs[1]) is None or _written_out_norms.affine(made) is not None:
             return None
         found = linear(node.outputs[0], node, node.op_type)
         for where, step in steps(made):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.comparison import draws
+from onnxsmith.comparison import random_draws
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
 from tests.conftest import Refused
@@ -101,13 +101,13 @@ def test_a_wrong_model_that_draws_differs(kind: str) -> None:
 def test_what_cannot_be_told_apart_is_in_the_headline() -> None:
     text = DRAWN.format("r = RandomNormalLike(x) q = RandomNormalLike(x) y = Sub(r, q)")
     other = DRAWN.format("k = RandomNormalLike(x) y = Sub(k, k)")
-    found = draws.fixed(from_text(head() + text), from_text(head() + other))
+    found = random_draws.fixed(from_text(head() + text), from_text(head() + other))
     assert found is not None
     assert "independently" in found.untried
 
 
 def test_dropout_draws_where_it_may_be_training() -> None:
     text = head() + "g (float[3] x) => (float[3] y) <float r = {{0.3}}, bool t = {{{}}}> {{ y = Dropout(x, r, t) }}"
-    assert len(draws.nodes(from_text(text.format(1)))) == 1
-    assert not draws.nodes(from_text(text.format(0)))
-    assert not draws.nodes(from_text(head() + "g (float[3] x) => (float[3] y) { y = Dropout(x) }"))
+    assert len(random_draws.nodes(from_text(text.format(1)))) == 1
+    assert not random_draws.nodes(from_text(text.format(0)))
+    assert not random_draws.nodes(from_text(head() + "g (float[3] x) => (float[3] y) { y = Dropout(x) }"))

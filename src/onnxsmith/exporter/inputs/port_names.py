@@ -1,0 +1,73 @@
+"""What the inputs and outputs of an exported graph are called: after forward's arguments and results, or as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import torch
+
+from onnxsmith.exporter.inputs import objects
+from onnxsmith.problem import problem
+from onnxsmith.sources.factory import TorchModel
+
+
+def input_names(model: TorchModel) -> list[str]:
+    """The input names of the model's tensors, in the order of a call: `x`, `state.0.hidden`."""
+    paths, _ = objects.flatten((tuple(model.args), dict(model.kwargs)))
+    return [name for name in of_inputs(paths, model) if name is not None]
+
+
+def of_inputs(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | None]:
+    """The name of each tensor among the arguments, None for everything else."""
+    return [_input(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
+
+
+def _input(path: tuple[Any, ...], model: TorchModel) -> str:
+    """The input name of a path: `x`, or `state.0.hidden` inside an argument."""
+    where, first, *rest = path
+    if where.idx == 1:
+        name = str(first.key)
+    else:
+        parameters = [p for p in signature(model.module.forward).parameters.values() if p.kind != p.KEYWORD_ONLY]
+        variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
+        plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        name = plain[first.idx] if first.idx < len(plain) else f"{variadic or 'args'}.{first.idx - len(plain)}"
+    return ".".join(filter(None, [name, *map(objects.step, rest)]))
+
+
+def wished(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
+    """The names of the inputs: those that the user asked for, in order, else the found ones.
+
+    Raises:
+        OnnxsmithError: `export/names` if the numbers differ.
+    """
+    if not asked:
+        return found
+    own = [name for name in found if name is not None]
+    if len(asked) != len(own) or len(set(asked)) != len(asked):
+        raise problem(
+            "export/names",
+            f"{len(asked)} input names were given, the model takes {len(own)} tensors",
+            fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
+        )
+    remaining = iter(asked)
+    return [None if name is None else next(remaining) for name in found]
+
+
+def of_output(path: tuple[Any, ...], given: set[str]) -> str:
+    """The output name of a path; never the name of an input."""
+    first, *rest = [*map(objects.step, path)] or [""]
+    plain = ["output", first] if _is_plain(path) else [_RESULTS.get(first, first)]
+    name = ".".join(filter(None, [*plain, *rest]))
+    return f"output.{name}" if name in given else name
+
+
+_RESULTS = {"past_key_values": "present"}
+"""Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
+
+
+def _is_plain(path: tuple[Any, ...]) -> bool:
+    """Whether the path is empty or starts with a position, which is no name."""
+    return not path or hasattr(path[0], "idx")
