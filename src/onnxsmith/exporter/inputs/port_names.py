@@ -13,12 +13,6 @@ from onnxsmith.problem import problem
 from onnxsmith.sources.factory import TorchModel
 
 
-def input_names(model: TorchModel) -> list[str]:
-    """The input names of the model's tensors, in the order of a call: `x`, `state.0.hidden`."""
-    paths, _ = objects.flatten((tuple(model.args), dict(model.kwargs)))
-    return [name for name in of_inputs(paths, model) if name is not None]
-
-
 def of_inputs(paths: Sequence[tuple[Any, Any]], model: TorchModel) -> list[str | None]:
     """The name of each tensor among the arguments, None for everything else."""
     return [_input(path, model) if isinstance(leaf, torch.Tensor) else None for path, leaf in paths]
