@@ -20,6 +20,7 @@ from onnxsmith.feeds.manner import EDGES
 from onnxsmith.feeds.sizes import of_feed
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.words import several
 
 __all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
 
@@ -54,24 +55,25 @@ class Explorer:
         count, first = len(self._untaken), next((run.feed.label for run in self._untaken), "")
         return (
             *self._untried,
-            *([f"{count} inputs are refused by the candidate's runtime, first {first}"] if count else []),
+            *([f"the candidate's runtime refuses {several(count, 'input')}, first {first}"] if count else []),
         )
 
     @property
     def notes(self) -> list[str]:
         """Notes for the reader of the comparison, so far."""
         crashed = self._tries.crashed
-        crashes = f"{len(crashed)} inputs that crash the reference were left out, the first: "
+        crashes = f"left out {several(len(crashed), 'input')} that crash the reference, the first: "
         late = self._tries.late
         endless = (
-            [f"{len(late)} inputs on which the reference exceeds its time limit were left out: {late[0]}"]
+            [f"left out {several(len(late), 'input')} on which the reference exceeds its time limit: {late[0]}"]
             if late
             else []
         )
         small = self._tries.hopeless
-        smaller = [f"{small} inputs no larger than one that crashes the reference were not tried"] if small else []
+        shy = f"not tried: {several(small, 'input')} no larger than one that crashes the reference"
+        smaller = [shy] if small else []
         large = self._tries.too_large
-        skipped = [f"{large} inputs of more than {MOST_ELEMENTS:,} elements were not tried"] if large else []
+        skipped = [f"not tried: {several(large, 'input')} of more than {MOST_ELEMENTS:,} elements"] if large else []
         return [*self._notes, *(crashes + text for text in crashed[:1]), *smaller, *endless, *skipped]
 
     def runs(self) -> Iterator[Run]:

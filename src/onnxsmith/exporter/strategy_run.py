@@ -254,7 +254,7 @@ class Maker:
                 theirs = Side(label, _with_all_inputs(session.at(level), reference.signature))
                 other = verify(ours, theirs, some, tolerances, replace(evidence, faults=None))
                 note = (
-                    f"with the optimisations of {name} on the outputs agree {agreement(found)}; with them off, "
+                    f"with the optimisations of {name} on, the outputs agree {agreement(found)}; with them off, "
                     f"on {len(other.runs)} of the inputs, {agreement(other)}"
                 )
                 found = both_levels(found, other, note)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
 from typing import Any
 
 import torch
 
 from onnxsmith.exporter.inputs import objects
+from onnxsmith.exporter.inputs.parameters import signature
 from onnxsmith.problem import problem
 from onnxsmith.sources.factory import TorchModel
 

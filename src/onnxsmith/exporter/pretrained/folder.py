@@ -13,6 +13,7 @@ from onnxsmith.exporter.pretrained.examples import examples
 from onnxsmith.exporter.pretrained.tasks import PAST, chosen
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.sources.factory import TorchModel, broken_package
+from onnxsmith.words import several
 
 _SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
 
@@ -102,7 +103,8 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
     missing = sorted(info["missing_keys"])
     if missing:
         more = ", …" if len(missing) > 5 else ""
-        yield f"{len(missing)} weights are missing in the files and are random: {', '.join(missing[:5])}{more}"
+        names = ", ".join(missing[:5]) + more
+        yield f"the files lack {several(len(missing), 'weight')}, random values were taken: {names}"
 
 
 def _explained(error: Exception, where: Path) -> OnnxsmithError:
