@@ -27,6 +27,7 @@ NAMES = [
     "bisect",
     "compare",
     "diagnose",
+    "diff",
     "doctor",
     "dump",
     "explain",
@@ -60,6 +61,7 @@ SIGNATURES = {
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "
         "inputs: 'Sequence[str]' = (), dynamic: 'Dynamic' = None, opset: 'int | None' = None) -> 'Result'"
     ),
+    "diff": "(old: 'Source', new: 'Source', *, ignore: 'Iterable[str]' = ()) -> 'Result'",
     "doctor": "() -> 'Report'",
     "dump": (
         "(source: 'Source', output: 'str | Path | None' = None, *, tensors: 'Sequence[str]' = (), "

@@ -14,6 +14,7 @@ from onnxsmith._version import __version__
 if TYPE_CHECKING:
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
+    from onnxsmith.differences.diff import diff
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.exporter.tracing.rewriting import rewrite
@@ -45,6 +46,7 @@ __all__ = [
     "bisect",
     "compare",
     "diagnose",
+    "diff",
     "doctor",
     "dump",
     "explain",
@@ -72,6 +74,7 @@ _HOME = {
     "bisect": "precision.bisect",
     "compare": "comparing.compare",
     "diagnose": "exporter.diagnose",
+    "diff": "differences.diff",
     "doctor": "inspection.doctor",
     "dump": "layers.dump",
     "explain": "inspection.explain",

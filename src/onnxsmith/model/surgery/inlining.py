@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
@@ -17,9 +17,9 @@ _NAME = "onnxsmith.name"
 """Metadata key of a value in a function: its name inside the function."""
 
 
-def inlined(model: ir.Model) -> tuple[ir.Model, str]:
+def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None = None) -> tuple[ir.Model, str]:
     """Returns a copy of `model` (weights shared) without calls, and "". On failure the calls stay, and the text is the
-    reason.
+    reason. With `only`, calls of other functions stay.
 
     Values of a body are named after its call: `call/name`, with a number if that name is taken.
     """
@@ -29,8 +29,9 @@ def inlined(model: ir.Model) -> tuple[ir.Model, str]:
     own = {value for graph in walk.main_graphs(copy) for value in _values(graph)}
     results = set(copy.graph.outputs)
     kept = {value.name for value in results}
+    gone = set(copy.functions) if only is None else set(only)
     for node in walk.all_nodes(copy):
-        if node.op_identifier() in copy.functions:
+        if node.op_identifier() in gone:
             node.metadata_props[_CALL] = walk.node_label(node).removeprefix("-> ")
             kept |= {value.name for value in node.outputs if value in own}
     for function in copy.functions.values():
@@ -39,7 +40,7 @@ def inlined(model: ir.Model) -> tuple[ir.Model, str]:
             for value in _values(graph):
                 value.metadata_props[_NAME] = value.name or ""
     try:
-        InlinePass()(copy)
+        InlinePass(None if only is None else lambda function: function.identifier() in only)(copy)
     except Exception as error:  # noqa: BLE001 — the pass raises several kinds of errors
         reason = " ".join(str(error.__cause__ or error).split())
         return cloned(model), f"the functions could not be inlined: {reason}"

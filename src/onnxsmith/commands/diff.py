@@ -1,0 +1,33 @@
+"""`onnxsmith diff old.onnx new.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Diff(Command):
+    """Show what changed from one model to another, node by node and in numbers.
+
+    Nothing is run. Nodes are paired by what they compute, how they are used, and their weights, not by name. The exit
+    status is 0 if the models are equal (up to names inside the graph and the order of the nodes) and 1 if they differ.
+    """
+
+    name = "diff"
+
+    old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD")
+    new: str = argument("the model to compare with it", metavar="NEW")
+    ignore: tuple[str, ...] = option(
+        "ignore names (of inputs and outputs), weights, shapes (declared), metadata, doc or versions; repeatable",
+        default=(),
+        metavar="PART",
+    )
+
+    def run(self) -> Report:
+        from onnxsmith.differences.diff import diff
+
+        return diff(self.old, self.new, ignore=self.ignore).report

@@ -1,0 +1,1 @@
+"""What changed between two models: nodes, wiring, attributes, weights, interface. Nothing is run."""

@@ -1,0 +1,187 @@
+"""Compares two graphs whose nodes are paired, and the branches and bodies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.differences import attributes, operands, ports
+from onnxsmith.differences.interning import Level
+from onnxsmith.differences.pairing import pair_nodes
+from onnxsmith.differences.pairs import Pairs, Same
+from onnxsmith.differences.ports import Dimensions, Pair
+from onnxsmith.differences.regions import Regions, describe
+from onnxsmith.differences.view import View
+from onnxsmith.differences.weight_pairs import WeightPairs, own
+from onnxsmith.model.graph.walk import node_label, op_name
+from onnxsmith.report.parts.interface_changes import PortChange
+from onnxsmith.report.parts.node_changes import AttributeChange, NodeChange, Reader, WiringChange
+from onnxsmith.report.parts.weight_changes import WeightChange
+
+
+@dataclass
+class Found:
+    """What was found so far."""
+
+    pairs: Pairs
+    weights: WeightPairs
+    regions: Regions = field(default_factory=Regions)
+    dimensions: Dimensions = field(default_factory=Dimensions)
+    changed: list[NodeChange] = field(default_factory=list)
+    interface: list[PortChange] = field(default_factory=list)
+    unread: list[WeightChange] = field(default_factory=list)
+    moved: int = 0
+    """Parameters that are an attribute on one side and an equal input on the other."""
+    idle: int = 0
+    """Weights that nodes of only one model read, and that the other holds without use."""
+    swapped: int = 0
+    """Commutative nodes with their operands in another order."""
+    paths: list[tuple[ir.Node, ir.Node, str]] = field(default_factory=list)
+    """The pairs of nodes, with their graphs."""
+
+
+def compare(a: View, b: View, found: Found, *, by_name: bool) -> None:
+    """Compares two graphs, with the graphs inside them. `by_name`: callers of the graph use the names of its ports."""
+    ours, theirs = ([v for v in view.graph.inputs if not view.is_stored(v)] for view in (a, b))
+    inputs = ports.paired(ours, theirs, by_name=by_name)
+    outputs = ports.paired(a.graph.outputs, b.graph.outputs, by_name=by_name)
+    for one, other in inputs:
+        found.pairs.add_values(one, other)
+    pair_nodes(a, b, found.pairs, outputs)
+    sides = ("input", ours, theirs, inputs), ("output", a.graph.outputs, b.graph.outputs, outputs)
+    for side, first, second, pairs in sides:
+        found.interface += (
+            change
+            for change in ports.changes(side, first, second, pairs, a.path, found.dimensions)
+            if by_name or change.kind != "renamed"
+        )
+    _Comparison(a, b, found).run(outputs)
+
+
+class _Comparison:
+    def __init__(self, a: View, b: View, found: Found) -> None:
+        self._a, self._b, self._found = a, b, found
+        self._same = Same(a, b, found.pairs)
+
+    def run(self, outputs: Sequence[Pair]) -> None:
+        pairs = self._found.pairs
+        for side, view in enumerate((self._a, self._b)):
+            for node in view.nodes:
+                if not pairs.has(node):
+                    self._found.regions.add(side, view, node)
+                    for value in node.inputs:
+                        if value is not None and view.is_stored(value):
+                            self._found.weights.add_own(side, view.path, value, _label(node))
+        for one in self._a.nodes:
+            if one in pairs.nodes:
+                self._node(one, pairs.nodes[one])
+        for first, second in outputs:
+            self._output(first, second)
+        self._unread()
+
+    def _node(self, one: ir.Node, other: ir.Node) -> None:
+        a, b = self._a, self._b
+        self._found.paths.append((one, other, a.path))
+        moved = operands.moved(a, b, one, other)
+        self._found.moved += len(moved.names) - len(moved.changes)
+        changed = [*attributes.changes(one, other, (a.opsets, b.opsets), moved.names), *moved.changes]
+        changed += self._bodies(one, other)
+        wiring: list[WiringChange] = []
+        is_swapped = False
+        for position, x, y in operands.pairs(a, b, one, other, self._same, moved):
+            is_swapped = is_swapped or (position < len(other.inputs) and y is not other.inputs[position])
+            slot = operands.slot_name(one, position, a.opsets)
+            wiring += self._operand(x, y, _label(one), op_name(one), slot)
+        wiring += _outputs(one, other)
+        if not moved.names:
+            self._found.swapped += is_swapped
+        old, new = op_name(one), op_name(other)
+        is_other = old != new and a.operator(one) != b.operator(other)
+        if changed or wiring or is_other:
+            new = new if is_other else old
+            self._found.changed.append(
+                NodeChange(a.path, _label(one), _label(other), old, new, tuple(changed), tuple(wiring))
+            )
+
+    def _operand(self, x: ir.Value | None, y: ir.Value | None, reader: str, op: str, slot: str) -> list[WiringChange]:
+        """Compares one operand: a weight, or a tensor. Returns the change of wiring that nothing else explains."""
+        a, b = self._a, self._b
+        if x is not None and y is not None and a.is_stored(x) and b.is_stored(y):
+            self._found.weights.add(a.path, x, y, reader)
+            return []
+        if self._same(x, y):
+            return []
+        old, new = describe(a, x), describe(b, y)
+        made = _producer(a, x), _producer(b, y)
+        if any(node in self._found.regions for node in made):
+            self._found.regions.read(made, Reader(reader, op, slot, old, new))
+            return []
+        return [WiringChange(slot, old, new)]
+
+    def _output(self, one: ir.Value, other: ir.Value) -> None:
+        wiring = self._operand(one, other, one.name or "", "", "output")
+        if wiring:
+            made = [_made_by(one), _made_by(other)]
+            text = WiringChange("output", *made)
+            change = NodeChange(self._a.path, one.name or "", other.name or "", "", "", (), (text,))
+            self._found.changed.append(change)
+
+    def _bodies(self, one: ir.Node, other: ir.Node) -> list[AttributeChange]:
+        """Compares the branches and bodies of two nodes; returns those that only one of them has."""
+        ours, theirs = dict(self._a.bodies(one)), dict(self._b.bodies(other))
+        for name in ours:
+            if name in theirs:
+                compare(ours[name], theirs[name], self._found, by_name=False)
+        return [
+            AttributeChange(name, "graph" if name in ours else "-", "graph" if name in theirs else "-")
+            for name in dict.fromkeys((*ours, *theirs))
+            if (name in ours) != (name in theirs)
+        ]
+
+    def _unread(self) -> None:
+        """Compares initializers that no node reads, by name. One that the other model's nodes read is no difference."""
+        ours, theirs = (_unread_in(view) for view in (self._a, self._b))
+        for name in ours.keys() & theirs.keys():
+            self._found.weights.add(self._a.path, ours[name], theirs[name], "")
+        self._unread_of(self._a, self._b, {name: v for name, v in ours.items() if name not in theirs}, "removed")
+        self._unread_of(self._b, self._a, {name: v for name, v in theirs.items() if name not in ours}, "added")
+
+    def _unread_of(self, view: View, other: View, unread: dict[str, ir.Value], kind: str) -> None:
+        constants = view.side.constants
+        for value in unread.values():
+            if constants.has(constants.number(value, Level.EXACT), other.graph):
+                self._found.idle += 1
+            else:
+                self._found.unread.append(own(value, constants.tensor(value), kind, view.path))
+
+
+def _unread_in(view: View) -> dict[str, ir.Value]:
+    values = view.graph.initializers.values()
+    return {v.name or "": v for v in values if not v.uses() and not v.is_graph_output()}
+
+
+def _producer(view: View, value: ir.Value | None) -> ir.Node | None:
+    return value.producer() if value is not None and not view.is_stored(value) else None
+
+
+def _label(node: ir.Node) -> str:
+    return node_label(node)
+
+
+def _made_by(value: ir.Value) -> str:
+    node = value.producer()
+    return f"{op_name(node)} {_label(node)}" if node is not None else f"input {value.name}"
+
+
+def _outputs(one: ir.Node, other: ir.Node) -> list[WiringChange]:
+    """Results that only one of the nodes computes."""
+    ours, theirs = list(one.outputs), list(other.outputs)
+    found = []
+    for n in range(max(len(ours), len(theirs))):
+        old = ours[n].name if n < len(ours) else ""
+        new = theirs[n].name if n < len(theirs) else ""
+        if bool(old) != bool(new):
+            found.append(WiringChange(f"output {n}", old or "omitted", new or "omitted"))
+    return found

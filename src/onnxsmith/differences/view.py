@@ -1,0 +1,140 @@
+"""One graph of a model as the pairing sees it: nodes that compute, the tensors they read, and who reads a tensor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.differences import attributes
+from onnxsmith.differences.constants import Constants, is_constant
+from onnxsmith.differences.interning import Level, Numbers
+from onnxsmith.inspection.scopes import subgraphs
+from onnxsmith.model.graph import walk
+
+Slot = int | str
+"""The position of an input, or `captured` for a tensor that a branch or body reads from outside."""
+CAPTURED = "captured"
+OUTPUT = "output"
+
+_COMMUTATIVE = frozenset(
+    {"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max", "Min"}
+)
+_OF_TWO = frozenset({"Sum", "Mean"})
+"""These round after each operand, so that only two of them may change places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What one of the two models knows about its operators: numbers of its functions by identifier."""
+
+    numbers: Numbers
+    constants: Constants
+    functions: Mapping[tuple[str, str, str], int]
+
+
+@dataclass(eq=False)
+class View:
+    """A graph without its `Constant` nodes. `path` is "" for the main graph, `If_3/then_branch` for a branch."""
+
+    side: Side
+    graph: ir.Graph
+    path: str
+    opsets: Mapping[str, int]
+    outside: tuple[ir.Value, ...] = ()
+    """Values that a branch or body reads from around it."""
+    nodes: list[ir.Node] = field(init=False)
+    captured: dict[ir.Node, tuple[ir.Value, ...]] = field(init=False)
+    readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = field(init=False)
+    results: frozenset[ir.Value] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = [node for node in self.graph if not is_constant(node)]
+        self.captured = {}
+        readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = defaultdict(list)
+        for node in self.nodes:
+            for position, value in enumerate(node.inputs):
+                if value is not None:
+                    readers[value].append((node, position))
+            if has_bodies(node):
+                self.captured[node] = tuple(value for value in captured(node) if value not in self.side.constants)
+                for value in self.captured[node]:
+                    readers[value].append((node, CAPTURED))
+        self.readers = dict(readers)
+        self.results = frozenset(self.graph.outputs)
+        self._own: dict[tuple[ir.Node, Level], int] = {}
+
+    def operator(self, node: ir.Node) -> Hashable:
+        """The operator of a node; functions of both models that are a pair are the same operator."""
+        function = self.side.functions.get(node.op_identifier())
+        return function if function is not None else node.op_identifier()
+
+    def own(self, node: ir.Node, level: Level) -> int:
+        """The number of a node without its operands."""
+        known = self._own.get((node, level))
+        if known is None:
+            key = attributes.key(node, self.opsets) if level is not Level.BARE else None
+            known = self._own[node, level] = self.side.numbers.of((self.operator(node), key))
+        return known
+
+    def commutes(self, node: ir.Node) -> bool:
+        """Whether the operands may change places without any effect."""
+        if node.domain:
+            return False
+        return node.op_type in _COMMUTATIVE or (node.op_type in _OF_TWO and len(node.inputs) == 2)
+
+    def slot(self, node: ir.Node, slot: Slot) -> Slot:
+        """The slot as far as it matters."""
+        return "any" if slot != CAPTURED and self.commutes(node) else slot
+
+    def is_stored(self, value: ir.Value) -> bool:
+        """Whether the value is a constant of the file."""
+        return value in self.side.constants
+
+    def producer(self, value: ir.Value) -> ir.Node | None:
+        """The node of this graph that computes a value."""
+        node = value.producer()
+        return node if node is not None and node.graph is self.graph and not self.is_stored(value) else None
+
+    def bodies(self, node: ir.Node) -> Iterator[tuple[str, View]]:
+        """Yields the branches or the body of a node, with the attribute's name."""
+        for name, graph in subgraphs(node):
+            step = f"{walk.node_label(node).removeprefix('-> ')}/{name}"
+            path = f"{self.path}/{step}" if self.path else step
+            yield name, View(self.side, graph, path, self.opsets, self.captured.get(node, ()))
+
+    def values(self) -> Iterator[ir.Value]:
+        """Yields the values that the nodes can read, without constants: outer ones, inputs, results."""
+        yield from self.outside
+        yield from self.graph.inputs
+        for node in self.nodes:
+            yield from node.outputs
+
+
+def has_bodies(node: ir.Node) -> bool:
+    """Whether the node has a branch or body."""
+    return bool(node.attributes) and any(True for _ in subgraphs(node))
+
+
+def captured(node: ir.Node) -> list[ir.Value]:
+    """Returns the values that a node's branches or bodies read from outside, each once."""
+    made: set[ir.Value] = set()
+    read: dict[ir.Value, None] = {}
+    for _, graph in subgraphs(node):
+        for inner in (graph, *walk.nested(graph)):
+            made.update(inner.inputs, inner.initializers.values())
+            for one in inner:
+                made.update(one.outputs)
+                read.update(dict.fromkeys(value for value in one.inputs if value is not None))
+            read.update(dict.fromkeys(inner.outputs))
+    return [value for value in read if value not in made]
+
+
+def trimmed(node: ir.Node) -> Sequence[ir.Value | None]:
+    """A node's inputs without omitted ones at the end."""
+    found = list(node.inputs)
+    while found and found[-1] is None:
+        found.pop()
+    return found

@@ -1,0 +1,45 @@
+"""How much two models have in common, in counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxsmith.report.base import Block, Part, facts
+from onnxsmith.report.parts._text import amount
+
+
+@dataclass(frozen=True)
+class Difference(Part):
+    """Counts of two models. `old_nodes` and `new_nodes` count the nodes without `Constant` nodes, `paired` those that
+    both models have, `equal` the pairs in which nothing changed. `weights` counts the pairs of weights that were
+    compared, `elements` their elements in the old model. `changes` counts the differences by kind, `ignored` those that
+    the caller wanted to ignore, `names` what only has another name."""
+
+    title = "Difference"
+
+    old_nodes: int
+    new_nodes: int
+    paired: int
+    equal: int
+    weights: int
+    elements: int
+    changes: dict[str, int]
+    ignored: dict[str, int]
+    names: dict[str, int]
+
+    def blocks(self) -> Iterator[Block]:
+        nodes = f"{self.old_nodes:,} → {self.new_nodes:,}, {self.paired:,} in both, {self.equal:,} of them unchanged"
+        yield facts(
+            [
+                ("nodes", nodes),
+                ("weights compared", f"{self.weights:,} ({amount(self.elements, 'element')})" if self.weights else ""),
+                ("differences", _counted(self.changes) or "none"),
+                ("ignored", _counted(self.ignored)),
+                ("other names", _counted(self.names)),
+            ]
+        )
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(amount(count, what) for what, count in counts.items() if count)
