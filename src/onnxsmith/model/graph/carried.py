@@ -254,3 +254,13 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
         yield from graph.outputs
     for node in walk.all_nodes(model):
         yield from node.outputs
+
+
+def is_plain(type_: onnx.TypeProto) -> bool:
+    """Whether onnx-ir can hold the type: not a map or an opaque type, nor a list of them."""
+    return _is_known(type_)
+
+
+def declare(value: ir.Value, type_: onnx.TypeProto) -> None:
+    """Declares a type that onnx-ir cannot hold."""
+    value.meta[_TYPE] = type_

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 import onnx
 import onnx_ir as ir
@@ -14,7 +15,8 @@ _ONNX_DOMAINS = {"", "ai.onnx"}
 class Parameter:
     """A formal input or output. A variadic parameter, always the last, stands for any number of operands.
 
-    `type` is its type variable (`T`), or its only type (`tensor(float)`); `types` are all allowed types.
+    `type` is its type variable (`T`), or its only type (`tensor(float)`); `types` are all allowed types. `least` is the
+    least number of operands of a variadic parameter. The operands of a `mixed` one may have several types.
     """
 
     name: str
@@ -22,6 +24,8 @@ class Parameter:
     variadic: bool = False
     type: str = ""
     types: frozenset[str] = frozenset()
+    least: int = 1
+    mixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Schema:
 
     `since` is the opset version in which this form of the operator appeared, `newest` the version of its latest form in
     the installed onnx. `defaults` maps the optional attributes to their default values, None without a default.
+    `attributes` maps all attributes to their types.
     """
 
     since: int
@@ -39,6 +44,7 @@ class Schema:
     outputs: tuple[Parameter, ...]
     required: tuple[str, ...]
     defaults: dict[str, ir.Attr | None]
+    attributes: dict[str, ir.AttributeType] = field(default_factory=dict)
 
     def input_name(self, index: int) -> str:
         """The formal name of the input at a position: `W`, `inputs[3]` of a variadic one, "" beyond the last."""
@@ -77,7 +83,36 @@ def find(op_type: str, domain: str, version: int) -> Schema | None:
         outputs=tuple(_parameter(item) for item in found.outputs),
         required=tuple(sorted(name for name, attribute in attributes if attribute.required)),
         defaults={name: _default(attribute) for name, attribute in sorted(attributes) if not attribute.required},
+        attributes={name: ir.AttributeType(_number(attribute)) for name, attribute in sorted(attributes)},
     )
+
+
+@cache
+def operators(domain: str, version: int) -> tuple[str, ...]:
+    """Returns the names of all operators in force at `version` of `domain`, without the deprecated ones."""
+    home = "" if domain in _ONNX_DOMAINS else domain
+    names = sorted({one.name for one in onnx.defs.get_all_schemas_with_history() if one.domain == home})
+    found = ((name, find(name, home, version)) for name in names)
+    return tuple(name for name, one in found if one is not None and not one.deprecated)
+
+
+@cache
+def versions(op_type: str, domain: str) -> tuple[int, ...]:
+    """Returns the opset versions at which the operator appeared or changed, in order."""
+    home = "" if domain in _ONNX_DOMAINS else domain
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return tuple(sorted(one.since_version for one in schemas if (one.name, one.domain) == (op_type, home)))
+
+
+@cache
+def domains() -> dict[str, int]:
+    """Returns the newest version of every domain that the installed onnx defines."""
+    found: dict[str, int] = {}
+    for one in onnx.defs.get_all_schemas_with_history():
+        found[one.domain] = max(one.since_version, found.get(one.domain, 0))
+    found[""] = onnx.defs.onnx_opset_version()
+    found["ai.onnx.ml"] = onnx.defs.onnx_ml_opset_version()
+    return found
 
 
 def _parameter(formal: onnx.defs.OpSchema.FormalParameter) -> Parameter:
@@ -88,6 +123,8 @@ def _parameter(formal: onnx.defs.OpSchema.FormalParameter) -> Parameter:
         formal.option == options.Variadic,
         formal.type_str,
         frozenset(formal.types),
+        formal.min_arity,
+        not formal.is_homogeneous,
     )
 
 
@@ -96,6 +133,11 @@ def _default(attribute: onnx.defs.OpSchema.Attribute) -> ir.Attr | None:
     if proto.type == onnx.AttributeProto.UNDEFINED:
         return None
     return ir.serde.deserialize_attribute(proto)
+
+
+def _number(attribute: onnx.defs.OpSchema.Attribute) -> int:
+    number: int = attribute.type.value  # type: ignore[attr-defined]  # an enumeration, which onnx's stubs do not say
+    return number
 
 
 def _at(parameters: tuple[Parameter, ...], index: int) -> Parameter | None:

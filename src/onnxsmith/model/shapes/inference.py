@@ -7,7 +7,7 @@ is noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -31,7 +31,7 @@ unknown."""
 
 
 @dataclass
-class _Part:
+class Part:
     """Some nodes, in the form of a graph that the engine can walk over."""
 
     nodes: Iterable[ir.Node]
@@ -158,19 +158,7 @@ class Inference:
     def _plain(self, node: ir.Node) -> bool:
         """Infers a node without branches with the engine's rule for it; returns whether there is a rule. This does what
         the engine's walk over a graph does for a single node, without its overhead."""
-        infer = self._rule(node)
-        if infer is None:
-            return False
-        try:
-            for value in node.inputs:
-                if value is not None:
-                    self._context.name_anonymous_dims(value)
-            infer(self._context, node)
-        except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; the shapes are then unknown
-            self._failed(error)
-        for value in node.outputs:
-            value.shape = _canonical(value.shape)
-        return True
+        return by_rule(self._context, node, self._failed)
 
     def _note_least(self) -> bool:
         """Notes the least sizes at which the model runs at all. Returns whether anything is new."""
@@ -183,14 +171,14 @@ class Inference:
         return new
 
     def _process(self, nodes: Sequence[ir.Node], graph: ir.Graph | None = None) -> None:
-        part: Any = _Part(nodes) if graph is None else _Part(nodes, graph.initializers, tuple(graph.inputs))
+        part: Any = Part(nodes) if graph is None else Part(nodes, graph.initializers, tuple(graph.inputs))
         try:
             shape_engine.walk(self._context, part, model_functions=self._model.functions, **self._caches)
         except Exception as error:  # noqa: BLE001 — as above
             self._failed(error)
         for node in nodes:
             for value in node.outputs:
-                value.shape = _canonical(value.shape)
+                value.shape = canonical(value.shape)
 
     def _failed(self, error: Exception) -> None:
         self._note(f"shapes: {type(error).__name__}: {error}")
@@ -221,7 +209,7 @@ class Inference:
         return not node.domain or self._rule(node) is not None
 
     def _rule(self, node: ir.Node) -> Any:
-        return self._context.rules.get(node.domain, node.op_type, self._context.get_opset_version(node.domain))
+        return _rule(self._context, node)
 
     def _give_up(self, node: ir.Node, body: ir.Graph) -> None:
         for value in body.inputs:
@@ -274,6 +262,28 @@ class Inference:
             self.notes.append(text)
 
 
+def by_rule(context: Any, node: ir.Node, failed: Callable[[Exception], None]) -> bool:
+    """Infers a node without branches by the engine's rule, and returns whether there is a rule. `failed` is called with
+    an error of the rule; the shapes are then unknown."""
+    infer = _rule(context, node)
+    if infer is None:
+        return False
+    try:
+        for value in node.inputs:
+            if value is not None:
+                context.name_anonymous_dims(value)
+        infer(context, node)
+    except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; the shapes are then unknown
+        failed(error)
+    for value in node.outputs:
+        value.shape = canonical(value.shape)
+    return True
+
+
+def _rule(context: Any, node: ir.Node) -> Any:
+    return context.rules.get(node.domain, node.op_type, context.get_opset_version(node.domain))
+
+
 def _known(value: ir.Value) -> _Known:
     found = known_integers.noted(value)
     return _Known(value.shape, value.type, None if found is None else tuple(found))
@@ -288,7 +298,7 @@ def _merged_integers(
     return tuple(b if a is None or isinstance(b, int) else a for a, b in zip(old, new, strict=True))
 
 
-def _canonical(shape: ir.Shape | None) -> ir.Shape | None:
+def canonical(shape: ir.Shape | None) -> ir.Shape | None:
     """Returns the shape with canonical expressions: 64*n // (16*n), as the engine writes it, becomes 4."""
     if shape is None or shape.is_static():
         return shape
