@@ -114,6 +114,26 @@ def test_a_region_names_what_replaced_what() -> None:
     assert [(reader.node, reader.old, reader.new) for reader in region.readers] == [("-> y", "b", "b")]
 
 
+def test_nodes_across_removed_ones() -> None:
+    old = text("a = Neg(x) b = Elu(a) c = Exp(b) d = Floor(c) e = Erf(d) f = Ceil(e) y = Tanh(f)")
+    new = text("a = Abs(x) b = Elu(a) e = Erf(b) y = Tanh(e)")
+    report = report_of(old, new)
+    part = report.part(NodeChanges)
+    assert [(one.op, one.new_op) for one in part.changed] == [("Neg", "Abs")]
+    assert [[node.op for node in region.removed] for region in part.regions] == [["Exp", "Floor"], ["Ceil"]]
+    assert not any(region.added for region in part.regions)
+
+
+def test_nodes_in_a_replaced_region_are_not_called_changed() -> None:
+    head = "x1 = Neg(x) half = Constant <value = float {0.5}> () h = Mul(x1, half) "
+    old = text(head + "t = Tanh(x1) u = Exp(t) y = Mul(h, u)")
+    new = text("x1 = Neg(x) s = Sigmoid(x1) y = Mul(x1, s)")
+    part = report_of(old, new).part(NodeChanges)
+    assert part.changed == ()
+    assert sorted(node.op for region in part.regions for node in region.removed) == ["Exp", "Mul", "Tanh"]
+    assert [node.op for region in part.regions for node in region.added] == ["Sigmoid"]
+
+
 def layers(order: list[int]) -> ir.Model:
     """A chain of equal layers with the weights of these numbers."""
     value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape(["N", 8]))

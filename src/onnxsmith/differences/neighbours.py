@@ -14,16 +14,16 @@ from onnxsmith.differences.interning import Level
 from onnxsmith.differences.pairs import Pairs, hints
 from onnxsmith.differences.view import CAPTURED, Slot, View
 
-_CROWD = 16
+CROWD = 16
 """Readers of one tensor in one role, beyond which they are not tried one by one. A choice: it keeps the work linear for
 a tensor that thousands of nodes read."""
-_Same = Callable[[ir.Value | None, ir.Value | None], bool]
+IsSame = Callable[[ir.Value | None, ir.Value | None], bool]
 
 
 def around(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs) -> Iterator[tuple[ir.Node, ir.Node]]:
     """Yields nodes that are not paired yet and stand in the same place beside the nodes of a pair: they compute the
     same operand, or read the same result in the same role."""
-    for ours, theirs in _operands(a, b, one, other):
+    for ours, theirs in operand_pairs(a, b, one, other):
         first, second = a.producer(ours), b.producer(theirs)
         if first is not None and second is not None and not pairs.has(first) and not pairs.has(second):
             yield first, second
@@ -31,7 +31,8 @@ def around(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs) -> Iter
         yield from _readers(a, b, ours, theirs, pairs)
 
 
-def _operands(a: View, b: View, one: ir.Node, other: ir.Node) -> Iterator[tuple[ir.Value, ir.Value]]:
+def operand_pairs(a: View, b: View, one: ir.Node, other: ir.Node) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """Yields operands that stand in the same place; for commutative operators every two."""
     ours = [value for value in one.inputs if value is not None]
     if a.commutes(one) and b.commutes(other):
         theirs = [value for value in other.inputs if value is not None]
@@ -44,7 +45,7 @@ def _readers(a: View, b: View, ours: ir.Value, theirs: ir.Value, pairs: Pairs) -
     first, second = _by_role(a, ours, pairs), _by_role(b, theirs, pairs)
     for role, nodes in first.items():
         others = second.get(role, [])
-        if len(nodes) <= _CROWD and len(others) <= _CROWD:
+        if len(nodes) <= CROWD and len(others) <= CROWD:
             yield from ((x, y) for x in nodes for y in others)
 
 
@@ -56,15 +57,15 @@ def _by_role(view: View, value: ir.Value, pairs: Pairs) -> dict[tuple[Hashable, 
     return found
 
 
-def follow(a: View, b: View, pairs: Pairs, same: _Same, may: Callable[[ir.Node, ir.Node], bool]) -> None:
+def follow(a: View, b: View, pairs: Pairs, same: IsSame, may: Callable[[ir.Node, ir.Node], bool]) -> None:
     """Pairs neighbours of pairs, the most alike first, and goes on from there. `may` says which nodes may be a pair."""
     queue: list[tuple[float, int, ir.Node, ir.Node]] = []
 
     def push(found: Iterable[tuple[ir.Node, ir.Node]]) -> None:
         for first, second in found:
             if may(first, second):
-                likeness = _likeness(a, b, first, second, pairs, same)
-                heapq.heappush(queue, (-likeness, next(count), first, second))
+                score = likeness(a, b, first, second, pairs, same)
+                heapq.heappush(queue, (-score, next(count), first, second))
 
     count = itertools.count()
     for node in a.nodes:
@@ -80,7 +81,7 @@ def follow(a: View, b: View, pairs: Pairs, same: _Same, may: Callable[[ir.Node, 
             push(around(a, b, first, second, pairs))
 
 
-def _likeness(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: _Same) -> float:
+def likeness(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: IsSame) -> float:
     """How much two nodes have in common: operands, readers, constants, and a little for names."""
     score = 2.0 * (a.own(one, Level.EXACT) == b.own(other, Level.EXACT))
     for x, y in zip(one.inputs, other.inputs, strict=False):
@@ -98,24 +99,24 @@ def _likeness(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same
 
 
 def likeliest(
-    a: View, b: View, ours: Sequence[ir.Node], theirs: Sequence[ir.Node], pairs: Pairs, same: _Same
+    a: View, b: View, ours: Sequence[ir.Node], theirs: Sequence[ir.Node], pairs: Pairs, same: IsSame
 ) -> Iterator[tuple[ir.Node, ir.Node]]:
     """Yields pairs of the nodes of one group, those with the most in common first."""
-    if max(len(ours), len(theirs)) > _CROWD:
+    if max(len(ours), len(theirs)) > CROWD:
         return
-    scores = [(-_likeness(a, b, x, y, pairs, same), n, m) for n, x in enumerate(ours) for m, y in enumerate(theirs)]
+    scores = [(-likeness(a, b, x, y, pairs, same), n, m) for n, x in enumerate(ours) for m, y in enumerate(theirs)]
     for _, n, m in sorted(scores):
         if not pairs.has(ours[n]) and not pairs.has(theirs[m]):
             yield ours[n], theirs[m]
 
 
 def _shares_reader(a: View, b: View, x: ir.Value, y: ir.Value, pairs: Pairs) -> bool:
-    theirs = {(node, b.slot(node, slot)) for node, slot in b.readers.get(y, ())[:_CROWD]}
-    readers = a.readers.get(x, ())[:_CROWD]
+    theirs = {(node, b.slot(node, slot)) for node, slot in b.readers.get(y, ())[:CROWD]}
+    readers = a.readers.get(x, ())[:CROWD]
     return any((pairs.nodes.get(node), a.slot(node, slot)) in theirs for node, slot in readers if node in pairs.nodes)
 
 
-def replaced(a: View, b: View, pairs: Pairs, same: _Same) -> None:
+def replaced(a: View, b: View, pairs: Pairs, same: IsSame) -> None:
     """Pairs nodes of different operators that have the same operands and the same readers."""
     for one in a.nodes:
         if pairs.has(one):
@@ -128,7 +129,7 @@ def replaced(a: View, b: View, pairs: Pairs, same: _Same) -> None:
 
 def _candidates(a: View, b: View, one: ir.Node, pairs: Pairs) -> Iterator[ir.Node]:
     for value in one.outputs:
-        for reader, slot in a.readers.get(value, ())[:_CROWD]:
+        for reader, slot in a.readers.get(value, ())[:CROWD]:
             partner = pairs.nodes.get(reader)
             if partner is None or slot == CAPTURED:
                 continue
@@ -140,13 +141,17 @@ def _candidates(a: View, b: View, one: ir.Node, pairs: Pairs) -> Iterator[ir.Nod
     for read in one.inputs:
         partner_value = pairs.values.get(read) if read is not None else None
         readers = b.readers.get(partner_value, ()) if partner_value is not None else ()
-        yield from (reader for reader, _ in readers[:_CROWD] if not pairs.has(reader))
+        yield from (reader for reader, _ in readers[:CROWD] if not pairs.has(reader))
 
 
-def _interchangeable(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: _Same) -> bool:
+def _interchangeable(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same: IsSame) -> bool:
     ours = [value for value in one.inputs if value is not None and not a.is_stored(value)]
     theirs = [value for value in other.inputs if value is not None and not b.is_stored(value)]
-    if len(ours) != len(theirs) or not all(same(x, y) for x, y in zip(ours, theirs, strict=True)):
+    if (
+        len(one.inputs) != len(other.inputs)
+        or len(ours) != len(theirs)
+        or not all(same(x, y) for x, y in zip(ours, theirs, strict=True))
+    ):
         return False
     if len(one.outputs) != len(other.outputs):
         return False

@@ -7,7 +7,8 @@ In this order, each step for the nodes that the steps before left:
 3. equal weights that no other node has, unless their pairs contradict each other's order;
 4. the same computation or use between nodes that are paired, first with equal constants, then with constants of equal
    shape, then whatever the attributes and constants are; and neighbours of pairs with the same operator;
-5. another operator with the same operands and the same readers.
+5. the same operator a few nodes further on, where the nodes between have no partner;
+6. another operator with the same operands and the same readers.
 
 Names decide only between nodes that are alike otherwise.
 """
@@ -21,7 +22,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.differences import closeness, neighbours, weight_anchors
+from onnxsmith.differences import closeness, leaps, neighbours, weight_anchors
 from onnxsmith.differences.digests import Nodes, backward, forward
 from onnxsmith.differences.interning import Level
 from onnxsmith.differences.pairs import Pairs, Same, hints
@@ -70,6 +71,7 @@ class _Pairing:
         self._match(_looked_up(nodes), (_looked_up(used),), unequal=True)
         for level in Level:
             self._between(level)
+        leaps.pair(*self._views, self._pairs, self._same())
         neighbours.replaced(*self._views, self._pairs, self._same())
 
     def _alike(self, level: Level, one: ir.Node, other: ir.Node) -> bool:
