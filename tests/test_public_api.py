@@ -25,6 +25,7 @@ NAMES = [
     "Verify",
     "__version__",
     "bisect",
+    "build",
     "compare",
     "diagnose",
     "diff",
@@ -50,6 +51,11 @@ SIGNATURES = {
         "sizes: 'Mapping[str, int] | None' = None, only_given: 'bool' = False, runtime: 'str | None' = None, "
         "any_runtime: 'bool' = False, model: 'str | Path | None' = None, tries: 'int | None' = None, "
         "seed: 'int' = 0) -> 'Result'"
+    ),
+    "build": (
+        "(output: 'str | Path | None' = None, *, opset: 'int' = 21, imports: 'Mapping[str, int] | None' = None, "
+        "name: 'str | None' = None, verify: 'bool' = True, "
+        "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Builder'"
     ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "

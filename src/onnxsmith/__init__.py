@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith._version import __version__
 
 if TYPE_CHECKING:
+    from onnxsmith.building.build import build
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
     from onnxsmith.differences.diff import diff
@@ -44,6 +45,7 @@ __all__ = [
     "Verify",
     "__version__",
     "bisect",
+    "build",
     "compare",
     "diagnose",
     "diff",
@@ -72,6 +74,7 @@ _HOME = {
     "Verdict": "report.base",
     "Verify": "settings",
     "bisect": "precision.bisect",
+    "build": "building.build",
     "compare": "comparing.compare",
     "diagnose": "exporter.diagnose",
     "diff": "differences.diff",

@@ -46,13 +46,14 @@ class Naming:
                 self._given.append(name)
                 return name
 
-    def exact(self, name: str, where: str) -> str:
+    def exact(self, name: str, where: str, *, scoped: bool = True) -> str:
         """Reserves this name, with the prefix of the scope.
 
         Raises:
             OnnxsmithError: `build/name` if it is taken or empty.
         """
-        wish = self._prefix + name if isinstance(name, str) else ""
+        prefix = self._prefix if scoped else ""
+        wish = prefix + name if isinstance(name, str) else ""
         if not isinstance(name, str) or not name:
             raise problem("build/name", f"{name!r} is not a name", where=where, fix="give a text with a character")
         found = self._names.free(wish)
@@ -64,19 +65,17 @@ class Naming:
                 f"the name {wish!r} is taken",
                 where=where,
                 why="in a model every name has one definition",
-                fix=f"write {free.removeprefix(self._prefix)!r}",
+                fix=f"write {free.removeprefix(prefix)!r}",
             )
         self._given.append(wish)
         return wish
 
-    @contextmanager
-    def undone_on_error(self) -> Iterator[None]:
-        """Frees the names that the block reserved if it fails."""
-        count = len(self._given)
-        try:
-            yield
-        except BaseException:
-            for name in self._given[count:]:
-                self._names.drop(name)
-            del self._given[count:]
-            raise
+    def count(self) -> int:
+        """How many names were reserved."""
+        return len(self._given)
+
+    def drop_after(self, count: int) -> None:
+        """Frees the names that were reserved after the first `count`."""
+        for name in self._given[count:]:
+            self._names.drop(name)
+        del self._given[count:]

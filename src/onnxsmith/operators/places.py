@@ -60,6 +60,11 @@ class Place:
             )
         return places[0]
 
+    @classmethod
+    def of_function(cls, opsets: MutableMapping[str, int]) -> Place:
+        """The place in a new graph, the body of a function."""
+        return cls(ir.Graph([], [], nodes=[], name="function"), opsets=opsets, is_function=True)
+
     def inside(self, graph: ir.Graph) -> Place:
         """The place in a branch or body that a node here will have."""
         return Place(graph, opsets=self.opsets, around=(self, *self.around), own_initializers=self._own_initializers)

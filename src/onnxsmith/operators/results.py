@@ -12,6 +12,9 @@ from onnxsmith.operators.naming import Naming
 from onnxsmith.problem import problem
 from onnxsmith.words import several
 
+EXPLICIT = "onnxsmith.explicit"
+"""Key of a value's `meta`: the user chose its name."""
+
 Wishes = list[str | bool]
 """For each result: its name, True for a generated name, False for a result that is left out."""
 

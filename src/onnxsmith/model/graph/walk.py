@@ -33,6 +33,12 @@ def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
             yield from nodes(inner)
 
 
+def inside(node: ir.Node) -> Iterator[ir.Node]:
+    """Yields every node in the branches or the body of a node."""
+    for inner in captures.subgraphs(node):
+        yield from nodes(inner)
+
+
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
     """Yields every branch and loop body in a graph, at any depth."""
     for node in graph if FLAT not in graph.meta else ():

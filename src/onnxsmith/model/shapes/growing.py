@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.model.graph import captures
 from onnxsmith.model.shapes import known_integers, sound_shapes, standard_inference
 from onnxsmith.model.shapes.inference import Part, by_rule, canonical
 from onnxsmith.model.shapes.symbols import Element
@@ -27,6 +28,8 @@ class Growing:
         Raises:
             RefusedError: onnx's inference found a contradiction.
         """
+        if next(captures.subgraphs(node), None) is not None:
+            return
         self._context.opset_imports.update(self._model.opset_imports)
         found = standard_inference.infer(node, version, self._model.ir_version)
         with shape_engine.walking():
