@@ -177,9 +177,9 @@ REFUSED: dict[str, tuple[Callable[[Operators, Any], Any], str, str]] = {
     "a taken result name": (lambda g, x: g.Relu(x, outputs=["y"]), "build/name", "'y_1'"),
     "an unknown tensor": (lambda g, x: g.Relu(g.tensor("z")), "build/tensor", "inspect"),
     "too many results": (lambda g, x: g.Relu(x, outputs=2), "build/outputs", "outputs=1"),
-    "an unknown number": (lambda g, x: g.node("Split", x, [1, 2], axis=1), "build/outputs", "outputs=2"),
-    "shapes": (lambda g, x: g.MatMul(x, np.zeros((3, 4), np.float32)), "build/shape", "shapes"),
-    "shapes in the second of two nodes": (lambda g, x: (x * 2) @ np.zeros((3, 4), np.float32), "build/shape", "shapes"),
+    "an unknown number": (lambda g, x: g.Split(x, axis=1), "build/outputs", "outputs=2"),
+    "shapes": (lambda g, x: g.MatMul(x, np.zeros((3, 4), np.float32)), "build/shape", "weight"),
+    "shapes in the second of two": (lambda g, x: (x * 2) @ np.zeros((4, 8), np.float32), "build/shape", "perm=[1, 0]"),
 }  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from onnxsmith.model.graph import schema as schemas
 from onnxsmith.model.graph.schema import Schema
 from onnxsmith.model.shapes.growing import Growing
 from onnxsmith.model.shapes.standard_inference import RefusedError
-from onnxsmith.operators import attributes, results, sizes
+from onnxsmith.operators import attributes, results
 from onnxsmith.operators.lists import joined
 from onnxsmith.operators.naming import Naming
 from onnxsmith.operators.operand_types import Typed, typed
 from onnxsmith.operators.operands import Operand, assigned, is_tensor, nearest
 from onnxsmith.operators.places import Place
+from onnxsmith.operators.sizes.check import check as check_sizes
 from onnxsmith.operators.tensor import Tensor
 from onnxsmith.operators.user_line import user_line
 from onnxsmith.problem import problem
@@ -179,7 +180,7 @@ class Maker:
             values = [self._value(shown, operand, where) for operand in operands]
             types = typed(shown, operands, values, where)
             attrs = attributes.made(shown, schema, left, where)
-            wishes = results.wished(shown, schema, outputs, attrs, where)
+            wishes = results.wished(shown, schema, outputs, types, attrs, where)
             base = self._naming.exact(name, where) if name is not None else self._naming.free(op.lower())
             names = results.named(wishes, schema, base, self._naming, where)
             inputs = [self._input(one, operand, base) for one, operand in zip(types, operands, strict=True)]
@@ -215,7 +216,7 @@ class Maker:
         """
         version = self._place.opsets.get(node.domain, 1)
         where = node.meta.get(LINE, "")
-        sizes.check(node, version, where)
+        check_sizes(node, version, where)
         try:
             self._growing.infer(node, version)
         except RefusedError as error:

@@ -19,14 +19,21 @@ Wishes = list[str | bool]
 """For each result: its name, True for a generated name, False for a result that is left out."""
 
 
-def wished(op: str, schema: Schema | None, outputs: Any, attributes: Sequence[ir.Attr], where: str) -> Wishes:
+def wished(
+    op: str,
+    schema: Schema | None,
+    outputs: Any,
+    operands: Sequence[ir.Value | ir.TensorProtocol | None],
+    attributes: Sequence[ir.Attr],
+    where: str,
+) -> Wishes:
     """Returns the wishes that `outputs`, a number or a list of names, stands for; by default the required results.
 
     Raises:
         OnnxsmithError: `build/outputs`.
     """
     if outputs is None:
-        return [True] * _usual(op, schema, attributes, where)
+        return [True] * _usual(op, schema, operands, attributes, where)
     if isinstance(outputs, int) and not isinstance(outputs, bool) and outputs > 0:
         wishes: Wishes = [True] * outputs
     elif isinstance(outputs, str) and outputs:
@@ -63,12 +70,18 @@ def named(wishes: Wishes, schema: Schema | None, base: str, naming: Naming, wher
     return names
 
 
-def _usual(op: str, schema: Schema | None, attributes: Sequence[ir.Attr], where: str) -> int:
+def _usual(
+    op: str,
+    schema: Schema | None,
+    operands: Sequence[ir.Value | ir.TensorProtocol | None],
+    attributes: Sequence[ir.Attr],
+    where: str,
+) -> int:
     """The number of results if the caller says nothing: the required ones; all, if none is required."""
     if schema is None:
         return 1
     if schema.outputs and schema.outputs[-1].variadic:
-        count = _counted(op, attributes)
+        count = _counted(op, operands, attributes)
         if count is None:
             raise problem(
                 "build/outputs",
@@ -82,8 +95,13 @@ def _usual(op: str, schema: Schema | None, attributes: Sequence[ir.Attr], where:
     return required or len(schema.outputs)
 
 
-def _counted(op: str, attributes: Sequence[ir.Attr]) -> int | None:
-    """The number of results that attributes of Split say."""
+def _counted(
+    op: str, operands: Sequence[ir.Value | ir.TensorProtocol | None], attributes: Sequence[ir.Attr]
+) -> int | None:
+    """The number of results that the arguments of Split say."""
+    parts = operands[1] if op == "Split" and len(operands) > 1 else None
+    if parts is not None and parts.shape is not None and len(parts.shape) == 1 and isinstance(parts.shape[0], int):
+        return parts.shape[0]
     given = {attribute.name: attribute for attribute in attributes}
     if op == "Split" and "num_outputs" in given:
         return given["num_outputs"].as_int()
