@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("examples/*/README.md"))]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/building.md",
+    *(str(p.relative_to(ROOT)) for p in ROOT.glob("examples/*/README.md")),
+]
 
 SKIPPED = ("make ", "pip install ", "git ")
 OPTIONAL = "(optional)"
