@@ -1,0 +1,65 @@
+"""`constant`: gives a constant another value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.work import Work
+from onnxsmith.operators import constants
+from onnxsmith.problem import problem
+
+
+@dataclass(frozen=True)
+class Constant(Step):
+    """Gives the constant `tensor` (an initializer, or the result of a Constant node) a new `value`: a number, a list or
+    an array. Numbers and lists take the constant's dtype, and a number fills its shape. An array of another dtype is
+    refused, because its readers expect the old one."""
+
+    first = ("tensor", "value")
+
+    tensor: Any
+    value: Any
+
+    def apply(self, work: Work) -> str:
+        value = work.find.tensor(self.tensor)
+        held = ir.convenience.get_const_tensor(value)
+        if held is None:
+            raise problem(
+                "edit/not-constant", f"{value.name!r} is not a constant",
+                why="it is a graph input" if value.is_graph_input() else "it is computed",
+                fix="select an initializer: `onnxsmith inspect MODEL --weights` lists them",
+            )
+        made = self._made(held, value.name or "")
+        made.name = value.name
+        node = value.producer()
+        if node is None:
+            value.const_value = made
+        else:
+            node.attributes.clear()
+            node.attributes.add(ir.AttrTensor("value", made))
+            value.const_value = None
+        value.type, value.shape = ir.TensorType(made.dtype), ir.Shape(made.shape)
+        work.change(value)
+        was = "" if tuple(held.shape) == tuple(made.shape) else f", shape {list(held.shape)} → {list(made.shape)}"
+        return f"{value.name}{was}"
+
+    def _made(self, held: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
+        if constants.is_array(self.value):
+            made = constants.of_array(self.value, f"the value of {name}", "")
+            if made.dtype != held.dtype:
+                raise problem(
+                    "edit/dtype", f"{name} is of {held.dtype.name.lower()}, and the array is of {made.dtype.name.lower()}",
+                    why="the nodes that read the constant expect its dtype",
+                    fix=f'convert the array: value.astype("{held.dtype.name.lower()}")',
+                )
+            return made
+        made = constants.of_python(self.value, held.dtype, f"the value of {name}", "")
+        if not isinstance(self.value, list | tuple) and tuple(held.shape):
+            full = np.broadcast_to(made.numpy(), tuple(held.shape)).copy()
+            return ir.tensor(full, dtype=held.dtype)
+        return made

@@ -1,0 +1,87 @@
+"""`expose`: makes tensors graph outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.work import Work
+from onnxsmith.model.graph import tensor_paths
+from onnxsmith.model.surgery.exposing import expose
+from onnxsmith.problem import problem
+
+
+@dataclass(frozen=True)
+class Expose(Step):
+    """Makes `tensor`, or all selected tensors, graph outputs with their dtype and shape. `name` names the output of a
+    single tensor. A tensor of a branch or a body is brought out too: of each run of a body, as a stack or a list."""
+
+    first = ("tensor",)
+
+    tensor: Any
+    name: str | None = None
+
+    def apply(self, work: Work) -> str:
+        values = work.find.tensors(self.tensor)
+        if self.name is not None and len(values) > 1:
+            raise problem("edit/many-matches", f"one name cannot be given to {len(values)} tensors",
+                          fix="select one tensor, or leave name out")
+        work.infer()
+        outer = [value for value in values if _is_outer(work, value)]
+        done = [self._expose(work, value) for value in outer]
+        inner = [value for value in values if value not in outer]
+        return ", ".join([*done, *(self._bring_out(work, inner) if inner else [])])
+
+    def _expose(self, work: Work, value: ir.Value) -> str:
+        graph, name = work.model.graph, value.name or ""
+        if value in graph.outputs and self.name is None:
+            raise problem("edit/is-output", f"{name!r} is a graph output already", fix="leave the step out")
+        if value.is_graph_input() or value.is_initializer() or self.name not in (None, name):
+            node = ir.node("Identity", [value])
+            graph.append(node)
+            copy = node.outputs[0]
+            copy.name = self._free(work, self.name or f"{name}_output")
+            copy.type, copy.shape = value.type, value.shape
+            if copy.type is None and value.const_value is not None:
+                copy.type, copy.shape = ir.TensorType(value.const_value.dtype), ir.Shape(value.const_value.shape)
+            value = copy
+        graph.outputs.append(value)
+        work.declare(value)
+        work.outputs[value.name or ""] = None
+        return f"{name}{f' as {value.name}' if value.name != name else ''}"
+
+    def _free(self, work: Work, name: str) -> str:
+        if self.name is None:
+            return work.names.free(name)
+        if name in {place.value.name for place in tensor_paths.places(work.model)}:
+            raise problem("edit/name-taken", f"another tensor is called {name!r}", fix="choose a name that is free")
+        return name
+
+    def _bring_out(self, work: Work, inner: list[ir.Value]) -> list[str]:
+        places = [place.name for place in tensor_paths.places(work.model) if place.value in inner]
+        exposed = expose(work.model, places)
+        if exposed.skipped:
+            name, why = next(iter(exposed.skipped.items()))
+            raise problem("edit/not-exposable", f"{name!r} cannot be brought out of its body", why=why,
+                          fix="expose the result of the body instead")
+        old = {value.name for value in work.model.graph.outputs}
+        kept = [value for value in exposed.model.graph.outputs if value.name in old]
+        asked = [outlet for outlet in exposed.outlets]
+        new = [value for value in exposed.model.graph.outputs if value.name not in old]
+        exposed.model.graph.outputs.clear()
+        exposed.model.graph.outputs.extend([*kept, *new])
+        work.become(exposed.model)
+        if self.name is not None and len(new) == 1:
+            new[0].name = self._free(work, self.name)
+        for value in new:
+            work.outputs[value.name or ""] = None
+        return [f"{outlet.name} as {value.name}" for outlet, value in zip(asked, new, strict=False)]
+
+
+def _is_outer(work: Work, value: ir.Value) -> bool:
+    graph = work.model.graph
+    node = value.producer()
+    return (node is not None and node.graph is graph) or value in graph.inputs or value in graph.initializers.values()

@@ -1,0 +1,141 @@
+"""Verifies an edited model: what was meant to stay the same is compared with the original, the rest is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.comparison.run import run
+from onnxsmith.comparison.runtime_choice import LACKS
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.editing.work import Work
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery.names import rename_ports
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.parts.verification import Verification, nothing_verified
+from onnxsmith.settings import Verify
+
+NAMES = ("the original", "the edited model")
+_MOST = 8
+"""Tensors in front of the changes that are compared. A choice: each is one more output."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The result: the comparison, the outputs that were changed on purpose, and the new ones."""
+
+    part: Verification
+    changed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> bool:
+        """Whether something was compared."""
+        return self.part.verified
+
+
+def verified(
+    work: Work, original: Path | ir.Model, written: Path | ir.Model, settings: Verify | None, given: tuple[Feed, ...] = ()
+) -> Verified:
+    """Compares the outputs that no step changes on purpose, and the tensors that the changed nodes read, with the
+    original; runs the model as a whole if it has other outputs.
+
+    Raises:
+        OnnxsmithError: `edit/does-not-run` if the original runs and the edited model does not; errors of `verify`.
+    """
+    affected = work.affected()
+    outputs = [value for value in work.model.graph.outputs if value.name]
+    changed = tuple(v.name or "" for v in outputs if v in affected and work.outputs.get(v.name or ""))
+    new = tuple(v.name or "" for v in outputs if not work.outputs.get(v.name or ""))
+    if settings is None:
+        return Verified(nothing_verified(*NAMES, "--no-verify was given"), changed, new)
+    if changed or new:
+        _run(written, settings)
+    kept = {
+        (v.name or ""): work.outputs[v.name or ""] or "" for v in outputs if v not in affected and work.outputs.get(v.name or "")
+    }
+    before = {} if len(kept) == len(outputs) else _before_changes(work, affected)
+    if not kept and not before:
+        why = "the edit changes every output on purpose; the edited model was run"
+        return Verified(nothing_verified(*NAMES, why), changed, new)
+    pair = _pair(work, original, written, kept, before)
+    part = verify_models(*pair, settings, given=given if not work.adapt_candidate else (), names=NAMES)
+    if before:
+        note = f"compared in front of the changes: {', '.join(before.values())}"
+        part = replace(part, notes=(*part.notes, note))
+    return Verified(part, changed, new)
+
+
+def _run(written: Path | ir.Model, settings: Verify) -> None:
+    try:
+        run(written, runtime=settings.runtime, random=True, seed=settings.seed, sizes=_sizes(settings))
+    except OnnxsmithError as error:
+        if error.problem.id in LACKS:
+            return
+        raise problem(
+            "edit/does-not-run",
+            "the edited model does not run",
+            where=error.problem.where,
+            why=f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip(),
+            fix="correct the step; nothing was written",
+        ) from error
+
+
+def _sizes(settings: Verify) -> Mapping[str, int]:
+    from onnxsmith.comparison.sessions import sizes
+
+    return sizes(settings.sizes)
+
+
+def _before_changes(work: Work, affected: set[ir.Value]) -> dict[str, str]:
+    """The unchanged tensors that changed nodes read, by name, with their names in the original."""
+    found: dict[str, str] = {}
+    for value in work.changed:
+        node = value.producer()
+        for operand in node.inputs if node is not None else ():
+            if operand is None or operand in affected or operand.is_graph_input() or operand.is_initializer():
+                continue
+            if operand.graph is work.model.graph and operand.name and operand in work.original and len(found) < _MOST:
+                found[operand.name] = work.original[operand]
+    return found
+
+
+def _pair(
+    work: Work, original: Path | ir.Model, written: Path | ir.Model, kept: Mapping[str, str], before: Mapping[str, str]
+) -> tuple[Path | ir.Model, Path | ir.Model]:
+    """The two models with the same interface: the original's names, and only the outputs to compare."""
+    wanted = {**kept, **before}
+    same = all(name == old for name, old in {**work.inputs, **work.outputs}.items()) and not before
+    same = same and len(wanted) == len(work.model.graph.outputs) == len(load(original).graph.outputs)
+    if same and not work.adapt_reference and not work.adapt_candidate:
+        return original, written
+    reference, candidate = cloned(load(original)), cloned(load(written))
+    for adapt in work.adapt_reference:
+        adapt(reference)
+    for adapt in work.adapt_candidate:
+        adapt(candidate)
+    _keep_outputs(candidate, list(wanted))
+    _keep_outputs(reference, list(wanted.values()))
+    inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
+    rename_ports(candidate, inputs, [value.name or "" for value in reference.graph.outputs])
+    return reference, candidate
+
+
+def _keep_outputs(model: ir.Model, names: list[str]) -> None:
+    graph = model.graph
+    values = {value.name: value for node in graph for value in node.outputs}
+    values |= {value.name: value for value in (*graph.initializers.values(), *graph.inputs, *graph.outputs)}
+    if any(values[name].type is None for name in names):
+        known = {value.name: value for node in inferred(model)[0].graph for value in node.outputs}
+        for name in names:
+            if values[name].type is None and name in known:
+                values[name].type, values[name].shape = known[name].type, known[name].shape
+    graph.outputs.clear()
+    graph.outputs.extend(values[name] for name in names)
+    rename_ports(model, [value.name or "" for value in graph.inputs], names)
