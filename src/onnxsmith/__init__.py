@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
     from onnxsmith.differences.diff import diff
+    from onnxsmith.editing.edit import edit
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.exporter.tracing.rewriting import rewrite
@@ -51,6 +52,7 @@ __all__ = [
     "diff",
     "doctor",
     "dump",
+    "edit",
     "explain",
     "export",
     "inspect",
@@ -80,6 +82,7 @@ _HOME = {
     "diff": "differences.diff",
     "doctor": "inspection.doctor",
     "dump": "layers.dump",
+    "edit": "editing.edit",
     "explain": "inspection.explain",
     "export": "exporter.export",
     "inspect": "inspection.inspect",

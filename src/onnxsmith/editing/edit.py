@@ -184,6 +184,7 @@ class Edit:
         with self._clock:
             model = self._work.model
             _tidy(model)
+            self._work.finish()
             found, files = self._delivered(model)
         part = found.part
         asked = self._settings is not None and found.compared

@@ -154,12 +154,15 @@ def table(name: str, step: Step) -> dict[str, Any]:
     said = {
         key.rstrip("_"): _plain(value, f"{name}, {key}")
         for key, (value, field) in fields.items()
-        if value is not None and not (field.default is not dataclasses.MISSING and _same(value, field.default))
+        if value is not None and not _is_default(value, field)
     }
     return {"do": name.replace("_", "-"), **said}
 
 
-def _same(value: Any, default: Any) -> bool:
+def _is_default(value: Any, field: dataclasses.Field[Any]) -> bool:
+    default = field.default
+    if default is dataclasses.MISSING:
+        return field.default_factory is not dataclasses.MISSING and not value
     return type(value) is type(default) and not isinstance(value, np.ndarray) and bool(value == default)
 
 

@@ -13,6 +13,7 @@ from onnxsmith.comparison.runtime_choice import LACKS
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.editing.work import Work
 from onnxsmith.feeds.generate import Feed
+from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.load import load
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes.inferred import inferred
@@ -88,8 +89,6 @@ def _run(written: Path | ir.Model, settings: Verify) -> None:
 
 
 def _sizes(settings: Verify) -> Mapping[str, int]:
-    from onnxsmith.comparison.sessions import sizes
-
     return sizes(settings.sizes)
 
 
@@ -117,9 +116,9 @@ def _pair(
         return original, written
     reference, candidate = cloned(load(original)), cloned(load(written))
     for adapt in work.adapt_reference:
-        adapt(reference)
+        reference = adapt(reference)
     for adapt in work.adapt_candidate:
-        adapt(candidate)
+        candidate = adapt(candidate)
     _keep_outputs(candidate, list(wanted))
     _keep_outputs(reference, list(wanted.values()))
     inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]

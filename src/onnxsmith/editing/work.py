@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from onnxsmith.editing.selecting import Selecting
-from onnxsmith.model.graph import walk
+from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.shapes.inferred import infer, inferred
 
 
 @dataclass
@@ -27,10 +28,13 @@ class Work:
     original: dict[ir.Value, str] = field(default_factory=dict)
     inputs: dict[str, str | None] = field(default_factory=dict)
     outputs: dict[str, str | None] = field(default_factory=dict)
-    adapt_reference: list[Callable[[ir.Model], None]] = field(default_factory=list)
-    adapt_candidate: list[Callable[[ir.Model], None]] = field(default_factory=list)
+    adapt_reference: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
+    adapt_candidate: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     step: str = ""
+    _declared: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)
+    _inferred: bool = False
+    _reshaped: set[ir.Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
@@ -49,9 +53,72 @@ class Work:
         """Makes names that no value has."""
         return Names(self.model)
 
+    def opsets(self, node: ir.Node) -> Mapping[str, int]:
+        """The opsets in force at a node: those of the function that it is in, or of the model."""
+        graph: ir.Graph | ir.Function | None = node.graph
+        while graph is not None:
+            inner = graph.graph if isinstance(graph, ir.Function) else graph
+            parent = inner.parent_node
+            if parent is None:
+                for function in self.model.functions.values():
+                    if function.graph is inner:
+                        return function.opset_imports
+                break
+            graph = parent.graph
+        return self.model.opset_imports
+
     def change(self, *values: ir.Value) -> None:
         """Notes that the current step changes the numbers of these values on purpose."""
         self.changed.update(dict.fromkeys(values, self.step))
+        self._inferred = False
+
+    def reshape(self, *values: ir.Value) -> None:
+        """Notes that the declared shapes of these values, and of what depends on them, may be wrong now."""
+        self._reshaped.update(values)
+        self._inferred = False
+
+    def infer(self) -> None:
+        """Infers the types and shapes of all values, so that new nodes can be checked. `finish` takes the inferred
+        ones away again."""
+        if self._inferred:
+            return
+        self._forget_stale()
+        for graph in walk.graphs(self.model):
+            for node in graph:
+                for value in node.outputs:
+                    self._declared.setdefault(value, (value.type, value.shape.copy() if value.shape is not None else None))
+        infer(self.model)
+        self._inferred = True
+
+    def declare(self, value: ir.Value) -> None:
+        """Keeps the type and shape that a value has now in the file."""
+        self._declared[value] = (value.type, value.shape)
+
+    def finish(self) -> None:
+        """Makes the declared shapes true again: as they were for what no step touches, inferred for the rest."""
+        stale = self._forget_stale()
+        outputs = set(self.model.graph.outputs)
+        for value, (type_, shape) in self._declared.items():
+            if value not in stale and value not in outputs:
+                value.type, value.shape = type_, shape
+        if not any(value.type is None or value in stale for value in outputs):
+            return
+        known = {value.name: value for value in inferred(self.model)[0].graph.outputs}
+        for value in outputs:
+            found = known.get(value.name)
+            if found is not None and (value.type is None or value in stale):
+                value.type, value.shape = found.type, found.shape
+
+    def _forget_stale(self) -> set[ir.Value]:
+        """Removes the declared types and shapes of what may have changed; returns these values."""
+        stale = depending(self.model, {*self.changed, *self._reshaped})
+        inputs = {value for graph in walk.graphs(self.model) for value in graph.inputs}
+        for value in stale:
+            if value not in inputs and value.const_value is None and not value.is_initializer():
+                if not _is_odd(value):
+                    value.type = None
+                value.shape = None
+        return stale
 
     def become(self, model: ir.Model) -> None:
         """Replaces the model by a converted copy. Values keep their meaning by name."""
@@ -65,18 +132,35 @@ class Work:
 
     def affected(self) -> set[ir.Value]:
         """The values that depend on a changed value."""
-        found = set(self.changed)
-        for function in self.model.functions.values():
-            if any(value in found for node in walk.nodes(function) for value in node.outputs):
-                found |= {v for n in walk.all_nodes(self.model) if n.op_identifier() == function.identifier() for v in n.outputs}
-        _spread(self.model.graph, found)
+        return depending(self.model, set(self.changed))
+
+
+def depending(model: ir.Model, start: set[ir.Value]) -> set[ir.Value]:
+    """The values of `start`, and all that depend on them, through bodies and functions."""
+    found = set(start)
+    if not found:
         return found
+    touched = set()
+    for identifier, function in model.functions.items():
+        if any(value in found for node in walk.nodes(function) for value in node.outputs):
+            touched.add(identifier)
+    for identifier, function in model.functions.items():  # functions that call a changed function
+        if any(node.op_identifier() in touched for node in walk.nodes(function)):
+            touched.add(identifier)
+    for node in walk.all_nodes(model) if touched else ():
+        if node.op_identifier() in touched:
+            found.update(node.outputs)
+    _spread(model.graph, found)
+    return found
+
+
+def _is_odd(value: ir.Value) -> bool:
+    """Whether inference cannot find the type again: a list, an optional, a map."""
+    return value.type is not None and not isinstance(value.type, ir.TensorType)
 
 
 def _spread(graph: ir.Graph, found: set[ir.Value]) -> bool:
     """Adds what depends on `found`, in the order of the nodes; returns whether a value of the graph did."""
-    from onnxsmith.model.graph import captures
-
     some = False
     for node in graph:
         reads = any(value in found for value in node.inputs if value is not None)

@@ -63,22 +63,21 @@ class Expose(Step):
     def _bring_out(self, work: Work, inner: list[ir.Value]) -> list[str]:
         places = [place.name for place in tensor_paths.places(work.model) if place.value in inner]
         exposed = expose(work.model, places)
-        if exposed.skipped:
-            name, why = next(iter(exposed.skipped.items()))
+        if exposed.refused:
+            name, why = next(iter(exposed.refused.items()))
             raise problem("edit/not-exposable", f"{name!r} cannot be brought out of its body", why=why,
                           fix="expose the result of the body instead")
-        old = {value.name for value in work.model.graph.outputs}
-        kept = [value for value in exposed.model.graph.outputs if value.name in old]
-        asked = [outlet for outlet in exposed.outlets]
-        new = [value for value in exposed.model.graph.outputs if value.name not in old]
-        exposed.model.graph.outputs.clear()
-        exposed.model.graph.outputs.extend([*kept, *new])
         work.become(exposed.model)
-        if self.name is not None and len(new) == 1:
-            new[0].name = self._free(work, self.name)
-        for value in new:
+        by_name = {value.name: value for value in work.model.graph.outputs}
+        done = []
+        for name, outlet in exposed.outlets.items():
+            value = by_name[outlet.output]
+            if self.name is not None:
+                value.name = self._free(work, self.name)
             work.outputs[value.name or ""] = None
-        return [f"{outlet.name} as {value.name}" for outlet, value in zip(asked, new, strict=False)]
+            what = "a stack with one row for each run" if outlet.axes else "a list with one tensor for each run"
+            done.append(f"{name} as {value.name}, {what}" if outlet.repeated else f"{name} as {value.name}")
+        return done
 
 
 def _is_outer(work: Work, value: ir.Value) -> bool:

@@ -1,0 +1,71 @@
+"""The options that all editing commands share, and how they run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, group, option
+from onnxsmith.report.base import Report
+from onnxsmith.settings import Save, Verify
+
+if TYPE_CHECKING:
+    from onnxsmith.editing.steps.base import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Editing(Command):
+    """A command that edits a model by steps. A subclass gives the steps."""
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str = option("the file to write; it may be MODEL itself", short="-o", metavar="FILE", default="", writes=True)
+    record: str = option("also write the steps to this patch file", metavar="FILE", default="", writes=True)
+    input: tuple[str, ...] = option(
+        "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable", default=(), metavar="SPEC"
+    )
+    no_verify: bool = flag("write the file without verifying it; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+
+    def replaces(self) -> str:
+        return self.model
+
+    @abstractmethod
+    def steps(self) -> Iterable[Step]:
+        """The steps of the edit."""
+
+    def run(self) -> Report:
+        from onnxsmith.editing.edit import Edit
+
+        if not self.output:
+            from onnxsmith.problem import problem
+
+            raise problem("edit/no-output", "no output file was given", fix="add -o edited.onnx")
+        return edited(self, lambda edit: edit.apply(self.steps()), Edit)
+
+
+def edited(command: Editing, change: Any, edit: Any) -> Report:
+    """Runs an edit with the options of a command, and returns its report."""
+    work = edit(
+        command.model,
+        command.output,
+        inputs=command.input,
+        verify=command.verify if not command.no_verify else False,
+        save=command.save,
+        record=command.record or None,
+        command=command.name,
+    )
+    change(work)
+    work.finish()
+    report: Report = work.result.report
+    return report
+
+
+def step(name: str, **fields: Any) -> Step:
+    """Makes a step; fields that are None or empty are left out."""
+    from onnxsmith.editing import patch
+
+    return patch.make(name, (), {key: value for key, value in fields.items() if value not in (None, "", (), [])}, name)

@@ -1,0 +1,26 @@
+"""`onnxsmith expose MODEL TENSOR… -o FILE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxsmith.commands._editing import Editing, step
+from onnxsmith.options import argument, option
+
+if TYPE_CHECKING:
+    from onnxsmith.editing.steps.base import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expose(Editing):
+    """Make intermediate tensors outputs of the model, with their dtype and shape."""
+
+    name = "expose"
+
+    tensor: tuple[str, ...] = argument("a tensor, or a name with *; repeatable", metavar="TENSOR")
+    called: str = option("the name of the output, for a single tensor", default="", metavar="NAME")
+
+    def steps(self) -> Iterable[Step]:
+        yield step("expose", tensor=list(self.tensor), name=self.called)

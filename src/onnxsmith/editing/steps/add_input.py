@@ -1,0 +1,59 @@
+"""`add_input`: makes a constant a graph input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.work import Work
+from onnxsmith.model.graph import captures
+from onnxsmith.problem import problem
+
+
+@dataclass(frozen=True)
+class AddInput(Step):
+    """Makes the constant `tensor` (an initializer, or the result of a Constant node) a graph input of the same dtype and
+    shape. The model is compared with the original on the constant's own value."""
+
+    first = ("tensor",)
+
+    tensor: Any
+
+    def apply(self, work: Work) -> str:
+        value = work.find.tensor(self.tensor)
+        graph, name = work.model.graph, value.name or ""
+        held = ir.convenience.get_const_tensor(value)
+        node = value.producer()
+        if value in graph.inputs:
+            raise problem("edit/is-input", f"{name!r} is a graph input already", fix="leave the step out")
+        if held is None or (node is not None and node.graph is not graph) or (node is None and name not in graph.initializers):
+            raise problem("edit/not-constant", f"{name!r} is not a constant of the main graph",
+                          why="the tensor is computed, or belongs to a branch, a body or a function",
+                          fix="to cut the graph there, use `onnxsmith extract MODEL --from TENSOR`")
+        if node is not None:
+            new = ir.Value(name=name)
+            value.replace_all_uses_with(new, replace_graph_outputs=True)
+            value.name = None
+            captures.release(node)
+            graph.remove(node, safe=True)
+            value = new
+        else:
+            del graph.initializers[name]
+            value.const_value = None
+        value.type, value.shape = ir.TensorType(held.dtype), ir.Shape(held.shape)
+        graph.inputs.append(value)
+        work.inputs[name] = None
+        work.adapt_candidate.append(lambda model: _constant(model, name, held))
+        return f"{name}: {held.dtype.name.lower()}{list(held.shape)}"
+
+
+def _constant(model: ir.Model, name: str, tensor: ir.TensorProtocol) -> ir.Model:
+    """The edited model with the constant's value as its input."""
+    value = next(one for one in model.graph.inputs if one.name == name)
+    model.graph.inputs.remove(value)
+    value.const_value = tensor
+    model.graph.initializers[name] = value
+    return model

@@ -1,0 +1,44 @@
+"""`drop_output`: removes graph outputs, and what only they needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.unneeded import remove_unneeded
+from onnxsmith.editing.work import Work
+from onnxsmith.model.graph import tensor_paths
+from onnxsmith.problem import problem
+from onnxsmith.words import several
+
+
+@dataclass(frozen=True)
+class DropOutput(Step):
+    """Removes the graph outputs `output` (a name, or a list of names) and the nodes that only they needed. Graph inputs
+    stay."""
+
+    first = ("output",)
+
+    output: Any
+
+    def apply(self, work: Work) -> str:
+        graph = work.model.graph
+        names = [self.output] if not isinstance(self.output, list | tuple) else list(self.output)
+        wanted = [work.find.tensor(one) for one in names]
+        for value in wanted:
+            if value not in graph.outputs:
+                near = tensor_paths.near(value.name or "", [one.name or "" for one in graph.outputs])
+                raise problem("edit/no-match", f"{value.name!r} is not a graph output",
+                              why=f"the outputs are {', '.join(one.name or '' for one in graph.outputs)}",
+                              fix=f"the nearest: {', '.join(near)}" if near else "name one of them")
+        left = [value for value in graph.outputs if value not in wanted]
+        if not left:
+            raise problem("edit/no-outputs", "the model would have no output left",
+                          where=", ".join(value.name or "" for value in wanted), fix="keep one output")
+        graph.outputs.clear()
+        graph.outputs.extend(left)
+        for value in wanted:
+            work.outputs.pop(value.name or "", None)
+        gone = remove_unneeded(work.model)
+        return f"{', '.join(value.name or '' for value in wanted)}, with {several(gone, 'node')}"
