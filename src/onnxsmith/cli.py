@@ -141,9 +141,9 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
         declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
     else:
         flagged = about["kind"] == "flag"
-        names = [f"--{called(field).replace('_', '-')}", *filter(None, [about.get("short")])]
+        names = [f"--{called(field).rstrip('_').replace('_', '-')}", *filter(None, [about.get("short")])]
         if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
-            names[0] += f"/--no-{called(field).replace('_', '-')}"
+            names[0] += f"/--no-{called(field).rstrip('_').replace('_', '-')}"
         declared = typer.Option(*names, help=about["help"], metavar=None if flagged else about.get("metavar") or None)
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 

@@ -21,7 +21,7 @@ class Editing(Command):
     """A command that edits a model by steps. A subclass gives the steps."""
 
     model: str = argument("the .onnx file", metavar="MODEL")
-    output: str = option("the file to write; it may be MODEL itself", short="-o", metavar="FILE", default="", writes=True)
+    output: str = option("the file to write; may be MODEL itself", short="-o", metavar="FILE", default="", writes=True)
     record: str = option("also write the steps to this patch file", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable", default=(), metavar="SPEC"
@@ -64,7 +64,7 @@ def edited(command: Editing, change: Any, edit: Any) -> Report:
     return report
 
 
-def step(name: str, **fields: Any) -> Step:
+def step(name: str, /, **fields: Any) -> Step:
     """Makes a step; fields that are None or empty are left out."""
     from onnxsmith.editing import patch
 

@@ -69,7 +69,7 @@ class Edit:
             read = load(source)
             refuse_loss([self._output, record], [source], in_place=self._file)
             self._doubts = checked(read, where=self._where, file=self._file)
-            self._check: Callable[..., object] = partial(checked) if is_off(self._doubts) else check
+            self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
             self._lost = carried.left_out(read)
             self._given = given.inputs(inputs, signature(read))
             self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
@@ -180,7 +180,7 @@ class Edit:
     def finish(self) -> None:
         """Checks, verifies and writes the model; `result` has the report. Leaving the block does this."""
         if not self._steps:
-            raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step, or delete the edit")
+            raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step")
         with self._clock:
             model = self._work.model
             _tidy(model)
@@ -188,7 +188,9 @@ class Edit:
             found, files = self._delivered(model)
         part = found.part
         asked = self._settings is not None and found.compared
-        said = ending(part) if found.compared or self._settings is None else "it runs, and no output was to stay as it was"
+        said = (
+            ending(part) if found.compared or self._settings is None else "it runs, and no output was to stay as it was"
+        )
         extra = [f"changed on purpose: {', '.join(found.changed)}"] if found.changed else []
         extra += [f"left out: {', '.join(self._lost)}"] if self._lost else []
         report = Report(
@@ -236,9 +238,9 @@ class Edit:
             fix = "correct the step; nothing was written"
             raise OnnxsmithError(dataclasses.replace(error.problem, fix=fix)) from error
         known = {doubt.id for doubt in self._doubts}
-        new = [doubt for doubt in doubts or () if isinstance(doubt, Problem) and doubt.id not in known]  # type: ignore[attr-defined]
+        new = [doubt for doubt in doubts if doubt.id not in known]
         if new:
-            raise OnnxsmithError(dataclasses.replace(new[0], fix="correct the step that made the shapes disagree; nothing was written"))
+            raise OnnxsmithError(dataclasses.replace(new[0], fix="correct the step; nothing was written"))
 
     def __repr__(self) -> str:
         return f"<edit of {self._where}: {several(walk.count_nodes(self.model), 'node')}>"
@@ -325,5 +327,3 @@ def _sort(graph: ir.Graph) -> None:
             why=str(error),
             fix="do not let a node read what depends on it",
         ) from error
-
-

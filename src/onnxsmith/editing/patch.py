@@ -75,7 +75,13 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
 
 def _argument(name: str, what: str, allowed: Mapping[str, Any], where: str) -> Exception:
     fields = ", ".join(field.rstrip("_") for field in allowed)
-    return problem("edit/step-argument", what, where=where, why=f"the fields of {name} are {fields}", fix="correct the field's name, or add it")
+    return problem(
+        "edit/step-argument",
+        what,
+        where=where,
+        why=f"the fields of {name} are {fields}",
+        fix="correct the field's name, or add it",
+    )
 
 
 def read(path: str | Path) -> list[Step]:
@@ -122,7 +128,10 @@ def _loaded(value: Any, folder: Path) -> Any:
             return np.load(folder / value["file"], allow_pickle=False)
         except (OSError, ValueError) as error:
             raise problem(
-                "edit/patch-file", "an array of the patch cannot be read", where=str(folder / value["file"]), why=str(error),
+                "edit/patch-file",
+                "an array of the patch cannot be read",
+                where=str(folder / value["file"]),
+                why=str(error),
                 fix="write it with numpy.save",
             ) from error
     if isinstance(value, dict) and set(value) == {"array", "dtype"}:

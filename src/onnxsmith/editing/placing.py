@@ -7,19 +7,22 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.editing.handles import TensorHandle
-from onnxsmith.editing.work import Work
-from onnxsmith.model.graph import schema, tensor_paths, walk
+from onnxsmith.editing.work import Work, graph_of
+from onnxsmith.model.graph import schema, walk
 from onnxsmith.operators import constants
 from onnxsmith.operators.operators import Operators
 from onnxsmith.problem import problem
 
 
-def graph_of(work: Work, value: ir.Value) -> ir.Graph:
+def home_of(work: Work, value: ir.Value) -> ir.Graph:
     """The graph in which a value is made, or whose input it is."""
     node = value.producer()
-    found = node.graph if node is not None else value.graph
-    inner = found.graph if isinstance(found, ir.Function) else found
-    return inner if inner is not None else work.model.graph
+    if node is not None:
+        return graph_of(node)
+    found: ir.Graph | ir.Function | None = value.graph
+    if isinstance(found, ir.Function):
+        return found.graph
+    return found if found is not None else work.model.graph
 
 
 def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -> Operators:
@@ -61,19 +64,26 @@ def operand(work: Work, node: ir.Node, index: int, given: Any) -> ir.Value | Non
         value = work.find.tensor(given)
         refuse_unreadable(work, node, value)
         return value
-    graph = node.graph.graph if isinstance(node.graph, ir.Function) else node.graph
-    assert graph is not None
     old = node.inputs[index] if index < len(node.inputs) else None
     work.infer()
-    make = operators(work, graph, node, walk.node_label(node))
+    make = operators(work, graph_of(node), node, walk.node_label(node))
+    if not constants.is_python(given):
+        return make.constant(given).value
     dtype = old.dtype if old is not None else None
-    if dtype is None and constants.is_python(given):
-        known = schema.find(node.op_type, node.domain, work.opsets(node).get(node.domain, 1))
-        formal = known.input(index) if known is not None else None
-        mates = [one for i, one in enumerate(node.inputs) if one is not None and known is not None and formal is not None
-                 and (other := known.input(i)) is not None and other.type == formal.type]
-        dtype = mates[0].dtype if mates else ir.DataType.INT64 if formal is not None and formal.types == {"tensor(int64)"} else None
-    return make.constant(given, dtype if constants.is_python(given) else None).value
+    return make.constant(given, dtype or _usual_dtype(work, node, index)).value
+
+
+def _usual_dtype(work: Work, node: ir.Node, index: int) -> ir.DataType | None:
+    """The dtype that an operand needs: that of an operand of the same type variable, or the only one allowed."""
+    known = schema.find(node.op_type, node.domain, work.opsets(node).get(node.domain, 1))
+    formal = known.input(index) if known is not None else None
+    if known is None or formal is None:
+        return None
+    for other, value in enumerate(node.inputs):
+        parameter = known.input(other)
+        if value is not None and parameter is not None and parameter.type == formal.type and value.dtype is not None:
+            return value.dtype
+    return ir.DataType.INT64 if formal.types == {"tensor(int64)"} else None
 
 
 def refuse_unreadable(work: Work, node: ir.Node, value: ir.Value) -> None:
@@ -82,14 +92,8 @@ def refuse_unreadable(work: Work, node: ir.Node, value: ir.Value) -> None:
     Raises:
         OnnxsmithError: `edit/out-of-scope`.
     """
-    home, graph = graph_of(work, value), node.graph
-    seen: ir.Graph | ir.Function | None = graph
-    while seen is not None:
-        inner = seen.graph if isinstance(seen, ir.Function) else seen
-        if inner is home:
-            return
-        parent = inner.parent_node
-        seen = parent.graph if parent is not None else None
+    if any(graph is home_of(work, value) for graph in walk.around(work.model, graph_of(node))):
+        return
     raise problem(
         "edit/out-of-scope",
         f"{walk.node_label(node)} cannot read {value.name!r}",
@@ -113,8 +117,3 @@ def node_after(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
     """The operands that read a value now."""
     return [(use.node, use.idx) for use in value.uses()]
-
-
-def names_of(work: Work) -> list[str]:
-    """The names of all tensors."""
-    return [place.name for place in tensor_paths.places(work.model)]

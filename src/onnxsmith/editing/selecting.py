@@ -134,8 +134,7 @@ class Selecting:
                 misses.append(f"without {left_out}: {_listed(near)}")
         if len(conditions) == 1 and not misses:
             key, wanted = next(iter(conditions.items()))
-            known = {"op": walk.op_name, "module": lambda node: provenance.of(node).module}.get(key, walk.node_label)
-            near = tensor_paths.near(str(wanted), sorted({known(node) or "" for node in nodes} - {""}))
+            near = tensor_paths.near(str(wanted), sorted({_said(node, key) for node in nodes} - {""}))
             misses += [f"the nearest: {', '.join(near)}"] if near else []
         return problem(
             "edit/no-match",
@@ -143,6 +142,13 @@ class Selecting:
             why=f"the model has {several(len(nodes), 'node')}",
             fix="; ".join(misses) or "`onnxsmith inspect MODEL --nodes` lists the nodes",
         )
+
+
+def _said(node: ir.Node, key: str) -> str:
+    """The text of a node that a condition looks at."""
+    if key == "op":
+        return walk.op_name(node)
+    return provenance.of(node).module if key == "module" else walk.node_label(node)
 
 
 def is_match(node: ir.Node, conditions: Mapping[str, Any]) -> bool:

@@ -42,7 +42,11 @@ class Verified:
 
 
 def verified(
-    work: Work, original: Path | ir.Model, written: Path | ir.Model, settings: Verify | None, given: tuple[Feed, ...] = ()
+    work: Work,
+    original: Path | ir.Model,
+    written: Path | ir.Model,
+    settings: Verify | None,
+    given: tuple[Feed, ...] = (),
 ) -> Verified:
     """Compares the outputs that no step changes on purpose, and the tensors that the changed nodes read, with the
     original; runs the model as a whole if it has other outputs.
@@ -59,7 +63,9 @@ def verified(
     if changed or new:
         _run(written, settings)
     kept = {
-        (v.name or ""): work.outputs[v.name or ""] or "" for v in outputs if v not in affected and work.outputs.get(v.name or "")
+        (v.name or ""): work.outputs[v.name or ""] or ""
+        for v in outputs
+        if v not in affected and work.outputs.get(v.name or "")
     }
     before = {} if len(kept) == len(outputs) else _before_changes(work, affected)
     if not kept and not before:

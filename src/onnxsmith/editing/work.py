@@ -55,16 +55,11 @@ class Work:
 
     def opsets(self, node: ir.Node) -> Mapping[str, int]:
         """The opsets in force at a node: those of the function that it is in, or of the model."""
-        graph: ir.Graph | ir.Function | None = node.graph
-        while graph is not None:
-            inner = graph.graph if isinstance(graph, ir.Function) else graph
-            parent = inner.parent_node
-            if parent is None:
-                for function in self.model.functions.values():
-                    if function.graph is inner:
-                        return function.opset_imports
-                break
-            graph = parent.graph
+        if self.model.functions and node.graph is not None:
+            path = walk.around(self.model, graph_of(node))
+            for function in self.model.functions.values():
+                if path and path[0] is function.graph:
+                    return function.opset_imports
         return self.model.opset_imports
 
     def change(self, *values: ir.Value) -> None:
@@ -86,7 +81,9 @@ class Work:
         for graph in walk.graphs(self.model):
             for node in graph:
                 for value in node.outputs:
-                    self._declared.setdefault(value, (value.type, value.shape.copy() if value.shape is not None else None))
+                    self._declared.setdefault(
+                        value, (value.type, value.shape.copy() if value.shape is not None else None)
+                    )
         infer(self.model)
         self._inferred = True
 
@@ -133,6 +130,18 @@ class Work:
     def affected(self) -> set[ir.Value]:
         """The values that depend on a changed value."""
         return depending(self.model, set(self.changed))
+
+
+def graph_of(node: ir.Node) -> ir.Graph:
+    """The graph that a node is in; of a node in a function, the function's graph."""
+    graph: ir.Graph | ir.Function | None = node.graph
+    assert graph is not None, "the node was removed"
+    return graph.graph if isinstance(graph, ir.Function) else graph
+
+
+def dims(tensor: ir.TensorProtocol) -> tuple[int, ...]:
+    """The shape of a stored tensor."""
+    return tuple(int(size) for size in tensor.shape)  # type: ignore[arg-type]  # it is static
 
 
 def depending(model: ir.Model, start: set[ir.Value]) -> set[ir.Value]:

@@ -8,15 +8,15 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, dims
 from onnxsmith.model.graph import captures
 from onnxsmith.problem import problem
 
 
 @dataclass(frozen=True)
 class AddInput(Step):
-    """Makes the constant `tensor` (an initializer, or the result of a Constant node) a graph input of the same dtype and
-    shape. The model is compared with the original on the constant's own value."""
+    """Makes the constant `tensor` (an initializer, or the result of a Constant node) a graph input of the same dtype
+    and shape. The model is compared with the original on the constant's own value."""
 
     first = ("tensor",)
 
@@ -29,10 +29,17 @@ class AddInput(Step):
         node = value.producer()
         if value in graph.inputs:
             raise problem("edit/is-input", f"{name!r} is a graph input already", fix="leave the step out")
-        if held is None or (node is not None and node.graph is not graph) or (node is None and name not in graph.initializers):
-            raise problem("edit/not-constant", f"{name!r} is not a constant of the main graph",
-                          why="the tensor is computed, or belongs to a branch, a body or a function",
-                          fix="to cut the graph there, use `onnxsmith extract MODEL --from TENSOR`")
+        if (
+            held is None
+            or (node is not None and node.graph is not graph)
+            or (node is None and name not in graph.initializers)
+        ):
+            raise problem(
+                "edit/not-constant",
+                f"{name!r} is not a constant of the main graph",
+                why="the tensor is computed, or belongs to a branch, a body or a function",
+                fix="to cut the graph there, use `onnxsmith extract MODEL --from TENSOR`",
+            )
         if node is not None:
             new = ir.Value(name=name)
             value.replace_all_uses_with(new, replace_graph_outputs=True)
@@ -43,11 +50,11 @@ class AddInput(Step):
         else:
             del graph.initializers[name]
             value.const_value = None
-        value.type, value.shape = ir.TensorType(held.dtype), ir.Shape(held.shape)
+        value.type, value.shape = ir.TensorType(held.dtype), ir.Shape(dims(held))
         graph.inputs.append(value)
         work.inputs[name] = None
         work.adapt_candidate.append(lambda model: _constant(model, name, held))
-        return f"{name}: {held.dtype.name.lower()}{list(held.shape)}"
+        return f"{name}: {held.dtype.name.lower()}{list(dims(held))}"
 
 
 def _constant(model: ir.Model, name: str, tensor: ir.TensorProtocol) -> ir.Model:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, dims
 from onnxsmith.operators import constants
 from onnxsmith.problem import problem
 
@@ -30,7 +30,8 @@ class Constant(Step):
         held = ir.convenience.get_const_tensor(value)
         if held is None:
             raise problem(
-                "edit/not-constant", f"{value.name!r} is not a constant",
+                "edit/not-constant",
+                f"{value.name!r} is not a constant",
                 why="it is a graph input" if value.is_graph_input() else "it is computed",
                 fix="select an initializer: `onnxsmith inspect MODEL --weights` lists them",
             )
@@ -43,9 +44,9 @@ class Constant(Step):
             node.attributes.clear()
             node.attributes.add(ir.AttrTensor("value", made))
             value.const_value = None
-        value.type, value.shape = ir.TensorType(made.dtype), ir.Shape(made.shape)
+        value.type, value.shape = ir.TensorType(made.dtype), ir.Shape(dims(made))
         work.change(value)
-        was = "" if tuple(held.shape) == tuple(made.shape) else f", shape {list(held.shape)} → {list(made.shape)}"
+        was = "" if dims(held) == dims(made) else f", shape {list(dims(held))} → {list(dims(made))}"
         return f"{value.name}{was}"
 
     def _made(self, held: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
@@ -53,13 +54,14 @@ class Constant(Step):
             made = constants.of_array(self.value, f"the value of {name}", "")
             if made.dtype != held.dtype:
                 raise problem(
-                    "edit/dtype", f"{name} is of {held.dtype.name.lower()}, and the array is of {made.dtype.name.lower()}",
+                    "edit/dtype",
+                    f"{name} is of {held.dtype.name.lower()}, the array is of {made.dtype.name.lower()}",
                     why="the nodes that read the constant expect its dtype",
                     fix=f'convert the array: value.astype("{held.dtype.name.lower()}")',
                 )
             return made
         made = constants.of_python(self.value, held.dtype, f"the value of {name}", "")
-        if not isinstance(self.value, list | tuple) and tuple(held.shape):
-            full = np.broadcast_to(made.numpy(), tuple(held.shape)).copy()
+        if not isinstance(self.value, list | tuple) and dims(held):
+            full = np.broadcast_to(made.numpy(), dims(held)).copy()
             return ir.tensor(full, dtype=held.dtype)
         return made

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, dims
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.operators import constants
 from onnxsmith.problem import problem
@@ -17,8 +17,8 @@ from onnxsmith.problem import problem
 
 @dataclass(frozen=True)
 class DropInput(Step):
-    """Removes the graph input `input`. If nodes read it, `value` takes its place: a number, a list or an array. A number
-    fills a shape without symbolic dimensions."""
+    """Removes the graph input `input`. If nodes read it, `value` takes its place: a number, a list or an array. A
+    number fills a shape without symbolic dimensions."""
 
     first = ("input", "value")
 
@@ -30,15 +30,19 @@ class DropInput(Step):
         value = work.find.tensor(self.input)
         if value not in graph.inputs:
             near = tensor_paths.near(value.name or "", [one.name or "" for one in graph.inputs])
-            raise problem("edit/no-match", f"{value.name!r} is not a graph input",
-                          why=f"the inputs are {', '.join(one.name or '' for one in graph.inputs)}",
-                          fix=f"the nearest: {', '.join(near)}" if near else "name one of them")
+            raise problem(
+                "edit/no-match",
+                f"{value.name!r} is not a graph input",
+                why=f"the inputs are {', '.join(one.name or '' for one in graph.inputs)}",
+                fix=f"the nearest: {', '.join(near)}" if near else "name one of them",
+            )
         name = value.name or ""
         used = bool(value.uses()) or value.is_graph_output()
         default = value.const_value
         if used and self.value is None and default is None:
             raise problem(
-                "edit/input-needed", f"the input {name!r} is read by {len(value.uses())} nodes",
+                "edit/input-needed",
+                f"the input {name!r} is read by {len(value.uses())} nodes",
                 why="without a value these nodes have nothing to read",
                 fix='give a value that takes its place: value = 1.0, or value = { file = "x.npy" }',
             )
@@ -47,14 +51,14 @@ class DropInput(Step):
         original = work.inputs.pop(name, None)
         if tensor is not None and used:
             tensor.name = name
-            value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(tensor.shape)
+            value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(dims(tensor))
             graph.initializers[name] = value
             work.reshape(*(one for use in value.uses() for one in use.node.outputs))
         elif name in graph.initializers:
             del graph.initializers[name]
         if original is not None:
             work.adapt_reference.append(lambda model: _fixed(model, original, tensor))
-        return f"{name}{f', fixed to a constant of {list(tensor.shape)}' if tensor is not None and used else ''}"
+        return f"{name}{f', fixed to a constant of {list(dims(tensor))}' if tensor is not None and used else ''}"
 
     def _tensor(self, value: ir.Value) -> ir.TensorProtocol:
         name = value.name or ""
@@ -65,16 +69,28 @@ class DropInput(Step):
             shape = value.shape
             if not isinstance(self.value, list | tuple) and shape is not None and len(shape):
                 if not shape.is_static():
-                    raise problem("edit/shape", f"{name} has symbolic dimensions, and one number has no shape",
-                                  where=f"{name}: {shape}", fix="give an array of the shape that the input shall have")
+                    raise problem(
+                        "edit/shape",
+                        f"{name} has symbolic dimensions, and one number has no shape",
+                        where=f"{name}: {shape}",
+                        fix="give an array of the shape that the input shall have",
+                    )
                 made = ir.tensor(np.broadcast_to(made.numpy(), shape.numpy()).copy(), dtype=made.dtype)
         if value.dtype is not None and made.dtype != value.dtype:
-            raise problem("edit/dtype", f"{name} is of {value.dtype.name.lower()}, the value of {made.dtype.name.lower()}",
-                          fix=f'convert the array: value.astype("{value.dtype.name.lower()}")')
-        sizes = list(value.shape) if value.shape is not None else list(made.shape)
-        if len(sizes) != len(made.shape) or any(isinstance(a, int) and a != b for a, b in zip(sizes, made.shape, strict=True)):
-            raise problem("edit/shape", f"{name} has the shape {value.shape}, the value has {list(made.shape)}",
-                          fix="give a value of the input's shape")
+            raise problem(
+                "edit/dtype",
+                f"{name} is of {value.dtype.name.lower()}, the value of {made.dtype.name.lower()}",
+                fix=f'convert the array: value.astype("{value.dtype.name.lower()}")',
+            )
+        sizes = list(value.shape) if value.shape is not None else list(dims(made))
+        if len(sizes) != len(dims(made)) or any(
+            isinstance(a, int) and a != b for a, b in zip(sizes, dims(made), strict=True)
+        ):
+            raise problem(
+                "edit/shape",
+                f"{name} has the shape {value.shape}, the value has {list(dims(made))}",
+                fix="give a value of the input's shape",
+            )
         return made
 
 
@@ -84,6 +100,6 @@ def _fixed(model: ir.Model, name: str, tensor: ir.TensorProtocol | None) -> ir.M
     model.graph.inputs.remove(value)
     model.graph.initializers.pop(name, None)
     if tensor is not None:
-        value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(tensor.shape)
+        value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(dims(tensor))
         model.graph.initializers[name] = value
     return model

@@ -29,13 +29,20 @@ class DropOutput(Step):
         for value in wanted:
             if value not in graph.outputs:
                 near = tensor_paths.near(value.name or "", [one.name or "" for one in graph.outputs])
-                raise problem("edit/no-match", f"{value.name!r} is not a graph output",
-                              why=f"the outputs are {', '.join(one.name or '' for one in graph.outputs)}",
-                              fix=f"the nearest: {', '.join(near)}" if near else "name one of them")
+                raise problem(
+                    "edit/no-match",
+                    f"{value.name!r} is not a graph output",
+                    why=f"the outputs are {', '.join(one.name or '' for one in graph.outputs)}",
+                    fix=f"the nearest: {', '.join(near)}" if near else "name one of them",
+                )
         left = [value for value in graph.outputs if value not in wanted]
         if not left:
-            raise problem("edit/no-outputs", "the model would have no output left",
-                          where=", ".join(value.name or "" for value in wanted), fix="keep one output")
+            raise problem(
+                "edit/no-outputs",
+                "the model would have no output left",
+                where=", ".join(value.name or "" for value in wanted),
+                fix="keep one output",
+            )
         graph.outputs.clear()
         graph.outputs.extend(left)
         for value in wanted:

@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, dims
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.model.surgery.exposing import expose
 from onnxsmith.problem import problem
@@ -27,8 +27,11 @@ class Expose(Step):
     def apply(self, work: Work) -> str:
         values = work.find.tensors(self.tensor)
         if self.name is not None and len(values) > 1:
-            raise problem("edit/many-matches", f"one name cannot be given to {len(values)} tensors",
-                          fix="select one tensor, or leave name out")
+            raise problem(
+                "edit/many-matches",
+                f"one name cannot be given to {len(values)} tensors",
+                fix="select one tensor, or leave name out",
+            )
         work.infer()
         outer = [value for value in values if _is_outer(work, value)]
         done = [self._expose(work, value) for value in outer]
@@ -46,7 +49,7 @@ class Expose(Step):
             copy.name = self._free(work, self.name or f"{name}_output")
             copy.type, copy.shape = value.type, value.shape
             if copy.type is None and value.const_value is not None:
-                copy.type, copy.shape = ir.TensorType(value.const_value.dtype), ir.Shape(value.const_value.shape)
+                copy.type, copy.shape = ir.TensorType(value.const_value.dtype), ir.Shape(dims(value.const_value))
             value = copy
         graph.outputs.append(value)
         work.declare(value)
@@ -65,8 +68,12 @@ class Expose(Step):
         exposed = expose(work.model, places)
         if exposed.refused:
             name, why = next(iter(exposed.refused.items()))
-            raise problem("edit/not-exposable", f"{name!r} cannot be brought out of its body", why=why,
-                          fix="expose the result of the body instead")
+            raise problem(
+                "edit/not-exposable",
+                f"{name!r} cannot be brought out of its body",
+                why=why,
+                fix="expose the result of the body instead",
+            )
         work.become(exposed.model)
         by_name = {value.name: value for value in work.model.graph.outputs}
         done = []

@@ -27,11 +27,17 @@ class Inline(Step):
             raise problem("edit/no-match", "the model has no local functions", fix="leave the step out")
         if self.function is not None and self.function not in known:
             near = tensor_paths.near(self.function, list(known))
-            raise problem("edit/no-match", f"there is no local function {self.function!r}",
-                          why=f"the model has {', '.join(known)}", fix=f"write {(near or list(known))[0]!r}")
+            raise problem(
+                "edit/no-match",
+                f"there is no local function {self.function!r}",
+                why=f"the model has {', '.join(known)}",
+                fix=f"write {(near or list(known))[0]!r}",
+            )
         only = None if self.function is None else [known[self.function]]
         model, trouble = inlined(work.model, only=only)
         if trouble:
-            raise problem("edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one")
+            raise problem(
+                "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one"
+            )
         work.become(model)
         return self.function or several(len(known), "function")

@@ -8,9 +8,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.editing.placing import graph_of, node_after, operand_index, operators, readers
+from onnxsmith.editing.placing import home_of, node_after, operand_index, operators, readers
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import walk
 from onnxsmith.operators.tensor import Tensor
 from onnxsmith.problem import problem
@@ -43,12 +43,14 @@ class Insert(Step):
     def apply(self, work: Work) -> str:
         if (self.after is None) == (self.before is None):
             raise problem(
-                "edit/step-argument", "insert needs one of after and before", why="`after` is a tensor, `before` a node",
+                "edit/step-argument",
+                "insert needs one of after and before",
+                why="`after` is a tensor, `before` a node",
                 fix='write after = "relu_1_out"',
             )
         if self.after is not None:
             value = work.find.tensor(self.after)
-            graph, users = graph_of(work, value), readers(value)
+            graph, users = home_of(work, value), readers(value)
             made = self._made(work, value, graph, node_after(graph, value))
             for node, index in users:
                 node.replace_input_with(index, made)
@@ -59,10 +61,12 @@ class Insert(Step):
             index = operand_index(work, node, self.input)
             read = node.inputs[index] if index < len(node.inputs) else None
             if read is None or node.graph is None:
-                raise problem("edit/no-operand", f"{walk.node_label(node)} has no tensor as operand {self.input!r}",
-                              fix="choose an operand that is there")
-            graph = node.graph.graph if isinstance(node.graph, ir.Function) else node.graph
-            made = self._made(work, read, graph, node)
+                raise problem(
+                    "edit/no-operand",
+                    f"{walk.node_label(node)} has no tensor as operand {self.input!r}",
+                    fix="choose an operand that is there",
+                )
+            made = self._made(work, read, graph_of(node), node)
             node.replace_input_with(index, made)
             place = f"in front of {walk.node_label(node)}"
         if not self.same:

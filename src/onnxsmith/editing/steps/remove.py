@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.editing.placing import operand_index, operators
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.problem import problem
 
@@ -20,8 +20,8 @@ _SAME = frozenset({"Identity"})
 @dataclass(frozen=True)
 class Remove(Step):
     """Removes the selected `node`, or all selected nodes. What read the result reads the operand `keep` instead (a
-    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant. A graph output
-    keeps its name. With `same` the outputs must keep their numbers."""
+    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant. A graph
+    output keeps its name. With `same` the outputs must keep their numbers."""
 
     first = ("node",)
 
@@ -56,8 +56,8 @@ class Remove(Step):
                 work.change(*(one for reader in readers for one in reader.outputs))
             else:
                 work.reshape(*(one for reader in readers for one in reader.outputs))
-            value.replace_all_uses_with(new, replace_graph_outputs=False)
             self._as_output(work, node, value, new, same=same)
+            value.replace_all_uses_with(new)
         captures.release(node)
         graph.remove(node, safe=True)
 
@@ -78,10 +78,9 @@ class Remove(Step):
         )
 
     def _as_output(self, work: Work, node: ir.Node, value: ir.Value, new: ir.Value, *, same: bool) -> None:
-        graph = node.graph
-        if graph is None or not value.is_graph_output():
+        if not value.is_graph_output():
             return
-        inner = graph.graph if isinstance(graph, ir.Function) else graph
+        inner = graph_of(node)
         made = operators(work, inner, None, f"removal of {walk.node_label(node)}").Identity(new).value
         made.type, made.shape, name = new.type, new.shape, value.name
         for index, one in enumerate(inner.outputs):
@@ -98,7 +97,8 @@ def _refuse_other_type(work: Work, node: ir.Node, value: ir.Value, new: ir.Value
     if value.dtype is not None and new.dtype is not None and value.dtype != new.dtype:
         raise problem(
             "edit/dtype",
-            f"removing {walk.node_label(node)} would give its readers {new.dtype.name.lower()} for {value.dtype.name.lower()}",
+            f"{walk.node_label(node)} cannot be removed: its result is of {value.dtype.name.lower()}, "
+            f"the operand of {new.dtype.name.lower()}",
             why="an operand of another dtype breaks the nodes that read it",
             fix="keep an operand of the same dtype, or change the dtype with the step cast",
         )

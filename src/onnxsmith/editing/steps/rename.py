@@ -8,8 +8,8 @@ from typing import Any
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import tensor_paths, walk
-from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.surgery.names import rename_ports, rename_symbols
 from onnxsmith.problem import problem
 
@@ -55,7 +55,8 @@ class Rename(Step):
             # One value is both: the input is renamed, and the output keeps its name by an Identity.
             at = [index for index, one in enumerate(graph.outputs) if one is value]
             rename_ports(
-                work.model, [self.to if one is value else one.name or "" for one in graph.inputs],
+                work.model,
+                [self.to if one is value else one.name or "" for one in graph.inputs],
                 [one.name or "" for one in graph.outputs],
             )
             assert all(graph.outputs[index].name == old for index in at)
@@ -73,11 +74,17 @@ class Rename(Step):
         if self.dim not in known:
             near = tensor_paths.near(self.dim, list(known))
             raise problem(
-                "edit/no-match", f"no symbolic dimension is called {self.dim!r}",
-                why=f"the model has {', '.join(known) or 'none'}", fix=f"write {near[0]!r}" if near else "`onnxsmith inspect MODEL` shows them",
+                "edit/no-match",
+                f"no symbolic dimension is called {self.dim!r}",
+                why=f"the model has {', '.join(known) or 'none'}",
+                fix=f"write {near[0]!r}" if near else "`onnxsmith inspect MODEL` shows them",
             )
         if self.to in known:
-            raise problem("edit/name-taken", f"another dimension is called {self.to!r}",
-                          why="two dimensions of one name must be equal", fix="choose a name that is free")
+            raise problem(
+                "edit/name-taken",
+                f"another dimension is called {self.to!r}",
+                why="two dimensions of one name must be equal",
+                fix="choose a name that is free",
+            )
         rename_symbols(work.model, {self.dim: self.to})
         return f"dimension {self.dim} → {self.to}"

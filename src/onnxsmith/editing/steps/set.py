@@ -29,7 +29,9 @@ class Set(Step):
         nodes = work.find.nodes(self.node)
         for node in nodes:
             self._set(work, node)
-        listed = ", ".join(f"{name} = {'removed' if _gone(value) else value}" for name, value in self.attributes.items())
+        listed = ", ".join(
+            f"{name} = {'removed' if _gone(value) else value}" for name, value in self.attributes.items()
+        )
         return f"{_labels(nodes)}: {listed}"
 
     def _set(self, work: Work, node: ir.Node) -> None:
@@ -38,8 +40,10 @@ class Set(Step):
         kept = {name: one for name, one in node.attributes.items() if name not in self.attributes}
         new = {name: value for name, value in self.attributes.items() if not _gone(value)}
         if known is None:
-            guessed = {name: ir.Attr(name, node.attributes[name].type, value) if name in node.attributes else value
-                       for name, value in new.items()}
+            guessed = {
+                name: ir.Attr(name, node.attributes[name].type, value) if name in node.attributes else value
+                for name, value in new.items()
+            }
             made = checked.made(walk.op_name(node), None, guessed, walk.node_label(node))
         else:
             own = {name: one for name, one in kept.items() if name in known.attributes and not one.is_ref()}
@@ -60,4 +64,6 @@ def _gone(value: Any) -> bool:
 
 
 def _labels(nodes: list[ir.Node]) -> str:
-    return ", ".join(walk.node_label(node) for node in nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+    return ", ".join(walk.node_label(node) for node in nodes[:3]) + (
+        f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import onnx_ir as ir
 
@@ -30,14 +31,27 @@ class Strip(Step):
         kinds = [self.what] if isinstance(self.what, str) else list(self.what)
         wrong = [kind for kind in kinds if kind not in KINDS]
         if wrong or not kinds:
-            raise problem("edit/step-argument", f"strip cannot remove {', '.join(map(repr, wrong)) or 'nothing'}",
-                          why=f"it removes {', '.join(KINDS)}", fix=f'write what = "{KINDS[0]}"')
-        return ", ".join(f"{several(_REMOVE[kind](work.model), 'text' if kind != 'shapes' else 'shape')} of {kind}" for kind in kinds)
+            raise problem(
+                "edit/step-argument",
+                f"strip cannot remove {', '.join(map(repr, wrong)) or 'nothing'}",
+                why=f"it removes {', '.join(KINDS)}",
+                fix=f'write what = "{KINDS[0]}"',
+            )
+        return ", ".join(
+            f"{several(_REMOVE[kind](work.model), 'text' if kind != 'shapes' else 'shape')} of {kind}" for kind in kinds
+        )
 
 
 def _docs(model: ir.Model) -> int:
     count = 0
-    for one in (model, *walk.graphs(model), *model.functions.values(), *walk.all_nodes(model), *_values(model)):
+    holders: list[Any] = [
+        model,
+        *walk.graphs(model),
+        *model.functions.values(),
+        *walk.all_nodes(model),
+        *_values(model),
+    ]
+    for one in holders:
         if one.doc_string:
             one.doc_string, count = None, count + 1
     for node in walk.all_nodes(model):
@@ -48,7 +62,8 @@ def _docs(model: ir.Model) -> int:
 
 
 def _provenance(model: ir.Model) -> int:
-    return sum(_cleared(one.metadata_props) for one in (*walk.all_nodes(model), *_values(model), *walk.graphs(model)))
+    holders: list[Any] = [*walk.all_nodes(model), *_values(model), *walk.graphs(model)]
+    return sum(_cleared(one.metadata_props) for one in holders)
 
 
 def _metadata(model: ir.Model) -> int:

@@ -69,6 +69,26 @@ def op_name(node: ir.Node) -> str:
     return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
 
 
+def around(model: ir.Model, graph: ir.Graph) -> list[ir.Graph]:
+    """Returns the graphs from the main graph, or a function's, down to `graph`; empty if it is not in the model."""
+    for root in (model.graph, *(function.graph for function in model.functions.values())):
+        found = _descend(root, graph)
+        if found:
+            return found
+    return []
+
+
+def _descend(root: ir.Graph, graph: ir.Graph) -> list[ir.Graph]:
+    if root is graph:
+        return [root]
+    for node in root if FLAT not in root.meta else ():
+        for inner in captures.subgraphs(node):
+            found = _descend(inner, graph)
+            if found:
+                return [root, *found]
+    return []
+
+
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 )

@@ -1,0 +1,33 @@
+"""`onnxsmith extract MODEL --from TENSOR --to TENSOR -o FILE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxsmith.commands._editing import Editing, step
+from onnxsmith.options import option
+
+if TYPE_CHECKING:
+    from onnxsmith.editing.steps.base import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extract(Editing):
+    """Cut out the part of a model between tensors, and verify it in its place in the model."""
+
+    name = "extract"
+
+    start: tuple[str, ...] = option(
+        "a tensor that the part reads; repeatable; default: graph inputs",
+        default=(),
+        name="from_",
+        metavar="TENSOR",
+    )
+    end: tuple[str, ...] = option(
+        "a tensor that the part gives; repeatable; default: graph outputs", default=(), name="to", metavar="TENSOR"
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("extract", **{"from": list(self.start), "to": list(self.end)})
