@@ -31,6 +31,7 @@ NAMES = [
     "diff",
     "doctor",
     "dump",
+    "edit",
     "explain",
     "export",
     "inspect",
@@ -74,6 +75,11 @@ SIGNATURES = {
         "inputs: 'Mapping[str, Any] | Sequence[str]' = (), runtime: 'str | None' = None, "
         "sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0, statistics: 'bool' = True, "
         "budget: 'int' = 1073741824) -> 'Result'"
+    ),
+    "edit": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, inputs: 'Inputs' = (), "
+        "verify: 'Verify | bool' = True, save: 'Save' = Save(external_data=None, write_unsure=False), "
+        "record: 'str | Path | None' = None) -> 'Edit'"
     ),
     "explain": "(id: 'str') -> 'Report'",
     "export": (

@@ -20,6 +20,8 @@ DOCUMENTS = [
     "docs/building.md",
     *(str(p.relative_to(ROOT)) for p in ROOT.glob("examples/*/README.md")),
 ]
+EXAMPLES = [str(path.relative_to(ROOT)) for path in ROOT.glob("examples/*/README.md")]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/editing.md", *EXAMPLES]
 
 SKIPPED = ("make ", "pip install ", "git ")
 OPTIONAL = "(optional)"
@@ -69,7 +71,7 @@ def blocks(document: str) -> Iterator[Block]:
     for number, line in enumerate(document.splitlines(), 1):
         heading = re.match(r"(#+) .*", line)
         if line.startswith("```") and block is None:
-            named = re.fullmatch(r"`(\S+/\S+\.\w+)`:", before)
+            named = re.fullmatch(r"`(\S+\.\w+)`:", before)
             block = Block(line[3:], named[1] if named else "", number + 1)
         elif line.startswith("```") and block is not None:
             if not depth:

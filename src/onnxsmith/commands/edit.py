@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnxsmith.commands._editing import Editing
 from onnxsmith.options import argument
+from onnxsmith.report.base import Report, Verdict
 
 if TYPE_CHECKING:
     from onnxsmith.editing.steps.base import Step
@@ -18,14 +19,31 @@ class Edit(Editing):
     """Apply the steps of a patch file to a model, all or none.
 
     Compares what no step changes on purpose with the original. Writes the file if that is equal and the model runs.
-    `onnxsmith explain edit/steps` lists the steps.
+    Without arguments it lists the steps.
     """
 
     name = "edit"
 
-    patch: str = argument("the patch file, TOML with [[step]] tables", metavar="PATCH")
+    model: str = argument("the .onnx file", metavar="MODEL", default="")
+    patch: str = argument("the patch file, TOML with [[step]] tables", metavar="PATCH", default="")
 
     def steps(self) -> Iterable[Step]:
         from onnxsmith.editing import patch
 
         return patch.read(self.patch)
+
+    def run(self) -> Report:
+        if self.patch:
+            return super().run()
+        from onnxsmith.editing import patch
+        from onnxsmith.problem import problem
+        from onnxsmith.report.parts.step_list import StepList
+
+        if self.model:
+            raise problem(
+                "edit/no-patch",
+                "no patch file was given",
+                where=self.model,
+                fix="add the path of a .toml file with [[step]] tables",
+            )
+        return Report(self.name, Verdict.DONE, (StepList(tuple(patch.described())),), headline="")

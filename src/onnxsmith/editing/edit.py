@@ -95,6 +95,12 @@ class Edit:
         return self._work.model
 
     @property
+    def _shaped(self) -> Work:
+        """The state with inferred types and shapes."""
+        self._work.infer()
+        return self._work
+
+    @property
     def inputs(self) -> tuple[TensorHandle, ...]:
         """The graph inputs."""
         return tuple(TensorHandle(value) for value in self.model.graph.inputs)
@@ -110,12 +116,12 @@ class Edit:
         Raises:
             OnnxsmithError: `edit/no-match`, `edit/many-matches`.
         """
-        return NodeHandle(self._work.find.node(selector))
+        return NodeHandle(self._shaped.find.node(selector))
 
     def nodes(self, name: Any = None, **conditions: Any) -> list[NodeHandle]:
         """The nodes that meet all conditions, all nodes without any: `m.nodes(op="Conv", module="layer1.*")`."""
         table = {**({"name": name} if name is not None else {}), **conditions}
-        return [NodeHandle(node) for node in walk.all_nodes(self.model) if is_match(node, table)]
+        return [NodeHandle(node) for node in walk.all_nodes(self._shaped.model) if is_match(node, table)]
 
     def tensor(self, selector: Any) -> TensorHandle:
         """The one tensor that a selector means.
@@ -123,11 +129,11 @@ class Edit:
         Raises:
             OnnxsmithError: `edit/no-match`, `edit/many-matches`.
         """
-        return TensorHandle(self._work.find.tensor(selector))
+        return TensorHandle(self._shaped.find.tensor(selector))
 
     def between(self, start: Any, end: Any) -> list[NodeHandle]:
         """The nodes on a path from one tensor to another, in the order of the graph."""
-        first, last = self._work.find.tensor(start), self._work.find.tensor(end)
+        first, last = self._shaped.find.tensor(start), self._work.find.tensor(end)
         graph = last.graph or self.model.graph
         after, before = {first}, {last}
         nodes = list(graph)

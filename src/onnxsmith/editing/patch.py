@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,16 @@ _LARGEST = 256
 def kinds() -> dict[str, type[Step]]:
     """The steps by name, in Python's spelling: `drop_input`."""
     return {name.replace("-", "_"): kind for name, kind in rooms.classes("onnxsmith.editing.steps", Step).items()}
+
+
+def described() -> Iterator[tuple[str, str, str]]:
+    """The name, the fields and the description of each step."""
+    for name, kind in kinds().items():
+        fields = [
+            field.name.rstrip("_") + ("" if field.default is dataclasses.MISSING is field.default_factory else "?")
+            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+        ]
+        yield name.replace("_", "-"), ", ".join(fields), " ".join((kind.__doc__ or "").split())
 
 
 def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: str) -> Step:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -11,6 +11,20 @@ from onnxsmith.editing.selecting import Selecting
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes.inferred import infer, inferred
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the file says of a value: inference writes over it."""
+
+    type: ir.TypeProtocol | None
+    shape: ir.Shape | None
+    metadata: dict[str, str]
+
+    @classmethod
+    def of(cls, value: ir.Value) -> _Declared:
+        shape = value.shape.copy() if value.shape is not None else None
+        return cls(value.type, shape, dict(value.metadata_props))
 
 
 @dataclass
@@ -32,7 +46,8 @@ class Work:
     adapt_candidate: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     step: str = ""
-    _declared: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)
+    _declared: dict[ir.Value, _Declared] = field(default_factory=dict)
+    _types: dict[ir.Value, ir.TypeProtocol] = field(default_factory=dict)
     _inferred: bool = False
     _reshaped: set[ir.Value] = field(default_factory=set)
 
@@ -78,33 +93,49 @@ class Work:
         if self._inferred:
             return
         self._forget_stale()
-        for graph in walk.graphs(self.model):
-            for node in graph:
-                for value in node.outputs:
-                    self._declared.setdefault(
-                        value, (value.type, value.shape.copy() if value.shape is not None else None)
-                    )
+        graphs: list[ir.Graph] = [*walk.graphs(self.model), *(one.graph for one in self.model.functions.values())]
+        for graph in graphs:
+            for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
+                self._declared.setdefault(value, _Declared.of(value))
         infer(self.model)
         self._inferred = True
 
     def declare(self, value: ir.Value) -> None:
         """Keeps the type and shape that a value has now in the file."""
-        self._declared[value] = (value.type, value.shape)
+        metadata = self._declared[value].metadata if value in self._declared else {}
+        self._declared[value] = replace(_Declared.of(value), metadata=metadata)
 
     def finish(self) -> None:
         """Makes the declared shapes true again: as they were for what no step touches, inferred for the rest."""
         stale = self._forget_stale()
-        outputs = set(self.model.graph.outputs)
-        for value, (type_, shape) in self._declared.items():
-            if value not in stale and value not in outputs:
-                value.type, value.shape = type_, shape
-        if not any(value.type is None or value in stale for value in outputs):
-            return
-        known = {value.name: value for value in inferred(self.model)[0].graph.outputs}
-        for value in outputs:
-            found = known.get(value.name)
-            if found is not None and (value.type is None or value in stale):
-                value.type, value.shape = found.type, found.shape
+        for value, declared in self._declared.items():
+            value.metadata_props.clear()
+            value.metadata_props.update(declared.metadata)
+            if value not in stale:
+                value.type, value.shape = declared.type, declared.shape
+        wanted = [value for value in {*stale, *self.model.graph.outputs} if value.type is None or value.shape is None]
+        if wanted:
+            self._adopt(wanted)
+        for value in self.model.graph.outputs:
+            if (
+                value.type is None and value in self._types
+            ):  # nothing follows from the graph, and an output needs a type
+                value.type = self._types[value]
+        for value in {*stale, *self._declared}:
+            if value.type is None:  # a value without a type may not be declared
+                value.shape = None
+                value.metadata_props.clear()
+
+    def _adopt(self, values: Iterable[ir.Value]) -> None:
+        """Gives values the types and shapes that follow from the graph."""
+        names = {value.name: value for value in values if value.name}
+        for graph in walk.graphs(inferred(self.model)[0]):
+            for node in graph:
+                for known in node.outputs:
+                    value = names.get(known.name or "")
+                    if value is not None:
+                        value.type = value.type if value.type is not None else known.type
+                        value.shape = value.shape if value.shape is not None else known.shape
 
     def _forget_stale(self) -> set[ir.Value]:
         """Removes the declared types and shapes of what may have changed; returns these values."""
@@ -112,6 +143,8 @@ class Work:
         inputs = {value for graph in walk.graphs(self.model) for value in graph.inputs}
         for value in stale:
             if value not in inputs and value.const_value is None and not value.is_initializer():
+                if value.type is not None:
+                    self._types.setdefault(value, value.type)
                 if not _is_odd(value):
                     value.type = None
                 value.shape = None

@@ -7,8 +7,9 @@ from typing import Any
 
 from onnxsmith.editing.placing import operand, operand_index
 from onnxsmith.editing.steps.base import Step
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, depending
 from onnxsmith.model.graph import walk
+from onnxsmith.problem import problem
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,13 @@ class Wire(Step):
         node = work.find.node(self.node)
         index = operand_index(work, node, self.input)
         value = operand(work, node, index, self.tensor)
+        if value is not None and value in depending(work.model, set(node.outputs)):
+            raise problem(
+                "edit/cycle",
+                f"{walk.node_label(node)} would depend on its own result",
+                why=f"{value.name!r} is computed from it",
+                fix="choose a tensor that does not depend on the node",
+            )
         while len(node.inputs) <= index:
             node.resize_inputs(len(node.inputs) + 1)
         old = node.inputs[index]

@@ -1,0 +1,295 @@
+"""Edits: what they do, what they keep, and that a wrong one leaves the file as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onnxsmith
+from onnxsmith.editing import patch
+from onnxsmith.editing.edit import Edit, edited
+from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.work import Work
+from onnxsmith.report.base import Verdict
+from tests.editing.models import LOOP, NET, WIDE, saved
+
+X = np.array([[-1.0, 0.5, 2.0, 3.0]], np.float32)
+
+
+def run(path: Path, **feeds: Any) -> dict[str, Any]:
+    return dict(onnxsmith.run(path, feeds or {"x": X}).outputs)
+
+
+def refused(path: Path, change: Any) -> str:
+    """The id of the problem; the file is as it was."""
+    before = path.read_bytes()
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        change(m)
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert caught.value.problem.where.startswith(("step 1", "the edited model")), caught.value.problem
+    assert caught.value.problem.fix
+    return caught.value.problem.id
+
+
+def test_insert_behind_a_tensor_keeps_other_readers_and_outputs(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.insert("Clip", after="c", operands=[0.0, 4.0], name="clip")
+    after = run(path)
+    assert np.array_equal(after["y"], np.clip(np.maximum(X, 0) + np.array([1, 2, 3, 4]), 0, 4) ** 2)
+    assert m.result is not None
+    assert m.result.report.parts[0].changed == ("y",)  # type: ignore[attr-defined]
+    assert {check.name for check in m.result.report.parts[1].outputs} == {"z", "c"}  # type: ignore[attr-defined]
+
+
+def test_insert_behind_an_output_keeps_its_name(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.insert("Neg", after="y")
+        m.insert("Mul", after="x", operands=["$", np.float32(2)])
+    assert list(run(path)) == ["y", "z"]
+    assert np.array_equal(run(path)["y"], -((np.maximum(2 * X, 0) + np.array([1, 2, 3, 4], np.float32)) ** 2))
+
+
+def test_insert_in_front_of_one_operand(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.insert("Neg", before="product", input="B")
+    assert np.array_equal(run(path)["y"], -((np.maximum(X, 0) + np.array([1, 2, 3, 4], np.float32)) ** 2))
+
+
+def test_remove_joins_the_readers(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.remove("add", keep=0)
+        m.remove({"op": "Sigmoid"})
+    assert np.array_equal(run(path)["z"], np.maximum(X, 0))
+    assert np.array_equal(run(path)["y"], np.maximum(X, 0) ** 2)
+
+
+def test_set_constant_wire(tmp_path: Path) -> None:
+    path = saved(WIDE, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set("soft", {"axis": 0})
+        m.constant("k", [1])
+        m.wire("scale", "B", 3.0)
+    feeds = {"x": np.arange(12, dtype=np.float32).reshape(2, 6), "w": np.ones(6, np.float32)}
+    after = run(path, **feeds)
+    assert after["at"].shape == (2, 1)
+    exp = np.exp(-3 * feeds["x"])
+    assert np.allclose(after["scaled"], exp / exp.sum(0))
+
+
+def test_nodes_in_functions_and_bodies(tmp_path: Path) -> None:
+    path = saved(WIDE, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.remove({"op": "Neg"})
+    feeds = {"x": np.ones((1, 6), np.float32), "w": np.ones(6, np.float32)}
+    assert run(path, **feeds)["scaled"].argmax() == 5
+    path = saved(LOOP, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.insert("Neg", after="inner")
+    assert np.allclose(run(path, x=X, k=np.array(1))["y"], np.tanh(X) - np.tanh(X) ** 2)
+
+
+def test_interface(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.rename("x", "image")
+        m.rename(dim="n", to="batch")
+        m.add_input("bias")
+        m.expose("a")
+        m.drop_output("z")
+    assert list(run(path, image=X, bias=np.zeros(4, np.float32))) == ["y", "a"]
+    assert m.result is not None
+    assert m.result.report.verdict is Verdict.DONE
+    with onnxsmith.edit(path) as m:
+        m.drop_input("bias", 1.0)
+    assert np.array_equal(run(path, image=X)["y"], (np.maximum(X, 0) + 1) ** 2)
+    assert not m.result.report.parts[0].changed  # type: ignore[union-attr,attr-defined]
+
+
+def test_expose_in_a_body(tmp_path: Path) -> None:
+    path = saved(LOOP, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.expose("inner", name="steps")
+    found = run(path, x=X, k=np.array(3))["steps"]
+    assert len(found) == 3
+    assert np.allclose(found[0], np.tanh(X) ** 2)
+
+
+def test_extract(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path, tmp_path / "part.onnx") as m:
+        m.extract("a", "y")
+    assert list(run(tmp_path / "part.onnx", a=X)) == ["y"]
+    assert np.array_equal(run(tmp_path / "part.onnx", a=X)["y"], (X + np.array([1, 2, 3, 4], np.float32)) ** 2)
+
+
+def test_an_extracted_part_that_is_wrong_is_found(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+
+    def change(edit: Edit) -> None:
+        edit.extract("a", "y")
+        edit.model.graph.initializers["bias"].const_value = onnxsmith.load(path).graph.initializers["bias"].const_value
+        edit._do(Silent("bias"))
+
+    assert edited(path, tmp_path / "part.onnx", change).report.verdict is Verdict.DIFFERENT
+    assert not (tmp_path / "part.onnx").exists()
+
+
+@dataclass(frozen=True)
+class Silent(Step):
+    """Changes a constant and does not say so."""
+
+    tensor: str
+
+    def apply(self, work: Work) -> str:
+        value = work.find.tensor(self.tensor)
+        assert value.const_value is not None
+        import onnx_ir as ir
+
+        value.const_value = ir.tensor(value.const_value.numpy() * np.float32(1.05), name=self.tensor)
+        return "nothing"
+
+
+def test_a_step_that_changes_numbers_in_silence_is_found(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    before = path.read_bytes()
+    result = edited(path, None, lambda edit: edit._do(Silent("bias")))
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert result.path is None
+    assert path.read_bytes() == before
+    with pytest.raises(onnxsmith.OnnxsmithError, match="verify/different"), onnxsmith.edit(path) as m:
+        m.remove("add", keep=0, same=True)
+    assert path.read_bytes() == before
+
+
+def test_an_exception_leaves_the_file(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    before = path.read_bytes()
+
+    def change(m: Edit) -> None:
+        m.rename("x", "image")
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError), onnxsmith.edit(path) as m:
+        change(m)
+    assert path.read_bytes() == before
+
+
+def test_a_model_in_memory_is_not_changed() -> None:
+    from onnxsmith.model.files.text import from_text, to_text
+
+    model = from_text(NET)
+    before = to_text(model, weights=True)
+    with onnxsmith.edit(model) as m:
+        m.rename("x", "image")
+    assert to_text(model, weights=True) == before
+    assert m.result is not None
+    assert m.result.model is not None
+    assert m.result.model.graph.inputs[0].name == "image"
+
+
+@pytest.mark.parametrize(
+    ("change", "id_"),
+    [
+        (lambda m: m.insert("Clip", after="d"), "edit/no-match"),
+        (lambda m: m.remove({"op": "Conv"}), "edit/no-match"),
+        (lambda m: m.wire({"op": "*"}, 0, "a"), "edit/many-matches"),
+        (lambda m: m.remove({"opp": "Conv"}), "edit/selector"),
+        (lambda m: m.rename("x", "a"), "edit/name-taken"),
+        (lambda m: m.constant("a", 1.0), "edit/not-constant"),
+        (lambda m: m.constant("bias", np.zeros(4)), "edit/dtype"),
+        (lambda m: m.constant("bias", np.zeros(3, np.float32)), "model/shape-conflict"),
+        (lambda m: m.wire("add", 7, "a"), "edit/no-operand"),
+        (lambda m: m.wire("add", "B", "y"), "edit/cycle"),
+        (lambda m: m.remove("product", keep="C"), "edit/no-operand"),
+        (lambda m: m.insert("Cip", after="a"), "build/operator"),
+        (lambda m: m.insert("Clip", after="a", attributes={"minimum": 0.0}), "build/attribute"),
+        (lambda m: m.insert("Clip", after="a", limit=3), "edit/step-argument"),
+        (lambda m: m.insert("Cast", after="a", attributes={"to": "int64"}), "model/shape-conflict"),
+        (lambda m: m.set("gate", {"axis": 1}), "build/attribute"),
+        (lambda m: m.expose("y"), "edit/is-output"),
+        (lambda m: m.drop_output(["y", "z"]), "edit/no-outputs"),
+        (lambda m: m.drop_input("x"), "edit/input-needed"),
+        (lambda m: m.drop_input("x", 1.0), "edit/shape"),
+        (lambda m: m.add_input("a"), "edit/not-constant"),
+        (lambda m: m.extract("c", "z"), "edit/undefined"),
+        (lambda m: m.extract("a", "a"), "edit/empty-part"),
+        (lambda m: m.inline(), "edit/no-match"),
+        (lambda m: m.opset(99), "export/opset"),
+        (lambda m: m.strip("weights"), "edit/step-argument"),
+    ],
+)
+def test_bad_steps(tmp_path: Path, change: Any, id_: str) -> None:
+    assert refused(saved(NET, tmp_path), change) == id_
+
+
+def test_bodies_are_closed(tmp_path: Path) -> None:
+    assert refused(saved(LOOP, tmp_path), lambda m: m.wire({"op": "Tanh"}, 0, "inner")) == "edit/out-of-scope"
+    assert refused(saved(LOOP, tmp_path), lambda m: m.extract("inner", "y")) == "edit/out-of-scope"
+    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("split", keep=0)) == "edit/several-results"
+    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide")) == "edit/no-operand"
+    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide", keep=0)) == "edit/dtype"
+
+
+def test_reading(tmp_path: Path) -> None:
+    m = onnxsmith.edit(saved(NET, tmp_path))
+    assert [node.name for node in m.between("a", "y")] == ["add", "product"]
+    assert [node.op for node in m.tensor("a").consumers] == ["Add", "Sigmoid"]
+    assert m.node({"gives": "y"}).producers[0].name == "add"
+    assert m.tensor({"producer": "add"}).shape == ("n", 4)
+    assert m.tensor("bias").constant.tolist() == [1, 2, 3, 4]
+    assert [str(port) for port in m.inputs] == ["<tensor x: float[n, 4]>"]
+    assert "<td>gate</td>" in m._repr_html_()
+    assert "insert" in dir(m)
+    with pytest.raises(AttributeError):
+        m.isnert("Clip")
+
+
+def test_a_recorded_edit_does_the_same_again(tmp_path: Path) -> None:
+    path, notes = saved(WIDE, tmp_path), tmp_path / "patch.toml"
+    with onnxsmith.edit(path, tmp_path / "one.onnx", record=notes) as m:
+        m.insert("Clip", after=m.tensor("s"), operands=[None, np.float32(6)])
+        m.rename(node=m.node({"op": "Cast"}), to="widen")
+        m.set(m.node("soft"), {"axis": -1}, same=False)
+        m.constant("h", np.ones(6, np.float16))
+        m.rename("x", "features")
+    assert len(patch.read(notes)) == 5
+    with onnxsmith.edit(path, tmp_path / "two.onnx") as again:
+        again.apply(notes)
+    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "id_"),
+    [
+        ("[[step]]\ndo = 'rename", "edit/patch-file"),
+        ("[[stp]]\ndo = 'rename'", "edit/patch-file"),
+        ("[[step]]\ntensor = 'x'", "edit/patch-file"),
+        ("[[step]]\ndo = 'renam'\ntensor = 'x'", "edit/unknown-step"),
+        ("[[step]]\ndo = 'rename'\ntensro = 'x'", "edit/step-argument"),
+        ("[[step]]\ndo = 'constant'\ntensor = 'bias'\nvalue = { file = 'no.npy' }", "edit/patch-file"),
+        ("step = []", "edit/nothing"),
+    ],
+)
+def test_bad_patch_files(tmp_path: Path, text: str, id_: str) -> None:
+    path = saved(NET, tmp_path)
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.apply(tmp_path / "p.toml")
+    assert caught.value.problem.id == id_
+
+
+def test_what_a_patch_cannot_say(tmp_path: Path) -> None:
+    with (
+        pytest.raises(onnxsmith.OnnxsmithError, match="edit/not-recorded"),
+        onnxsmith.edit(saved(NET, tmp_path), record=tmp_path / "p.toml") as m,
+    ):
+        m.constant("bias", np.zeros(1000, np.float32))
