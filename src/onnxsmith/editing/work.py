@@ -47,7 +47,7 @@ class Work:
     notes: list[str] = field(default_factory=list)
     step: str = ""
     _declared: dict[ir.Value, _Declared] = field(default_factory=dict)
-    _types: dict[ir.Value, ir.TypeProtocol] = field(default_factory=dict)
+    _known: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)
     _inferred: bool = False
     _reshaped: set[ir.Value] = field(default_factory=set)
 
@@ -117,10 +117,11 @@ class Work:
         if wanted:
             self._adopt(wanted)
         for value in self.model.graph.outputs:
-            if (
-                value.type is None and value in self._types
-            ):  # nothing follows from the graph, and an output needs a type
-                value.type = self._types[value]
+            if value in self._known and (value.type is None or value.shape is None):
+                # Nothing follows from the graph, and the specification wants both of an output.
+                type_, shape = self._known[value]
+                value.type = value.type if value.type is not None else type_
+                value.shape = value.shape if value.shape is not None else shape
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
@@ -144,7 +145,7 @@ class Work:
         for value in stale:
             if value not in inputs and value.const_value is None and not value.is_initializer():
                 if value.type is not None:
-                    self._types.setdefault(value, value.type)
+                    self._known.setdefault(value, (value.type, value.shape))
                 if not _is_odd(value):
                     value.type = None
                 value.shape = None
