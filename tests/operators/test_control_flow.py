@@ -111,6 +111,10 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     ),
     "the condition of a loop": (lambda g, x: g.Loop(3, None, x, body=lambda i, k, s: (s, s)), "build/body"),
     "the condition of If": (lambda g, x: g.If(x, lambda: x, lambda: x), "build/type"),
+    "the size of a condition": (lambda g, x: g.If(np.ones(2, bool), lambda: x, lambda: x), "build/shape"),
+    "the size of a loop's count": (
+        lambda g, x: g.Loop(np.ones(2, np.int64), None, x, body=lambda i, k, s: (k, s)), "build/shape",
+    ),
     "an error inside": (lambda g, x: g.If(c(g), lambda: g.Covn(x), lambda: x), "build/operator"),
     "an error in the second branch": (lambda g, x: g.If(c(g), lambda: x * 2, lambda: g.Covn(x)), "build/operator"),
     "what Scan scans": (lambda g, x: g.Scan(x, num_scan_inputs=2, body=lambda s: s), "build/operands"),

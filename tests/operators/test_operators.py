@@ -126,6 +126,30 @@ def test_other_domains() -> None:
     assert g.node("ai.onnx.ml::Binarizer", g.tensor("v"), threshold=0.5).dtype == "float32"
 
 
+def test_an_array_on_the_left() -> None:
+    g = Operators(model())
+    v = g.tensor("v")
+    ones = np.ones(4, np.float32)
+    assert [one.dtype for one in (ones + v, ones * v, ones < v)] == ["float32", "float32", "bool"]
+    assert (np.ones((3, 1), np.float32) - v[0]).shape == (3, 4)
+    assert [value.name for value in g.made[0].inputs if value is not None] == ["add.A", "v"]
+
+
+def test_a_domain_is_imported_at_the_newest_version_that_has_the_operator() -> None:
+    one = model()
+    g = Operators(one)
+    trees = {
+        "nodes_treeids": [0], "nodes_nodeids": [0], "nodes_featureids": [0], "nodes_modes": ["LEAF"],
+        "nodes_values": [0.0], "nodes_truenodeids": [0], "nodes_falsenodeids": [0], "target_treeids": [0],
+        "target_nodeids": [0], "target_ids": [0], "target_weights": [1.0],
+    }  # fmt: skip
+    assert g.node("ai.onnx.ml::TreeEnsembleRegressor", g.tensor("v"), **trees).dtype == "float32"
+    assert one.opset_imports["ai.onnx.ml"] == 4
+    with pytest.raises(OnnxsmithError):
+        g.node("com.example::Odd", object())
+    assert "com.example" not in one.opset_imports
+
+
 def test_a_function_gets_constant_nodes() -> None:
     one = from_text(
         '<ir_version: 10, opset_import: ["": 21, "own": 1]> g (float[2] x) => (float[2] y) { y = own.twice(x) }'
@@ -166,6 +190,11 @@ REFUSED: dict[str, tuple[Callable[[Operators, Any], Any], str, str]] = {
     ),
     "a float beyond float32": (lambda g, x: g.LeakyRelu(x, alpha=1e300), "build/attribute", "alpha=1.0"),
     "a tensor as an attribute": (lambda g, x: g.Softmax(x, axis=x), "build/attribute", "Python value"),
+    "a dimension's name": (lambda g, x: g.Reshape(x, [x.shape[0], -1]), "build/constant", "g.Shape(x)[axis]"),
+    "torch's name": (lambda g, x: g.Softmax(x, dim=1), "build/attribute", "axis=…"),
+    "all results as one operand": (lambda g, x: g.Relu(g.TopK(x, 3)), "build/operands", "take one"),
+    "a function of numpy": (lambda g, x: np.exp(x), "build/symbolic", "g.Exp"),
+    "an impossible shape": (lambda g, x: g.Reshape(x, [5, 7]), "build/shape", "-1"),
     "an unknown dtype": (lambda g, x: g.Cast(x, to="flaot32"), "build/dtype", "'float32'"),
     "a truth value": (lambda g, x: bool(x), "build/symbolic", "g.Where"),
     "iteration": (lambda g, x: list(x), "build/symbolic", "g.Split"),

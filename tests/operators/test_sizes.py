@@ -202,7 +202,11 @@ def test_wrong(case: Case) -> None:
 
 def test_every_rule_has_a_case() -> None:
     same = {rule for op, rule in RULES.items() if op in {case[0] for case in WRONG}}
-    assert not {op for op, rule in RULES.items() if rule not in same} - {"Dropout"}
+    assert not {op for op, rule in RULES.items() if rule not in same} - {
+        "Dropout",
+        "If",
+        "Loop",
+    }  # conditions: test_control_flow.py
 
 
 def test_names_and_unknown_sizes_pass() -> None:

@@ -13,6 +13,13 @@ from onnxsmith.problem import problem
 if TYPE_CHECKING:
     from onnxsmith.operators.operators import Operators
 
+UFUNCS = {
+    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "floor_divide": "FloorDiv",
+    "remainder": "Mod", "power": "Pow", "matmul": "MatMul", "less": "Less", "less_equal": "LessOrEqual",
+    "greater": "Greater", "greater_equal": "GreaterOrEqual", "equal": "Equal", "bitwise_and": "And",
+    "bitwise_or": "Or", "bitwise_xor": "Xor",
+}  # fmt: skip
+"""The functions that numpy calls for `array + x` and the like."""
 _BITWISE = {"And": "BitwiseAnd", "Or": "BitwiseOr", "Xor": "BitwiseXor"}
 
 

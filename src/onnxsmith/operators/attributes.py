@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnxsmith.model.graph.schema import Schema
 from onnxsmith.operators import constants, dtypes
 from onnxsmith.operators.choices import CHOICES
-from onnxsmith.operators.operands import is_tensor, listed, nearest
+from onnxsmith.operators.operands import is_tensor, listed, near_argument, nearest
 from onnxsmith.problem import OnnxsmithError, problem
 
 _OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
@@ -100,7 +100,7 @@ def _guessed(op: str, name: str, value: Any, where: str) -> ir.Attr:
 
 def _unknown(op: str, name: str, schema: Schema, where: str) -> OnnxsmithError:
     names = [*schema.attributes, *(formal.name for formal in schema.inputs)]
-    near = nearest(name, names)
+    near = near_argument(name, names)
     attributes = f"it has the attributes {listed(schema.attributes)}" if schema.attributes else "it has no attributes"
     operands = f"the operands {listed(formal.name for formal in schema.inputs)}" if schema.inputs else "no operands"
     return problem(

@@ -49,7 +49,7 @@ def kind_of(given: Any) -> str:
         if kinds == {"i", "f"}:
             return "f"
         if len(kinds) > 1:
-            raise ValueError("a list mixes " + " and ".join(sorted(_KINDS[kind] for kind in kinds)))
+            raise ValueError("a list that mixes " + " and ".join(sorted(_KINDS[kind] for kind in kinds)))
         return next(iter(kinds), "")
     if isinstance(given, bool | np.bool_):
         return "b"
@@ -98,11 +98,13 @@ def of_python(given: Any, dtype: ir.DataType, what: str, where: str) -> ir.Tenso
     try:
         kind = kind_of(given)
     except ValueError as error:
-        raise _bad(what, str(error), where, "give values of one kind") from error
+        raise _bad(what, str(error), where, _apart(given)) from error
     if dtype == ir.DataType.STRING:
         if kind not in ("s", ""):
             raise _misfit(given, kind, dtype, what, where)
         return of_array(_ragged_checked(given, object, what, where), what, where)
+    if kind == "s" and isinstance(given, list | tuple) and not dtype.is_floating_point():
+        raise _bad(what, repr(given), where, _apart(given))
     if (
         kind == "s"
         or (kind == "b") != (dtype == ir.DataType.BOOL and kind != "")
@@ -161,6 +163,17 @@ def _flatten(given: Any, into: list[Any]) -> None:
         return
     for one in given:
         _flatten(one, into)
+
+
+def _apart(given: Any) -> str:
+    """The fix for a list with texts among numbers: most often the name of a dimension, from `x.shape`."""
+    texts = [one for one in given if isinstance(one, str)] if isinstance(given, list | tuple) else []
+    if not texts:
+        return "give values of one kind"
+    return (
+        f"give values of one kind; for the size {texts[0]!r}, known at run time only, write g.Shape(x)[axis]; "
+        "in the shape of Reshape, 0 copies the size of the same axis and -1 stands for the rest"
+    )
 
 
 def _encoded(text: str | bytes) -> bytes:

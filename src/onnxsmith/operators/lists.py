@@ -21,10 +21,19 @@ def joined(home: Operators, given: Sequence[Any]) -> Any:
     other lists as they are.
 
     Raises:
-        OnnxsmithError: `build/constant` for a dimension's name in the list, or for a tensor of rank 2 or more.
+        OnnxsmithError: `build/constant` for a dimension's name in the list, or for a tensor of rank 2 or more,
+            `build/operands` for the results of an operator.
     """
     if not any(isinstance(one, Tensor) for one in given):
         return given
+    if isinstance(given, tuple):
+        raise problem(
+            "build/operands",
+            f"{len(given)} tensors are given as one operand: {', '.join(map(repr, given))}",
+            where=home.blame(),
+            why="an operator with several results returns a tuple",
+            fix="take one of them: values, indices = g.TopK(x, 5), then values",
+        )
     pieces: list[Any] = []
     for one in given:
         if isinstance(one, Tensor):

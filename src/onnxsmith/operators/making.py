@@ -272,11 +272,24 @@ class Maker:
         """Makes one tensor of a list with tensors in it: `[g.Shape(x)[0], -1]`."""
         return joined(self._whole, given) if isinstance(given, list | tuple) else given
 
-    def _import(self, domain: str) -> None:
-        if domain not in self._place.opsets:
-            newest = schemas.domains().get(domain, 1)
-            self._place.opsets[domain] = newest
-            self._model.opset_imports.setdefault(domain, newest)
+    @contextmanager
+    def _importing(self, op: str, domain: str) -> Iterator[None]:
+        """Imports the domain for the block, and for good if the block succeeds: the newest version that has the
+        operator."""
+        is_new = domain not in self._place.opsets
+        is_new_in_model = domain not in self._model.opset_imports
+        if is_new:
+            version = schemas.last_alive(op, domain) or schemas.domains().get(domain, 1)
+            self._place.opsets[domain] = version
+            self._model.opset_imports.setdefault(domain, version)
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                del self._place.opsets[domain]
+            if is_new_in_model:
+                self._model.opset_imports.pop(domain, None)
+            raise
 
     def _refuse_unknown(self, op: str, domain: str) -> None:
         """Refuses an operator that the opset lacks. An operator of a domain without schemas is taken as it is."""
@@ -289,7 +302,9 @@ class Maker:
         if since and since[0] > version:
             why, fix = f"it appeared in {name} {since[0]}", f"build with opset={since[0]} or later"
         elif since:
-            why, fix = f"it was taken away; its last version is {since[-1]}", _REPLACED.get(op, "use another operator")
+            last = schemas.last_alive(op, domain)
+            older = f'build with imports={{"{domain}": {last}}}' if domain else f"build with opset={last}"
+            why, fix = f"{name} {last} was the last that had it", _REPLACED.get(op, older)
         else:
             near = nearest(op, known)
             why = f"{name} {version} has {len(known)} operators"

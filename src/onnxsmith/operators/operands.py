@@ -132,6 +132,22 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
+_SYNONYMS = {
+    "dim": ("axis", "axes"), "dims": ("axes", "perm"), "padding": ("pads",), "stride": ("strides",),
+    "dilation": ("dilations",), "groups": ("group", "num_groups"), "keepdim": ("keepdims",), "eps": ("epsilon",),
+    "kernel_size": ("kernel_shape",), "negative_slope": ("alpha",), "weight": ("W", "scale", "Scale"), "bias": ("B",),
+    "dtype": ("to",), "axis": ("axes",), "axes": ("axis",), "upscale_factor": ("blocksize",),
+}  # fmt: skip
+"""What torch and numpy call an attribute or operand, and what ONNX calls it."""
+
+
+def near_argument(name: str, names: Iterable[str]) -> str | None:
+    """The argument that a wrong name most likely stands for; None if there is no such."""
+    known = list(names)
+    meant = next((one for one in _SYNONYMS.get(name, ()) if one in known), None)
+    return meant or nearest(name, known)
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name most like a mistyped one; None if none is like it."""
     by_small = {one.lower(): one for one in names}

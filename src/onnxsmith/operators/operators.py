@@ -134,9 +134,9 @@ class Operators(Maker):
         """
         domain, _, op_type = op.rpartition("::")
         domain = "" if domain == "ai.onnx" else domain
-        self._import(domain)
-        self._refuse_unknown(op_type, domain)
-        return self._call(op_type, domain, operands, keywords, name, outputs)
+        with self._importing(op_type, domain):
+            self._refuse_unknown(op_type, domain)
+            return self._call(op_type, domain, operands, keywords, name, outputs)
 
     def If(self, cond: Any, then: Any, orelse: Any, *, name: str | None = None, outputs: Any = None) -> Any:  # noqa: N802
         """Makes an If. `then` and `orelse` are functions without parameters, which return as many tensors."""

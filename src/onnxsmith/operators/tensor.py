@@ -79,7 +79,16 @@ class Tensor:
         raise self._not_python("a Python number", 'g.Cast(x, to="float32")')
 
     __index__ = __int__
-    __array_ufunc__ = None  # `array + x` asks x, and makes no array of objects
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **_: Any) -> Any:
+        """Makes a node of `array + x`; refuses functions of numpy."""
+        from onnxsmith.operators.arithmetic import UFUNCS, binary
+
+        name = getattr(ufunc, "__name__", str(ufunc))
+        if method == "__call__" and name in UFUNCS and len(operands) == 2:
+            a, b = operands
+            return binary(self._home, UFUNCS[name], a if a is self else b, b if a is self else a, swapped=a is not self)
+        raise self._not_python(f"an array for np.{name}", "an operator of the graph: g.Exp(x), not np.exp(x)")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self._not_python("a numpy array", "an operator of the graph: g.Exp(x), not np.exp(x)")

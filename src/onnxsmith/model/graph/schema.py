@@ -105,6 +105,17 @@ def versions(op_type: str, domain: str) -> tuple[int, ...]:
 
 
 @cache
+def last_alive(op_type: str, domain: str) -> int | None:
+    """Returns the newest version of the domain in which the operator is not deprecated; None if there is none."""
+    home = "" if domain in _ONNX_DOMAINS else domain
+    for version in range(domains().get(home, 0), 0, -1):
+        found = find(op_type, home, version)
+        if found is not None and not found.deprecated:
+            return version
+    return None
+
+
+@cache
 def domains() -> dict[str, int]:
     """Returns the newest version of every domain that the installed onnx defines."""
     found: dict[str, int] = {}

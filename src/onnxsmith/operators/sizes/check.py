@@ -24,6 +24,8 @@ RULES: dict[str, Callable[[Call], None]] = {
     **dict.fromkeys(BROADCASTING, pointwise.broadcast),
     **dict.fromkeys(REDUCING, layout.reduce_axes),
     **dict.fromkeys(WITH_AXIS, layout.one_axis),
+    "If": pointwise.condition,
+    "Loop": pointwise.loop,
     "PRelu": pointwise.prelu,
     "Clip": pointwise.clip,
     "Range": pointwise.scalars,

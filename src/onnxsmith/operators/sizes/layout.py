@@ -63,10 +63,20 @@ def reshape(call: Call) -> None:
                                 "a 0 copies the size of the same axis; write the size, or -1")  # fmt: skip
     # A 0 copies the size, known or not: such axes cancel on both sides.
     copied = {place for place, size in enumerate(target) if size == 0 and not allowzero}
-    have = product(tuple(dim for place, dim in enumerate(dims) if place not in copied))
+    left = [dim for place, dim in enumerate(dims) if place not in copied]
+    have = product(tuple(left))
     rest = [size for place, size in enumerate(target) if place not in copied and size != -1]
     want = product(tuple(rest))
-    if have is None or want is None:
+    if want is None:
+        return
+    if have is None:
+        known = product(tuple(dim for dim in left if isinstance(dim, int))) or 1
+        if -1 not in target and want % known:
+            raise call.refuse_value(
+                f"{shown(dims)} cannot become {target}",
+                "correct the shape; -1 stands for the size that is left",
+                f"the operand has a multiple of {known} elements there, the new shape {want}",
+            )
         return
     impossible = (want == 0 and have != 0) or (want != 0 and have % want != 0) if -1 in target else have != want
     if impossible:

@@ -59,6 +59,23 @@ def dropout(call: Call) -> None:
             raise call.refuse(index, "a scalar", "give a Python number")
 
 
+def condition(call: Call) -> None:
+    """The condition of If has one element."""
+    _one_element(call, 0, 'g.ReduceMax(g.Cast(x, to="int32"), keepdims=0) > 0 asks for any, ReduceMin for all')
+
+
+def loop(call: Call) -> None:
+    """The number of iterations and the condition of Loop have one element."""
+    _one_element(call, 0, "take one element: x[0]")
+    _one_element(call, 1, "take one element: x[0]")
+
+
+def _one_element(call: Call, index: int, fix: str) -> None:
+    dims = call.dims(index)
+    if any(isinstance(dim, int) and dim != 1 for dim in dims or ()):
+        raise call.refuse(index, "one element", fix)
+
+
 def _at(call: Call, index: int, place: int) -> int | None:
     dims = call.dims(index) or ()
     found = dims[-1 - place] if place < len(dims) else None
