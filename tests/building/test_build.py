@@ -96,6 +96,22 @@ def test_sizes_that_clash_at_run_time_are_in_the_report() -> None:
     assert any(note.startswith("refused at n=2, m=3") for note in g.result.report.notes)
 
 
+def test_a_shape_that_only_onnx_disputes() -> None:
+    """onnx 1.23 infers the length of the window for the number of frequencies of STFT."""
+
+    def make(**options: Any) -> Any:
+        with onnxsmith.build(**options) as g:
+            x = g.input("x", "float32", ["n", 400, 1])
+            g.output("y", g.STFT(x, 100, g.HannWindow(200), 200))
+        return g
+
+    made = make()
+    assert made.model.graph.outputs[0].shape == ["n", 3, 101, 2]
+    assert any("shape inference disagrees" in note for note in made.result.report.notes)
+    with pytest.raises(OnnxsmithError, match="build/invalid"):
+        make(verify=False)
+
+
 def test_a_false_declaration() -> None:
     g = onnxsmith.build()
     x = g.input("x", "float32", [2, 4])
