@@ -8,7 +8,8 @@ from onnxsmith.operators.sizes.call import Call, clash, normal, shown
 def scales(call: Call) -> None:
     """The scale is a scalar, a vector along `axis`, or one number for each block; the zero point has its shape."""
     x, scale, zero = call.dims(0), call.dims(1), call.dims(2)
-    if scale is not None and zero is not None and _differ(scale, zero):
+    single = [(), (1,)]  # a scalar and a vector of one element are taken for each other
+    if scale is not None and zero is not None and not (scale in single and zero in single) and _differ(scale, zero):
         raise call.refuse(2, f"{shown(scale)} like {call.label(1)}", "give the zero point the shape of the scale")
     if x is None or scale is None or len(scale) == 0 or call.attribute("block_size", 0):
         return
