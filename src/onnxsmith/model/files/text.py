@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx
 import onnx_ir as ir
 
 from onnxsmith.model.files.external import in_memory
 from onnxsmith.model.files.load import from_proto, parse_text
 from onnxsmith.model.graph import carried, structure
+from onnxsmith.problem import problem
 
 
 def to_text(model: ir.Model, *, weights: bool = False) -> str:
@@ -30,3 +33,16 @@ def from_text(text: str) -> ir.Model:
     """
     where = "the given text"
     return from_proto(parse_text(text, where=where), where=where)
+
+
+def attributes_from_text(texts: Sequence[str], where: str) -> list[dict[str, ir.Attr]]:
+    """The attributes that texts describe as ONNX text does between angle brackets: `axis = 1, mode = "linear"`.
+
+    Raises:
+        OnnxsmithError: `model/text-syntax`.
+    """
+    body = "\n".join(f"a{index} = Of <{text}> ()" if text else f"a{index} = Of ()" for index, text in enumerate(texts))
+    proto = parse_text(f'<ir_version: 8, opset_import: ["": 17]> g () => () {{\n{body}\n}}', where=where)
+    if len(proto.graph.node) != len(texts):
+        raise problem("model/text-syntax", "an attribute is not closed", where=where, fix="write NAME = VALUE")
+    return [{one.name: ir.serde.deserialize_attribute(one) for one in node.attribute} for node in proto.graph.node]

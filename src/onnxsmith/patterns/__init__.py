@@ -1,0 +1,1 @@
+"""Patterns of operators, and where a model has them."""

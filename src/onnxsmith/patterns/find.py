@@ -1,0 +1,74 @@
+"""Finds a pattern in a model: in its main graph, in branches and bodies, and in functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.patterns.kept import kept
+from onnxsmith.patterns.match import Match
+from onnxsmith.patterns.pattern import Pattern
+from onnxsmith.patterns.pattern_of import pattern_of
+from onnxsmith.patterns.plan import Plan
+from onnxsmith.patterns.search import Search, Way
+
+
+def find(model: ir.Model, pattern: Pattern | str | Callable[..., Any], *, overlapping: bool = False) -> list[Match]:
+    """Returns the places where the model has the pattern, in the order of the model's nodes.
+
+    Matches do not overlap: a node that a replacement of one match removes is in no other; the first comes first. With
+    `overlapping`, each node that makes the first result of the pattern gives its first match.
+
+    Raises:
+        OnnxsmithError: a `pattern/…` problem.
+    """
+    plan = Plan(pattern_of(pattern))
+    found: list[Match] = []
+    for graph, imports in scopes(model):
+        search = Search(plan, imports)
+        for node in walk.nodes(graph):
+            if not may_end_at(plan, node):
+                continue
+            match = next(ways(plan, search, node), None)
+            if match is not None:
+                found.append(match)
+                if not overlapping:
+                    search.block(match.removable)
+    return found
+
+
+def scopes(model: ir.Model) -> Iterator[tuple[ir.Graph | ir.Function, Mapping[str, int]]]:
+    """Yields the main graph and the functions, with the versions of their operator sets."""
+    yield model.graph, model.opset_imports
+    for function in model.functions.values():
+        yield function, function.opset_imports
+
+
+def may_end_at(plan: Plan, node: ir.Node) -> bool:
+    """Whether the node has the operator of the pattern's first result."""
+    return (node.domain, node.op_type) in plan.anchor_types or ("", "") in plan.anchor_types
+
+
+def ways(plan: Plan, search: Search, node: ir.Node) -> Iterator[Match]:
+    """Yields the matches whose first result the node makes."""
+    for way, outputs in search.ways(node):
+        yield _match(plan.pattern, way, outputs)
+
+
+def _match(pattern: Pattern, way: Way, outputs: tuple[ir.Value, ...]) -> Match:
+    nodes = tuple(way.get(index) for index in range(len(pattern.nodes)))
+    node = outputs[0].producer()
+    assert node is not None
+    assert node.graph is not None
+    return Match(
+        pattern,
+        node.graph,
+        nodes,
+        {one.name: way[one.name] for one in pattern.variables if one.name in way},
+        {key[0]: value for key, value in way.items() if isinstance(key, tuple)},
+        outputs,
+        kept([one for one in nodes if one is not None], outputs, node.graph),
+    )

@@ -1,0 +1,59 @@
+"""A place where a model has a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes import facts
+from onnxsmith.patterns.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Match:
+    """A place where a model has a pattern.
+
+    `graph` is the graph, body or function of the results. `nodes` are the nodes of the model by the pattern's nodes,
+    None for a node of a choice that was not taken. `bindings` are the values of the variables, `attributes` the
+    attributes of attribute variables, None for one that is left out. `outputs` are the results. `kept` are the nodes
+    that a replacement of the results leaves in use: their result is read elsewhere, is a graph output, or is computed
+    in an outer graph."""
+
+    pattern: Pattern
+    graph: ir.Graph | ir.Function
+    nodes: tuple[ir.Node | None, ...]
+    bindings: Mapping[str, ir.Value]
+    attributes: Mapping[str, ir.Attr | None]
+    outputs: tuple[ir.Value, ...]
+    kept: tuple[ir.Node, ...] = field(default=())
+
+    @property
+    def node(self) -> ir.Node:
+        """The node of the first result."""
+        found = self.outputs[0].producer()
+        assert found is not None
+        return found
+
+    @property
+    def removable(self) -> tuple[ir.Node, ...]:
+        """The nodes that nothing needs once the results are replaced."""
+        return tuple(dict.fromkeys(node for node in self.nodes if node is not None and node not in self.kept))
+
+    @property
+    def constants(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of the variables that are bound to constants."""
+        found = ((name, facts.constant(value)) for name, value in self.bindings.items())
+        return {name: array for name, array in found if array is not None}
+
+    def __getitem__(self, name: str) -> ir.Value:
+        """The value of a variable."""
+        return self.bindings[name]
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value.name}" for name, value in self.bindings.items())
+        return f"{walk.node_label(self.node)}: {values}"
