@@ -44,6 +44,7 @@ def test_loop() -> None:
 
     total, steps = computed(lambda g, x: g.Loop(4, None, 10, body=body))
     assert (int(total), steps.tolist()) == (16, [10, 10, 11, 13])
+    assert int(computed(lambda g, x: g.Loop(4, None, 10, body))[0]) == 16  # the body as the last operand
 
 
 def test_the_shape_of_a_loop() -> None:

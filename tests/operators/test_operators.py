@@ -126,6 +126,12 @@ def test_other_domains() -> None:
     assert g.node("ai.onnx.ml::Binarizer", g.tensor("v"), threshold=0.5).dtype == "float32"
 
 
+@pytest.mark.parametrize(("name", "hint"), [("T", "g.Transpose"), ("reshape", "g.Reshape"), ("mean", "g.ReduceMean")])
+def test_methods_of_other_tensors(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=hint):
+        getattr(Operators(model()).tensor("x"), name)
+
+
 def test_an_array_on_the_left() -> None:
     g = Operators(model())
     v = g.tensor("v")
@@ -194,6 +200,9 @@ REFUSED: dict[str, tuple[Callable[[Operators, Any], Any], str, str]] = {
     "torch's name": (lambda g, x: g.Softmax(x, dim=1), "build/attribute", "axis=…"),
     "all results as one operand": (lambda g, x: g.Relu(g.TopK(x, 3)), "build/operands", "take one"),
     "a function of numpy": (lambda g, x: np.exp(x), "build/symbolic", "g.Exp"),
+    "a Python number without a dtype": (
+        lambda g, x: g.QuantizeLinear(x, 0.1, 128), "build/type", 'g.constant(128, "uint8")',
+    ),
     "an impossible shape": (lambda g, x: g.Reshape(x, [5, 7]), "build/shape", "-1"),
     "an unknown dtype": (lambda g, x: g.Cast(x, to="flaot32"), "build/dtype", "'float32'"),
     "a truth value": (lambda g, x: bool(x), "build/symbolic", "g.Where"),
@@ -240,3 +249,20 @@ def test_the_names_of_a_refused_call_are_free_again() -> None:
     with pytest.raises(OnnxsmithError):
         g.MatMul(g.tensor("x"), np.zeros((3, 4), np.float32), name="mine")
     assert g.Relu(g.tensor("x"), name="mine").name == "mine"
+
+
+def test_a_place_in_a_branch_reads_what_is_around_it() -> None:
+    one = from_text(
+        head(21) + "g (float[2] x, bool c) => (float[2] y) { a = Neg(x) y = If(c) <"
+        "then_branch = t () => (float[2] p) { p = Abs(a) }, else_branch = e () => (float[2] q) { q = Relu(a) }> }"
+    )
+    branch = next(node for node in one.graph if node.op_type == "If").attributes["then_branch"].as_graph()
+    (inner,) = list(branch)
+    g = Operators(one, before=inner)
+    inner.replace_input_with(0, (g.tensor("a") + g.tensor("x") * 3.0).value)
+    assert [node.op_type for node in branch] == ["Mul", "Add", "Abs"]
+    assert not check(one)
+    with pytest.raises(OnnxsmithError, match="cannot be read here|there is no tensor"):
+        g.Relu(g.tensor("q"))
+    with pytest.raises(OnnxsmithError, match="there is no tensor"):
+        Operators(one).tensor("p")

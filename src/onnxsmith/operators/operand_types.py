@@ -96,7 +96,7 @@ def _constant(op: str, operand: Operand, bound: dict[str, tuple[str, str]], wher
 
 def _not_allowed(op: str, operand: Operand, formal: Parameter, type_: str, where: str) -> OnnxsmithError:
     allowed = sorted(plain(one) for one in formal.types)
-    like = next((one for one in ("float32", "int64", "bool") if one in allowed), allowed[0])
+    like = next((one for one in ("float32", "int64", "bool", "uint8") if one in allowed), allowed[0])
     shown = allowed if len(allowed) <= 8 else [*allowed[:8], "…"]
     return problem(
         "build/type",
@@ -120,6 +120,8 @@ def _differs(op: str, operand: Operand, type_: str, first: str, label: str, wher
 def _conversion(operand: Operand, dtype: str) -> str:
     if constants.is_array(operand.given):
         return f'convert the array: {operand.label} = array.astype("{dtype}")'
+    if constants.is_python(operand.given):
+        return f'give it a dtype: g.constant({operand.given!r}, "{dtype}")'
     name = getattr(operand.given, "name", None) or "tensor"
     return f'convert it: g.Cast({name}, to="{dtype}")'
 

@@ -135,7 +135,8 @@ def listed(names: Iterable[str]) -> str:
 _SYNONYMS = {
     "dim": ("axis", "axes"), "dims": ("axes", "perm"), "padding": ("pads",), "stride": ("strides",),
     "dilation": ("dilations",), "groups": ("group", "num_groups"), "keepdim": ("keepdims",), "eps": ("epsilon",),
-    "kernel_size": ("kernel_shape",), "negative_slope": ("alpha",), "weight": ("W", "scale", "Scale"), "bias": ("B",),
+    "kernel_size": ("kernel_shape",), "p": ("ratio",), "negative_slope": ("alpha",),
+    "weight": ("W", "scale", "Scale"), "bias": ("B",),
     "dtype": ("to",), "axis": ("axes",), "axes": ("axis",), "upscale_factor": ("blocksize",),
 }  # fmt: skip
 """What torch and numpy call an attribute or operand, and what ONNX calls it."""

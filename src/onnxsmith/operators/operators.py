@@ -143,20 +143,26 @@ class Operators(Maker):
         return control_flow.branch(self, cond, then, orelse, name, outputs)
 
     def Loop(  # noqa: N802
-        self, n: Any, cond: Any, *states: Any, body: Any, name: str | None = None, outputs: Any = None
+        self, n: Any, cond: Any, *states: Any, body: Any = None, name: str | None = None, outputs: Any = None
     ) -> Any:
         """Makes a Loop: at most `n` iterations (None: no limit) while `cond` (None: true).
 
         `body(iteration, condition, *states)` returns the condition to go on, the new states, and then any number of
         tensors that are stacked over the iterations. The results are the last states and the stacks.
         """
+        if body is None and states and callable(states[-1]):
+            states, body = states[:-1], states[-1]
         return control_flow.loop(self, n, cond, states, body, name, outputs)
 
-    def Scan(self, *operands: Any, body: Any, name: str | None = None, outputs: Any = None, **attributes: Any) -> Any:  # noqa: N802
+    def Scan(  # noqa: N802
+        self, *operands: Any, body: Any = None, name: str | None = None, outputs: Any = None, **attributes: Any
+    ) -> Any:
         """Makes a Scan over the last `num_scan_inputs` operands; the operands before them are states.
 
         `body(*states, *elements)` returns the new states, and then any number of tensors that are stacked.
         """
+        if body is None and operands and callable(operands[-1]):
+            operands, body = operands[:-1], operands[-1]
         return control_flow.scan(self, operands, body, attributes, name, outputs)
 
     def function(self, name: str, python: Callable[..., Any]) -> LocalFunction:

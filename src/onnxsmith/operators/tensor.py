@@ -13,6 +13,12 @@ from onnxsmith.problem import problem
 if TYPE_CHECKING:
     from onnxsmith.operators.operators import Operators
 
+_METHODS = {
+    "T": "Transpose", "permute": "Transpose", "view": "Reshape", "mean": "ReduceMean", "sum": "ReduceSum",
+    "max": "ReduceMax", "min": "ReduceMin", "astype": "Cast", "to": "Cast", "type": "Cast",
+}  # fmt: skip
+"""Methods of numpy and torch whose operators have other names."""
+
 
 class Tensor:
     """A tensor of a graph, or another value (a list, an optional, a map).
@@ -62,6 +68,15 @@ class Tensor:
 
     def __hash__(self) -> int:
         return id(self.value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        from onnxsmith.operators.operands import nearest
+
+        if name.startswith("_") or name in Tensor.__slots__:  # asked for by Python itself, perhaps before __init__
+            raise AttributeError(name)
+        near = nearest(_METHODS.get(name, name), dir(self._home))
+        hint = f"; operators are methods of the builder: g.{near}(…)" if near else ""
+        raise AttributeError(f"a tensor of the graph has no {name!r}{hint}", name=name, obj=self)
 
     def __bool__(self) -> NoReturn:
         raise self._not_python("a truth value", "g.If(condition, then, orelse) or g.Where(condition, a, b)")
