@@ -197,6 +197,13 @@ def test_refused(case: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_an_impossible_target_is_refused_before_the_work(tmp_path: Path) -> None:
+    for target in (tmp_path / "absent" / "m.onnx", tmp_path, tmp_path / "m.onnxtxt"):
+        with pytest.raises(OnnxsmithError, match="save/"):
+            onnxsmith.build(target)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_line_after_the_end() -> None:
     with onnxsmith.build() as g:
         x = g.input("x", "float32", [2])

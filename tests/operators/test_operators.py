@@ -262,7 +262,7 @@ def test_a_place_in_a_branch_reads_what_is_around_it() -> None:
     inner.replace_input_with(0, (g.tensor("a") + g.tensor("x") * 3.0).value)
     assert [node.op_type for node in branch] == ["Mul", "Add", "Abs"]
     assert not check(one)
-    with pytest.raises(OnnxsmithError, match="cannot be read here|there is no tensor"):
+    with pytest.raises(OnnxsmithError, match="there is no tensor"):
         g.Relu(g.tensor("q"))
     with pytest.raises(OnnxsmithError, match="there is no tensor"):
         Operators(one).tensor("p")

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.building import finishing, ports
 from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import versions
 from onnxsmith.operators import dtypes
 from onnxsmith.operators.operators import Operators
@@ -37,6 +38,9 @@ class Builder(Operators):
         save: Save,
     ) -> None:
         ports.refuse_opset(opset, imports, user_line())
+        if output is not None:
+            with staged(output, durable=False):  # an impossible target is refused before the work
+                pass
         title = name or (Path(output).stem if output is not None else "model")
         graph = ir.Graph([], [], nodes=[], name=title, opset_imports={"": opset, **imports})
         super().__init__(ir.Model(graph, ir_version=versions.newest().ir, producer_name="onnxsmith"))
