@@ -98,7 +98,7 @@ def test_help_lists_every_field(name: str, tmp_path: Path) -> None:
         about = field.metadata
         shown = about.get("metavar") or field.name.upper()
         if about["kind"] != "argument":
-            shown = f"--{options.called(field).replace('_', '-')}"
+            shown = options.spelled(field)
         assert shown in words
         assert "".join(about["help"].split()) in words
     for shared in ("--json", "--html", "--quiet"):

@@ -75,7 +75,7 @@ def test_the_command_line_in_a_page_exists(id_: str) -> None:
         r"`onnxsmith ([a-z]+)((?: [^`]*)?)`", page_files()[id_].read_text(encoding="utf-8")
     ):
         assert command in commands
-        known = {options.called(field).replace("_", "-") for field in options.fields_of(commands[command])} | shared
+        known = {options.spelled(field).removeprefix("--") for field in options.fields_of(commands[command])} | shared
         assert set(re.findall(r"--([a-z-]+)", rest)) <= known
 
 

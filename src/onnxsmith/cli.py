@@ -22,7 +22,7 @@ import typer
 from onnxsmith import folders, interrupts, limits, rooms
 from onnxsmith._version import __version__
 from onnxsmith.commands.base import Command
-from onnxsmith.options import called
+from onnxsmith.options import called, spelled
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report, Verdict
 
@@ -141,9 +141,9 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
         declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
     else:
         flagged = about["kind"] == "flag"
-        names = [f"--{called(field).rstrip('_').replace('_', '-')}", *filter(None, [about.get("short")])]
+        names = [spelled(field), *filter(None, [about.get("short")])]
         if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
-            names[0] += f"/--no-{called(field).rstrip('_').replace('_', '-')}"
+            names[0] += f"/{names[0].replace('--', '--no-', 1)}"
         declared = typer.Option(*names, help=about["help"], metavar=None if flagged else about.get("metavar") or None)
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 

@@ -50,6 +50,11 @@ def called(one: Field[Any]) -> str:
     return str(one.metadata.get("name") or one.name)
 
 
+def spelled(one: Field[Any]) -> str:
+    """Returns the option as it is typed: `--no-verify`. An underscore at the end, as of `from_`, is not typed."""
+    return f"--{called(one).rstrip('_').replace('_', '-')}"
+
+
 def _field(kind: str, text: str, default: Any, **more: Any) -> Any:
     metadata = {"kind": kind, "help": text, **more}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
