@@ -67,7 +67,8 @@ def verified(
         for v in outputs
         if v not in affected and work.outputs.get(v.name or "")
     }
-    before = {} if len(kept) == len(outputs) else _before_changes(work, affected)
+    # An adapted candidate has other names inside, so tensors in the middle are not looked for there.
+    before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
         why = "the edit changes every output on purpose; the edited model was run"
         return Verified(nothing_verified(*NAMES, why), changed, new)
@@ -123,7 +124,7 @@ def _pair(
     reference, candidate = cloned(load(original)), cloned(load(written))
     for adapt in work.adapt_reference:
         reference = adapt(reference)
-    for adapt in work.adapt_candidate:
+    for adapt in reversed(work.adapt_candidate):  # the last step is undone first
         candidate = adapt(candidate)
     _keep_outputs(candidate, list(wanted))
     _keep_outputs(reference, list(wanted.values()))
