@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxsmith.editing.selecting import Selecting
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.shapes.inferred import infer, inferred
+from onnxsmith.model.shapes.inferred import infer
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ class Work:
     def finish(self) -> None:
         """Makes the declared shapes true again: as they were for what no step touches, inferred for the rest."""
         stale = self._forget_stale()
+        if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):
+            self._inferred = False
+            self.infer()
         for value, declared in self._declared.items():
             value.metadata_props.clear()
             value.metadata_props.update(declared.metadata)
             if value not in stale:
                 value.type, value.shape = declared.type, declared.shape
-        wanted = [value for value in {*stale, *self.model.graph.outputs} if value.type is None or value.shape is None]
-        if wanted:
-            self._adopt(wanted)
         for value in self.model.graph.outputs:
             if value in self._known and (value.type is None or value.shape is None):
                 # Nothing follows from the graph, and the specification wants both of an output.
@@ -126,17 +126,6 @@ class Work:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
                 value.metadata_props.clear()
-
-    def _adopt(self, values: Iterable[ir.Value]) -> None:
-        """Gives values the types and shapes that follow from the graph."""
-        names = {value.name: value for value in values if value.name}
-        for graph in walk.graphs(inferred(self.model)[0]):
-            for node in graph:
-                for known in node.outputs:
-                    value = names.get(known.name or "")
-                    if value is not None:
-                        value.type = value.type if value.type is not None else known.type
-                        value.shape = value.shape if value.shape is not None else known.shape
 
     def _forget_stale(self) -> set[ir.Value]:
         """Removes the declared types and shapes of what may have changed; returns these values."""

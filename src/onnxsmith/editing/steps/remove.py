@@ -93,7 +93,8 @@ class Remove(Step):
 
 
 def _refuse_other_type(work: Work, node: ir.Node, value: ir.Value, new: ir.Value) -> None:
-    work.infer()
+    if value.dtype is None or new.dtype is None:
+        work.infer()
     if value.dtype is not None and new.dtype is not None and value.dtype != new.dtype:
         raise problem(
             "edit/dtype",
