@@ -34,7 +34,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-pythons test-oldest lint bench release clean
+.PHONY: help demo test test-all test-pythons test-oldest lint mutate bench release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
@@ -64,6 +64,9 @@ lint: $(DEV_STAMP) ## check style, formatting, types and which room may import w
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/private_names.py
+
+mutate: $(DEV_STAMP) ## change the code in small ways and count what the tests notice
+	$(BIN)/python tools/mutate.py
 
 bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/startup.py
