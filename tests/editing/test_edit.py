@@ -123,6 +123,57 @@ def test_expose_in_a_body(tmp_path: Path) -> None:
     assert np.allclose(found[0], np.tanh(X) ** 2)
 
 
+def test_replace(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    before = run(path)
+    with onnxsmith.edit(path, record=tmp_path / "p.toml") as m:
+        m.replace(lambda op, v: op.Mul(v, v), lambda op, v: op.Pow(v, 2.0))
+        m.replace("Add(a, b)", "Sub(b, Neg(a))")
+    assert {node.op_type for node in onnxsmith.load(path).graph} == {"Relu", "Neg", "Sub", "Pow", "Sigmoid"}
+    assert np.allclose(run(path)["y"], before["y"])
+    assert list(run(path)) == ["y", "z"]
+    with onnxsmith.edit(saved(NET, tmp_path), tmp_path / "again.onnx") as m:
+        m.apply(tmp_path / "p.toml")
+    assert {node.op_type for node in onnxsmith.load(tmp_path / "again.onnx").graph} >= {"Neg", "Sub", "Pow"}
+    with onnxsmith.edit(path) as m:
+        m.replace("Sigmoid(x)", "HardSigmoid(x)", changes=True)
+    assert not np.allclose(run(path)["z"], before["z"])
+
+
+def test_replacing_one_result_by_a_variable_and_several_results(tmp_path: Path) -> None:
+    path = saved(LOOP.replace("c2 = Identity(c)", "c1 = Not(c) c2 = Not(c1)"), tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.replace("Not(Not(x))", "Identity(x)")
+    assert np.allclose(run(path, x=X, k=np.array(1))["y"], np.tanh(X) + np.tanh(X) ** 2, atol=1e-6)
+    path = saved(WIDE, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.replace(
+            "f (x, const p) => (u, v) { u, v = Split <axis = 1> (x, p) }",
+            "f (x) => (u, v) { u, v = Split <axis = 1, num_outputs = 2> (x) }",
+        )
+    split = next(iter(onnxsmith.load(path).graph))
+    assert split.attributes["num_outputs"].as_int() == 2
+
+
+@pytest.mark.parametrize(
+    ("find", "by", "id_"),
+    [
+        ("Mul(x, Tanh(x))", "Identity(x)", "edit/no-match"),
+        ("Mul(x, x)", "Add(x, z)", "edit/replacement"),
+        ("Mul(x, x)", "Add(x, either(x, Neg(x)))", "edit/replacement"),
+        ("Mul(x, x)", "Mul(x, Neg(x))", "verify/different"),
+        ("Mul(x, x)", "Mull(x, x)", "build/operator"),
+    ],
+)
+def test_bad_replacements(tmp_path: Path, find: str, by: str, id_: str) -> None:
+    path = saved(NET, tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.replace(find, by)
+    assert caught.value.problem.id == id_, caught.value.problem
+    assert path.read_bytes() == before
+
+
 def test_extract(tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     with onnxsmith.edit(path, tmp_path / "part.onnx") as m:
