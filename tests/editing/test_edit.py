@@ -174,6 +174,25 @@ def test_bad_replacements(tmp_path: Path, find: str, by: str, id_: str) -> None:
     assert path.read_bytes() == before
 
 
+def test_cast(tmp_path: Path) -> None:
+    path = saved(NET.replace("float[4] bias = {1,2,3,4}", "float[1,4] bias = {1,2,3.001,4}"), tmp_path)
+    before = run(path)
+    for dtype in ("bfloat16", "float16", "float8e4m3fn"):
+        out = tmp_path / f"{dtype}.onnx"
+        with onnxsmith.edit(path, out) as m:
+            m.cast(dtype)
+        assert onnxsmith.load(out).graph.initializers["bias"].dtype.name == dtype.upper()  # type: ignore[union-attr]
+        assert np.allclose(run(out)["y"], before["y"], rtol=0.1)
+        assert np.array_equal(run(out)["z"], before["z"])
+    wide = saved(NET.replace("{1,2,3,4}", "{1,2,3,70000}"), tmp_path)
+    with pytest.raises(onnxsmith.OnnxsmithError, match="edit/overflow"), onnxsmith.edit(wide) as m:
+        m.cast("float16", "bias")
+    with pytest.raises(onnxsmith.OnnxsmithError, match="edit/no-match"), onnxsmith.edit(wide) as m:
+        m.cast("float16")
+    with pytest.raises(onnxsmith.OnnxsmithError, match="edit/dtype"), onnxsmith.edit(wide) as m:
+        m.cast("int8", "bias")
+
+
 def test_extract(tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     with onnxsmith.edit(path, tmp_path / "part.onnx") as m:

@@ -1,0 +1,30 @@
+"""`onnxsmith cast MODEL DTYPE -o FILE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxsmith.commands._editing import Editing, step
+from onnxsmith.options import argument, option
+
+if TYPE_CHECKING:
+    from onnxsmith.editing.steps.base import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cast(Editing):
+    """Store weights in a narrower float dtype, with a Cast behind each."""
+
+    name = "cast"
+
+    to: str = argument("bfloat16, float16, float8e4m3fn, …", metavar="DTYPE")
+    tensor: tuple[str, ...] = option(
+        "an initializer, or a name with *; repeatable; default: all float ones with two dimensions or more",
+        default=(),
+        metavar="TENSOR",
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("cast", to=self.to, tensor=list(self.tensor))
