@@ -36,6 +36,7 @@ NAMES = [
     "export",
     "inspect",
     "load",
+    "merge",
     "onnx_op",
     "reduce",
     "register",
@@ -96,6 +97,11 @@ SIGNATURES = {
         "name: 'str | None' = None) -> 'Report'"
     ),
     "load": "(source: 'Source') -> 'ir.Model'",
+    "merge": (
+        "(first: 'Source', second: 'Source', output: 'str | Path | None' = None, *, "
+        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, verify: 'Verify | bool' = True, "
+        "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
+    ),
     "onnx_op": (
         "(name: 'str', *inputs: 'torch.Tensor | None', like: 'torch.Tensor | None' = None, "
         "dtype: 'torch.dtype | None' = None, shape: 'Sequence[int | torch.SymInt] | None' = None, "

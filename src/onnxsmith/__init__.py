@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onnxsmith.comparison.run import run
     from onnxsmith.differences.diff import diff
     from onnxsmith.editing.edit import edit
+    from onnxsmith.editing.merge import merge
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.exporter.tracing.rewriting import rewrite
@@ -57,6 +58,7 @@ __all__ = [
     "export",
     "inspect",
     "load",
+    "merge",
     "onnx_op",
     "reduce",
     "register",
@@ -87,6 +89,7 @@ _HOME = {
     "export": "exporter.export",
     "inspect": "inspection.inspect",
     "load": "model.files.load",
+    "merge": "editing.merge",
     "onnx_op": "exporter.translations.base",
     "reduce": "reduction.reduce",
     "register": "exporter.translating.register",

@@ -1,0 +1,52 @@
+"""`onnxsmith merge FIRST SECOND -o FILE`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, group, option
+from onnxsmith.report.base import Report
+from onnxsmith.settings import Save, Verify
+
+
+@dataclass(frozen=True)
+class Merge(Command):
+    """Join two models, and compare each with its part of the whole."""
+
+    name = "merge"
+
+    first: str = argument("the .onnx file whose outputs are read", metavar="FIRST")
+    second: str = argument("the .onnx file that reads them", metavar="SECOND")
+    output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
+    wire: tuple[str, ...] = option(
+        "OUTPUT=INPUT: this input of the second reads this output of the first; repeatable; default: equal names",
+        default=(),
+        metavar="WIRE",
+    )
+    keep: bool = flag("keep the outputs of the first that the second reads")
+    no_verify: bool = flag("write the file without verifying it; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+
+    def run(self) -> Report:
+        from onnxsmith.editing.merge import merge
+        from onnxsmith.problem import problem
+
+        if not self.output:
+            raise problem("edit/no-output", "no output file was given", fix="add -o merged.onnx")
+        wires = {}
+        for text in self.wire:
+            source, equals, port = text.partition("=")
+            if not (source and equals and port):
+                raise problem("merge/no-port", f"{text!r} is no wire", fix="write OUTPUT=INPUT: --wire features=x")
+            wires[source] = port
+        return merge(
+            self.first,
+            self.second,
+            self.output,
+            wires=wires,
+            keep=self.keep,
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
+        ).report

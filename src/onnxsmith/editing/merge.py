@@ -1,0 +1,267 @@
+"""`merge`: joins two models, and verifies each in the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import Clock, stage
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.model.files.check import check
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.files.save import staged
+from onnxsmith.model.graph import tensor_paths
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.signature import Port, signature
+from onnxsmith.model.surgery import opset
+from onnxsmith.model.surgery.cutting import cut
+from onnxsmith.model.surgery.joining import joined
+from onnxsmith.model.surgery.names import rename_ports
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.base import Report
+from onnxsmith.report.parts.edits import Edits
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.parts.verification import Verification, nothing_verified
+from onnxsmith.report.parts.written import Written, written
+from onnxsmith.result import Result
+from onnxsmith.settings import Save, Verify, verifying
+from onnxsmith.words import several
+
+
+def merge(
+    first: Source,
+    second: Source,
+    output: str | Path | None = None,
+    *,
+    wires: Mapping[str, str] | None = None,
+    keep: bool = False,
+    verify: Verify | bool = True,
+    save: Save = Save(),
+) -> Result:
+    """Joins two models: `wires` maps outputs of the first to the inputs of the second that read them. Without `wires`,
+    ports of one name are joined, or the only output and the only input.
+
+    The inputs are those of the first, then the free ones of the second; inputs of one name are one input. The outputs
+    are those of the first that nothing reads (all with `keep`), then those of the second. Both models are compared with
+    their parts in the whole. Different opsets become the higher of the two.
+
+    Raises:
+        OnnxsmithError: `model/…` for a source that cannot be read, `merge/…` if the two do not fit.
+    """
+    settings = verifying(verify)
+    with Clock() as clock:
+        a, b = load(first), load(second)
+        refuse_loss([output], [first, second])
+        notes: list[str] = []
+        one, two = _at_one_opset(a, b, notes)
+        _refuse_other_functions(one, two)
+        joints = _joints(one, two, dict(wires or {}))
+        whole = joined(one, two, {port: source for source, port in joints.items()})
+        shared = {value.name for value in one.graph.inputs} & {value.name for value in two.graph.inputs} - set(
+            joints.values()
+        )
+        notes += [f"both models read the one input {name}" for name in sorted(filter(None, shared))]
+        names = [value.name or "" for value in whole.graph.outputs]
+        count = len(one.graph.outputs)
+        if not keep:
+            for value in list(whole.graph.outputs)[:count]:
+                if value.name in joints:
+                    whole.graph.outputs.remove(value)
+        with stage("check"):
+            check(whole, where="the merged model")
+
+        def verified(model: ir.Model) -> Verification:
+            if settings is None:
+                return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
+            parts = _verified((a, b), model, joints, names, count, settings)
+            return _combined(*parts)
+
+        if output is None:
+            part, files = verified(whole), Written({}, "no output was requested")
+        else:
+            with staged(output) as target:
+                target.write(whole, external_data=save.external_data)
+                check(whole, where="the merged model", file=target.path)
+                part = verified(load(target.path))
+                good = settings is None or part.equal or (bool(part.unsure) and save.write_unsure)
+                files = written(target.commit()) if good else Written({}, "a part differs from its model")
+    report = Report(
+        command="merge",
+        verdict=verdict(part, asked=settings is not None),
+        headline=f"{_named(first, 'first')} + {_named(second, 'second')}: {several(len(joints), 'joint')}, "
+        f"{ending(part)}",
+        parts=(
+            Edits(tuple(("join", f"{name} → {port}") for name, port in joints.items()), notes=tuple(notes)),
+            part,
+            files,
+            Timing(dict(clock.seconds)),
+        ),
+        problems=problems(part, asked=settings is not None),
+    )
+    path = Path(next(iter(files.files))) if files.files else None
+    return Result(report, whole if report.verdict.exit_code == 0 else None, path)
+
+
+def _named(source: Source, which: str) -> str:
+    return str(source) if isinstance(source, str | Path) else f"the {which} model"
+
+
+def _at_one_opset(a: ir.Model, b: ir.Model, notes: list[str]) -> tuple[ir.Model, ir.Model]:
+    """Both models at the higher opset of the two, as copies where they change.
+
+    Raises:
+        OnnxsmithError: `merge/versions` if another domain has two versions, or the conversion fails.
+    """
+    for domain in {*a.opset_imports, *b.opset_imports} - {"", "ai.onnx"}:
+        versions = sorted({model.opset_imports[domain] for model in (a, b) if domain in model.opset_imports})
+        if len(versions) > 1:
+            raise problem(
+                "merge/versions",
+                f"the models use two versions of the domain {domain}: {', '.join(map(str, versions))}",
+                where=domain,
+                why="one file has one version of each domain",
+                fix="export both models with the same version",
+            )
+    newest = max(opset.of(a), opset.of(b))
+    made = []
+    for name, model in (("first", a), ("second", b)):
+        try:
+            made.append(cloned(opset.convert(model, newest)))
+        except OnnxsmithError as error:
+            raise problem(
+                "merge/versions",
+                f"the {name} model cannot be brought from opset {opset.of(model)} to {newest}",
+                where=f"the {name} model",
+                why=error.problem.why,
+                fix="export both models at one opset",
+            ) from error
+        if opset.of(model) != newest:
+            notes.append(f"the {name} model was converted from opset {opset.of(model)} to {newest}")
+    made[0].ir_version = max(a.ir_version, b.ir_version)
+    return made[0], made[1]
+
+
+def _refuse_other_functions(a: ir.Model, b: ir.Model) -> None:
+    for identifier in {*a.functions, *b.functions}:
+        one, two = a.functions.get(identifier), b.functions.get(identifier)
+        if one is not None and two is not None and str(one) != str(two):
+            raise problem(
+                "merge/functions",
+                f"both models have a local function {identifier[0]}::{identifier[1]}, and the two differ",
+                where=f"{identifier[0]}::{identifier[1]}",
+                why="a file has one function of each name",
+                fix="inline it first: `onnxsmith inline MODEL -o inlined.onnx`",
+            )
+
+
+def _joints(a: ir.Model, b: ir.Model, wires: dict[str, str]) -> dict[str, str]:
+    """Maps outputs of the first to inputs of the second.
+
+    Raises:
+        OnnxsmithError: `merge/no-port`, `merge/no-joint`, `merge/types`.
+    """
+    outputs = {port.name: port for port in signature(a).outputs}
+    inputs = {port.name: port for port in signature(b).inputs}
+    if not wires:
+        wires = {name: name for name in outputs if name in inputs}
+    if not wires and len(outputs) == 1 and len([p for p in inputs.values() if not p.default]) == 1:
+        wires = {next(iter(outputs)): next(p.name for p in inputs.values() if not p.default)}
+    if not wires:
+        raise problem(
+            "merge/no-joint",
+            "which outputs of the first model does the second read?",
+            why=f"the first gives {', '.join(outputs)}, the second reads {', '.join(inputs)}",
+            fix=f"say it: --wire {next(iter(outputs), 'y')}={next(iter(inputs), 'x')}",
+        )
+    for source, port in wires.items():
+        for name, known, what in ((source, outputs, "output of the first"), (port, inputs, "input of the second")):
+            if name not in known:
+                near = tensor_paths.near(name, list(known))
+                raise problem(
+                    "merge/no-port",
+                    f"{name!r} is no {what} model",
+                    where=f"{source}={port}",
+                    why=f"there are {', '.join(known)}",
+                    fix=f"write {(near or list(known))[0]!r}",
+                )
+        _refuse_misfit(outputs[source], inputs[port])
+    return wires
+
+
+def _refuse_misfit(given: Port, read: Port) -> None:
+    fits = given.dtype == read.dtype and given.kind == read.kind
+    if fits and given.shape is not None and read.shape is not None:
+        pairs = zip(given.shape, read.shape, strict=False)
+        fits = len(given.shape) == len(read.shape) and not any(
+            isinstance(x, int) and isinstance(y, int) and x != y for x, y in pairs
+        )
+    if not fits:
+        raise problem(
+            "merge/types",
+            f"the output {given.name!r} does not fit the input {read.name!r}",
+            where=f"{given.name}={read.name}",
+            why=f"the first gives {given}, the second reads {read}",
+            fix="insert a Cast, a Transpose or a Reshape with `onnxsmith edit` before you merge",
+        )
+
+
+def _verified(
+    models: tuple[ir.Model, ir.Model],
+    whole: ir.Model,
+    joints: Mapping[str, str],
+    names: list[str],
+    count: int,
+    settings: Verify,
+) -> tuple[Verification, Verification]:
+    """Compares each model with its part of the whole."""
+    first, second = models
+    part = "its part of the merged model"
+    head = cut(whole, (), names[:count]).model
+    found = {value.name for value in head.graph.inputs}
+    order = [value.name or "" for value in first.graph.inputs if value.name in found]
+    _sort_inputs(head, order)
+    tail = cut(whole, list(joints), names[count:])
+    old = {tail.inputs[source]: port for source, port in joints.items() if source in tail.inputs}
+    ports = [old.get(value.name or "", value.name or "") for value in tail.model.graph.inputs]
+    rename_ports(tail.model, ports, [value.name or "" for value in second.graph.outputs])
+    wanted = [value.name or "" for value in second.graph.inputs if value.name in ports]
+    _sort_inputs(tail.model, wanted)
+    return (
+        verify_models(_used(first, order), head, settings, names=("the first model", part)),
+        verify_models(_used(second, wanted), tail.model, settings, names=("the second model", part)),
+    )
+
+
+def _sort_inputs(model: ir.Model, names: list[str]) -> None:
+    held = {value.name: value for value in model.graph.inputs}
+    model.graph.inputs.clear()
+    model.graph.inputs.extend(held[name] for name in dict.fromkeys((*names, *(name or "" for name in held))))
+
+
+def _used(model: ir.Model, inputs: list[str]) -> ir.Model:
+    """The model without the inputs that its part does not have: nothing reads them."""
+    copy = cloned(model)
+    for value in list(copy.graph.inputs):
+        if value.name not in inputs and not value.uses():
+            copy.graph.inputs.remove(value)
+    return copy
+
+
+def _combined(one: Verification, two: Verification) -> Verification:
+    return replace(
+        one,
+        reference=f"{one.reference}; {two.reference}",
+        candidate=f"{one.candidate}; {two.candidate}",
+        equal=one.equal and two.equal,
+        runs=(*one.runs, *two.runs),
+        sizes={**(one.sizes or {}), **(two.sizes or {})},
+        outputs=(*one.outputs, *two.outputs),
+        notes=tuple(dict.fromkeys((*one.notes, *two.notes))),
+        untried=tuple(dict.fromkeys((*one.untried, *two.untried))),
+        unsure=() if one.differs or two.differs else (*one.unsure, *two.unsure),
+    )

@@ -1,0 +1,91 @@
+"""`merge`: two models in one file, each equal to its part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onnxsmith
+from onnxsmith.editing import merge as room
+from onnxsmith.model.files.text import from_text
+from onnxsmith.report.base import Verdict
+
+FIRST = """<ir_version: 8, opset_import: ["": 17]>
+g (float[n,4] x) => (float[n,4] y, float[n,4] aux) <float[4] w = {1,2,3,4}> {
+  [one] a = Relu(x)
+  y = Mul(a, w)
+  aux = Neg(a)
+}"""
+SECOND = """<ir_version: 10, opset_import: ["": 21]>
+g (float[m,4] x, float[4] s) => (float[m,4] y) <float[4] w = {5,2,3,4}> {
+  [one] a = Sigmoid(x)
+  b = Mul(a, w)
+  y = Add(b, s)
+}"""
+X = np.array([[-1.0, 0.5, 2.0, 3.0]], np.float32)
+
+
+def files(folder: Path, first: str = FIRST, second: str = SECOND) -> tuple[Path, Path]:
+    onnxsmith.save(from_text(first), folder / "first.onnx")
+    onnxsmith.save(from_text(second), folder / "second.onnx")
+    return folder / "first.onnx", folder / "second.onnx"
+
+
+def test_the_whole_is_one_after_the_other(tmp_path: Path) -> None:
+    first, second = files(tmp_path)
+    result = onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"y": "x"})
+    assert result.ok, result.report.problems
+    assert "opset 17 to 21" in str(result.report.parts[0])
+    s = np.ones(4, np.float32)
+    middle = onnxsmith.run(first, {"x": X}).outputs
+    last = onnxsmith.run(second, {"x": middle["y"], "s": s}).outputs["y"]
+    found = onnxsmith.run(tmp_path / "both.onnx", {"x": X, "s": s}).outputs
+    assert next(iter(found)) == "aux"
+    assert np.array_equal(found["aux"], middle["aux"])
+    assert np.array_equal(list(found.values())[1], last)
+    kept = onnxsmith.merge(first, second, wires={"y": "x"}, keep=True)
+    assert kept.model is not None
+    assert len(kept.model.graph.outputs) == 3
+
+
+def test_a_wrong_whole_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = files(tmp_path)
+    right = room.joined
+
+    def wrong(*given: Any) -> Any:
+        made = right(*given)
+        made.graph.initializers["w_1"].const_value = made.graph.initializers["w"].const_value
+        return made
+
+    monkeypatch.setattr(room, "joined", wrong)
+    result = onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"y": "x"})
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert not (tmp_path / "both.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wires", "id_"),
+    [
+        (FIRST, SECOND, {}, "merge/no-joint"),
+        (FIRST, SECOND, {"z": "x"}, "merge/no-port"),
+        (FIRST, SECOND, {"y": "w"}, "merge/no-port"),
+        (FIRST, SECOND.replace("float[m,4] x", "float16[m,4] x"), {"y": "x"}, "merge/types"),
+        (FIRST, SECOND.replace("float[m,4] x", "float[m,5] x"), {"y": "x"}, "merge/types"),
+        (
+            FIRST.replace('["": 17]', '["": 17, "ai.onnx.ml": 3]'),
+            SECOND.replace('["": 21]', '["": 21, "ai.onnx.ml": 4]'),
+            {"y": "x"},
+            "merge/versions",
+        ),
+    ],
+)
+def test_what_does_not_fit(tmp_path: Path, first: str, second: str, wires: dict[str, str], id_: str) -> None:
+    paths = files(tmp_path, first, second)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.merge(*paths, tmp_path / "both.onnx", wires=wires)
+    assert caught.value.problem.id == id_
+    assert caught.value.problem.fix
+    assert not (tmp_path / "both.onnx").exists()
