@@ -1,0 +1,82 @@
+"""Opens a model of 10,000 nodes, removes one node, saves it: processor seconds, beside GraphSurgeon.
+
+Each run is a process of its own. `onnxsmith` checks the model (specification, strict shape inference) before it writes;
+with verification it also compares it with the original. GraphSurgeon writes unchecked. Imports count apart."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+NODES = 10_000
+TARGET = 2.0
+RUNS = 3
+
+OURS = """
+import time, sys
+import onnxsmith
+onnxsmith.edit
+import onnxsmith.editing.patch
+onnxsmith.editing.patch.kinds()
+start = time.process_time()
+with onnxsmith.edit(sys.argv[1], sys.argv[2], verify={verify}) as m:
+    m.remove("node_5000")
+print(time.process_time() - start)
+"""
+THEIRS = """
+import time, sys
+import onnx, onnx_graphsurgeon as gs
+start = time.process_time()
+graph = gs.import_onnx(onnx.load(sys.argv[1]))
+node = next(node for node in graph.nodes if node.name == "node_5000")
+reader = node.o()
+reader.inputs = [node.inputs[0]]
+node.outputs.clear()
+graph.cleanup().toposort()
+onnx.save(gs.export_onnx(graph), sys.argv[2])
+print(time.process_time() - start)
+"""
+
+
+def made(path: Path) -> None:
+    """Writes the model: a chain of unary operators with declared shapes."""
+    from onnx import TensorProto, helper, save
+
+    ops = ("Relu", "Neg", "Abs", "Tanh")
+    nodes = [helper.make_node(ops[i % 4], [f"t{i}"], [f"t{i + 1}"], name=f"node_{i}") for i in range(NODES)]
+    values = [helper.make_tensor_value_info(f"t{i}", TensorProto.FLOAT, ["n", 4]) for i in range(NODES + 1)]
+    graph = helper.make_graph(nodes, "chain", values[:1], values[-1:], value_info=values[1:-1])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+
+
+def seconds(code: str, source: Path, target: Path) -> float:
+    """The median of the processor seconds that a program prints."""
+    runs = [
+        float(subprocess.run([sys.executable, "-c", code, source, target], check=True, capture_output=True).stdout)
+        for _ in range(RUNS)
+    ]
+    return statistics.median(runs)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        source, target = Path(name) / "chain.onnx", Path(name) / "edited.onnx"
+        made(source)
+        ours = seconds(OURS.format(verify=False), source, target)
+        whole = seconds(OURS.format(verify=True), source, target)
+        try:
+            theirs = seconds(THEIRS, source, target)
+        except subprocess.CalledProcessError as error:
+            print("GraphSurgeon did not run:", error.stderr.decode().strip().splitlines()[-1])
+            theirs = float("nan")
+    print(f"{NODES:,} nodes: open, remove one, check, save: {ours:.2f} s (target {TARGET:.2f} s)")
+    print(f"the same, compared with the original: {whole:.2f} s in this process")
+    print(f"GraphSurgeon, unchecked: {theirs:.2f} s; ratio {ours / theirs:.2f}")
+    return 0 if ours <= TARGET else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
