@@ -197,6 +197,8 @@ class Edit:
         said = (
             ending(part) if found.compared or self._settings is None else "it runs, and no output was to stay as it was"
         )
+        if found.compared and self._settings is not None and not found.outputs_kept:
+            said = f"the tensors in front of the changes {said}"
         extra = [f"changed on purpose: {', '.join(found.changed)}"] if found.changed else []
         extra += [f"left out: {', '.join(self._lost)}"] if self._lost else []
         report = Report(

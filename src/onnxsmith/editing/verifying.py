@@ -34,6 +34,8 @@ class Verified:
     part: Verification
     changed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    outputs_kept: bool = True
+    """Whether outputs were compared, not only tensors in front of the changes."""
 
     @property
     def compared(self) -> bool:
@@ -77,7 +79,7 @@ def verified(
     if before:
         note = f"compared in front of the changes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
-    return Verified(part, changed, new)
+    return Verified(part, changed, new, bool(kept))
 
 
 def _run(written: Path | ir.Model, settings: Verify) -> None:

@@ -82,12 +82,12 @@ class Extract(Step):
             if value.name not in allowed and value.const_value is None and value.name not in part.graph.initializers
         ]
         if missing:
-            listed = ", ".join([*(value.name or "" for value in starts), *missing])
+            listed = " ".join(f"--from {name}" for name in [*(value.name or "" for value in starts), *missing])
             raise problem(
                 "edit/undefined",
                 f"the part also needs the graph input {', '.join(missing)}",
                 why="a path of nodes leads from it to the part's outputs without passing a tensor of `from`",
-                fix=f"add it: from {listed}",
+                fix=f"{listed}, in Python a list of the names",
             )
 
 
