@@ -82,7 +82,7 @@ SIGNATURES = {
         "verify: 'Verify | bool' = True, save: 'Save' = Save(external_data=None, write_unsure=False), "
         "record: 'str | Path | None' = None) -> 'Edit'"
     ),
-    "explain": "(id: 'str') -> 'Report'",
+    "explain": "(id: 'str', model: 'Source | None' = None) -> 'Report'",
     "export": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "
         "output: 'str | Path | BinaryIO | None' = None, inputs: 'Sequence[str]' = (), "

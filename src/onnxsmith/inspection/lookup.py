@@ -25,7 +25,7 @@ _TORCH = "pkg.torch.onnx."
 def views(shaped: ir.Model, name: str) -> tuple[Part, ...]:
     """Returns views of all nodes, then of all tensors, of that name, in a model with inferred shapes."""
     found: list[Part] = [
-        _node_view(shaped, scope, node, index) for index, (scope, node) in enumerate(nodes(shaped)) if node.name == name
+        node_view(shaped, scope, node, index) for index, (scope, node) in enumerate(nodes(shaped)) if node.name == name
     ]
     carried = {id(item.value): item for item in held(shaped)}
     found += [
@@ -54,7 +54,8 @@ def _values(scope: Scope) -> Iterator[ir.Value]:
         yield from (value for value in node.outputs if value.name)
 
 
-def _node_view(model: ir.Model, scope: Scope, node: ir.Node, index: int) -> NodeView:
+def node_view(model: ir.Model, scope: Scope, node: ir.Node, index: int) -> NodeView:
+    """Returns all facts about a node of a model with inferred shapes; `index` is its number in the order of `nodes`."""
     opset = scope.version(node.domain)
     spec = schema.find(node.op_type, node.domain, opset) if opset is not None else None
     origin = provenance.of(node)
