@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from math import inf
 from pathlib import Path
 
 import onnx_ir as ir
@@ -10,10 +12,12 @@ import pytest
 import onnxsmith
 from onnxsmith import rooms
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.parts.simplification import Simplification
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.simplification import Entry, Simplification
+from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.rules.base import Exactness, Match, Rule
 from onnxsmith.settings import Verify
+from onnxsmith.simplifier.blame import without_culprits
+from onnxsmith.simplifier.journal import Place
 
 TEXT = """
 <ir_version: 10, opset_import: ["": 20]>
@@ -89,3 +93,57 @@ def test_the_culprits_are_switched_off_and_named(tmp_path: Path) -> None:
 def test_without_verification_nothing_is_repaired() -> None:
     result = onnxsmith.simplify(from_text(TEXT), verify=False)
     assert [entry for entry in result.report.part(Simplification).fired if entry.rule == "test/wrong"]
+
+
+# The bisection by itself
+
+
+class Journalled:
+    """A simplification of `count` rewrites. The model's name holds the rewrites that were made."""
+
+    def __init__(self, count: int, wrong: Collection[int], *, hopeless: bool = False) -> None:
+        self.count, self.wrong, self.hopeless, self.runs = count, wrong, hopeless, 0
+
+    def __call__(
+        self, *, limit: float = inf, switched_off: frozenset[Place] = frozenset(), exactness: str | None = None
+    ) -> tuple[ir.Model, Simplification]:
+        self.runs += 1
+        tidying = Entry(0, "pass: tidying", "graph")
+        made = [
+            Entry(i, "test/rule", f"node {i}")
+            for i in range(self.count)
+            if ("test/rule", f"node {i}") not in switched_off
+        ]
+        made = made[: int(min(limit, self.count))]
+        model = ir.Model(ir.Graph([], [], nodes=[], name=" ".join(one.where[5:] for one in made)), ir_version=10)
+        return model, Simplification(0, 0, 0, 0, (tidying, *made), (), 1)
+
+    def judge(self, model: ir.Model) -> Verification:
+        made = {int(number) for number in (model.graph.name or "").split()}
+        equal = not self.hopeless and not made & set(self.wrong)
+        output = OutputCheck("y", "float32", equal, 0, 0, 1, 0, "", 1, reason="" if equal else "it is wrong")
+        return Verification("a", "b", verified=True, equal=equal, outputs=(output,))
+
+
+@pytest.mark.parametrize("wrong", [[0], [1], [6], [7], [0, 7], [2, 3, 4], range(8)])
+def test_each_wrong_rewrite_is_found_wherever_it_is(wrong: Collection[int]) -> None:
+    simplify = Journalled(8, wrong)
+    found = without_culprits(simplify, simplify.judge, lambda model, where: None)
+    assert found is not None
+    assert [entry.where for entry in found.part.switched_off] == [f"node {i}" for i in wrong]
+    assert [entry.id for entry in found.part.switched_off] == list(range(len(wrong)))
+    assert {entry.why_not for entry in found.part.switched_off} == {"output 'y' differs: it is wrong"}
+    assert found.model.graph.name == " ".join(str(i) for i in range(8) if i not in wrong)
+    assert simplify.runs <= 5 * len(wrong) + 1  # the whole, none, and log2(8) halves for each
+
+
+def test_sixteen_rewrites_are_switched_off_and_no_more() -> None:
+    sixteen, more = Journalled(20, range(16)), Journalled(20, range(17))
+    assert without_culprits(sixteen, sixteen.judge, lambda model, where: None) is not None
+    assert without_culprits(more, more.judge, lambda model, where: None) is None
+
+
+def test_no_rewrite_is_blamed_for_a_model_that_differs_without_any() -> None:
+    simplify = Journalled(8, [3], hopeless=True)
+    assert without_culprits(simplify, simplify.judge, lambda model, where: None) is None
+    assert simplify.runs == 2
