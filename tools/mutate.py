@@ -43,19 +43,19 @@ class Area:
 
 AREAS = {
     "rules": Area(("rules/**/*.py",), ("tests/rules/test_{name}.py", "tests/contracts/test_rules.py", "tests/rules")),
-    "comparison": Area(("comparison/*.py",), ("tests/comparison", "tests/judging")),
+    "comparison": Area(("comparison/*.py",), ("tests/comparison/test_{name}.py", "tests/comparison")),
     "save": Area(
         ("model/files/save.py",),
         (
-            "tests/model/test_save.py",
+            "tests/model/test_{name}.py",
             "tests/model/test_save_atomic.py",
             "tests/model/test_external_data.py",
             "tests/model/test_outputs.py",
             "tests/model/test_sharing.py",
         ),
     ),
-    "blame": Area(("simplifier/blame.py",), ("tests/simplifier/test_blame.py", "tests/simplifier/test_simplify.py")),
-    "baked": Area(("exporter/graph/baked.py",), ("tests/exporter",)),
+    "blame": Area(("simplifier/blame.py",), ("tests/simplifier/test_{name}.py",)),
+    "baked": Area(("exporter/graph/baked.py",), ("tests/exporter/test_{name}.py",)),
 }
 SAMPLE = 60
 """Mutants of an area without `--sample`. A choice: some minutes an area."""
@@ -213,13 +213,13 @@ class Copy:
         os.waitpid(pid, 0)
         return "too long"
 
-    def tried(self, mutant: Mutant, tests: list[str]) -> str:
-        """Runs the tests with the mutant in place of its file."""
+    def noticed(self, mutant: Mutant, stages: list[list[str]]) -> bool:
+        """Runs the tests with the mutant in place of its file; returns whether one noticed it."""
         path = self.folder / mutant.file
         original = path.read_text(encoding="utf-8")
         try:
             _write(path, mutant.source)
-            return self.run(tests)
+            return any(self.run(tests) != "passed" for tests in stages)
         finally:
             _write(path, original)
 
@@ -248,14 +248,12 @@ def _child(folder: Path, tests: list[str]) -> None:
     os._exit(min(status, 1))
 
 
-def tests_of(area: Area, file: Path) -> list[str]:
-    """The tests of a file: those of its own name if there are any, else the area's."""
+def tests_of(area: Area, file: Path) -> list[list[str]]:
+    """The tests of a file, in the order in which they are run until one notices: those of its own name, then the
+    area's."""
     own = [test.format(name=file.stem) for test in area.tests if "{name}" in test]
-    own = [test for test in own if (ROOT / test).exists()]
     general = [test for test in area.tests if "{name}" not in test]
-    if own:
-        return [*own, *(test for test in general if test.endswith(".py"))]
-    return general
+    return [found for found in ([test for test in own if (ROOT / test).exists()], general) if found]
 
 
 def equivalent() -> set[tuple[str, str, str]]:
@@ -277,15 +275,16 @@ def measured(name: str, area: Area, tree: Copy, sample: int, seed: int) -> bool:
     sound: dict[tuple[str, ...], bool] = {}
     came = Counter[str]()
     for mutant in chosen:
-        tests = tests_of(area, mutant.file)
-        if tuple(tests) not in sound:
-            sound[tuple(tests)] = tree.run(tests) == "passed"
-        if not sound[tuple(tests)]:
+        stages = tests_of(area, mutant.file)
+        for tests in stages:
+            if tuple(tests) not in sound:
+                sound[tuple(tests)] = tree.run(tests) == "passed"
+        if not all(sound[tuple(tests)] for tests in stages):
             came["not tried: the tests fail without a mutant"] += 1
             continue
-        result = tree.tried(mutant, tests)
-        came["survived" if result == "passed" else "caught"] += 1
-        if result == "passed":
+        noticed = tree.noticed(mutant, stages)
+        came["caught" if noticed else "survived"] += 1
+        if not noticed:
             print(f"  survived: {mutant.file}:{mutant.line}: {mutant.before} → {mutant.after}", flush=True)
     tried = came["caught"] + came["survived"]
     share = came["caught"] / tried if tried else 0.0
