@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = [str(path.relative_to(ROOT)) for path in ROOT.glob("examples/*/README.md")]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/building.md", "docs/editing.md", *EXAMPLES]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/building.md", "docs/editing.md", "docs/samples.md", *EXAMPLES]
 
 SKIPPED = ("make ", "pip install ", "git ")
 OPTIONAL = "(optional)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
 import pytest
 import torch
 
@@ -56,6 +57,11 @@ def test_only_a_zero_or_only_another_number_may_show_the_difference() -> None:
     assert lost(lambda x, y: x + (y == 1), torch.tensor(0)) == ["y"]
     assert lost(lambda x, y: x + (y < 0), HALF) == ["y"]
     assert lost(lambda x, y: x + (y > 0), ZERO) == ["y"]
+
+
+def test_a_result_that_is_not_a_number_hides_no_difference() -> None:
+    assert lost(lambda x, y: (x * float("nan"), x + y), HALF) == ["y"]
+    assert lost(lambda x, y: x * float("nan") + y, HALF) == []
 
 
 def test_a_module_that_draws_or_rejects_other_values_says_nothing() -> None:
@@ -121,6 +127,16 @@ def test_a_node_that_no_output_needs_does_not_read_an_input() -> None:
     dead += "then_branch = t () => (float[2,3] p) { a = Neg(y) p = Identity(x) }, "
     dead += "else_branch = e () => (float[2,3] q) { q = Identity(x) }>"
     assert lost(lambda x, y: x + y, HALF, dead) == ["y"]
+
+
+def test_a_graph_of_a_list_of_graphs_may_read_an_input() -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[2,3] x, float y) => (float[2,3] z) { z = Relu(x) }'
+    model = from_text(text)
+    inner = ir.Node("", "Neg", [model.graph.inputs[1]])
+    listed = ir.AttrGraphs("bodies", [ir.Graph([], list(inner.outputs), nodes=[inner], name="body")])
+    model.graph.node(0).attributes["bodies"] = listed
+    built = programs.build(TorchModel(Uses(lambda x, y: x + y), (torch.ones(2, 3), HALF)), {})
+    assert baked.constant_inputs(built, model) == ()
 
 
 class Holder:

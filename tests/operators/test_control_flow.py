@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,58 @@ def test_a_function_that_is_another_in_a_later_call() -> None:
     f(x)
     with pytest.raises(OnnxsmithError, match="build/function"):
         f(g.Unsqueeze(x, axes=[0]))
+
+
+def test_attributes_of_a_function_are_references(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    one, two = (rng.normal(size=(4, 4)).astype(np.float32) for _ in range(2))
+    x = rng.normal(size=(2, 3, 4)).astype(np.float32)
+    with onnxsmith.build(tmp_path / "m.onnx") as g:
+
+        def attention(x: Any, *, weight: Any, scale: Any = 2.0, perm: Any) -> Any:
+            keys = x @ weight
+            return g.Softmax(x @ g.Transpose(keys, perm=perm) / scale) @ keys
+
+        block = g.function("my::Attention", attention)
+        y = block(g.input("x", "float32", ["n", "t", 4]), weight=one, perm=[0, 2, 1])
+        g.output("y", block(y, weight=two, scale=4.0, perm=[0, 2, 1]))
+    (function,) = g.model.functions.values()
+    assert set(function.attributes) == {"weight", "scale", "perm"}
+    refs = {a.ref_attr_name for node in function for a in node.attributes.values() if a.is_ref()}
+    assert refs == {"weight", "scale", "perm"}
+
+    def block_of(x: Any, weight: Any, scale: float) -> Any:
+        keys = x @ weight
+        scores = np.exp(x @ keys.transpose(0, 2, 1) / scale)
+        return scores / scores.sum(-1, keepdims=True) @ keys
+
+    found = onnxsmith.run(tmp_path / "m.onnx", {"x": x}).outputs["y"]
+    np.testing.assert_allclose(found, block_of(block_of(x, one, 2.0), two, 4.0), rtol=1e-4, atol=1e-5)
+
+
+def test_attributes_of_a_function_that_do_not_fit() -> None:
+    g = onnxsmith.build()
+    f = g.function("my::F", lambda a, *, axis, limit=None: g.Softmax(a, axis=axis))
+    x = g.constant(np.ones((2, 3), np.float32))
+    assert f(x, axis=1).shape == (2, 3)
+    for wrong in ({}, {"axes": 1}, {"axis": 1, "more": 2}, {"axis": "one"}):
+        with pytest.raises(OnnxsmithError, match="build/attribute"):
+            f(x, **wrong)
+    h = g.function("my::H", lambda a, *, scale: a * scale)
+    h(x, scale=2.0)
+    with pytest.raises(OnnxsmithError, match="build/"):
+        h(x, scale=2)  # a body with an integer is another body
+
+
+def test_every_kind_of_attribute_is_a_constant_too(tmp_path: Path) -> None:
+    with onnxsmith.build(tmp_path / "m.onnx") as g:
+
+        def all_of(x: Any, *, axes: Any, shift: Any, gains: Any, text: Any) -> Any:
+            same = g.StringConcat(text, text)
+            y = g.ReduceSum(x, axes=axes, keepdims=0) + g.constant(shift) + g.Cast(g.Size(same), to="float32")
+            return y * gains
+
+        x = g.input("x", "float32", [2, 3])
+        g.output("y", g.function("my::All", all_of)(x, axes=[1], shift=0.5, gains=[1.0, 2.0], text="a"))
+    found = onnxsmith.run(tmp_path / "m.onnx", {"x": np.ones((2, 3), np.float32)}).outputs["y"]
+    assert found.tolist() == [4.5, 9.0]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from onnxsmith.operators import constants
+from onnxsmith.operators.parameters import Parameter
 from onnxsmith.operators.tensor import Tensor
 from onnxsmith.problem import problem
 
@@ -26,6 +27,8 @@ _BITWISE = {"And": "BitwiseAnd", "Or": "BitwiseOr", "Xor": "BitwiseXor"}
 def binary(home: Operators, op: str, tensor: Tensor, other: Any, *, swapped: bool) -> Any:
     """Makes the nodes of `tensor op other`; with `swapped`, of `other op tensor`. Returns NotImplemented for an object
     that is no operand, so that Python asks it."""
+    if isinstance(other, Parameter):
+        other = home.constant(other)
     if not (isinstance(other, Tensor | ir.Value) or constants.is_array(other) or constants.is_python(other)):
         return NotImplemented
     a, b = (other, tensor) if swapped else (tensor, other)

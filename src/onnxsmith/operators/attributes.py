@@ -13,6 +13,7 @@ from onnxsmith.model.graph.schema import Schema
 from onnxsmith.operators import constants, dtypes
 from onnxsmith.operators.choices import CHOICES
 from onnxsmith.operators.operands import is_tensor, listed, near_argument, nearest
+from onnxsmith.operators.parameters import PARAMETER, Parameter
 from onnxsmith.problem import OnnxsmithError, problem
 
 _OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
@@ -46,6 +47,8 @@ def made(op: str, schema: Schema | None, given: Mapping[str, Any], where: str) -
 
 
 def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -> ir.Attr:
+    if isinstance(value, Parameter):
+        return _of(value, _made(op, name, type_, value.value, where))
     if isinstance(value, ir.Attr):
         if value.type != type_ or value.name != name:
             raise _unfit(op, name, type_, value, where)
@@ -79,6 +82,8 @@ def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -
 
 def _guessed(op: str, name: str, value: Any, where: str) -> ir.Attr:
     """An attribute of an operator without a schema."""
+    if isinstance(value, Parameter):
+        return _of(value, _guessed(op, name, value.value, where))
     if isinstance(value, ir.Attr):
         return value
     types: tuple[ir.AttributeType, ...] = (
@@ -96,6 +101,12 @@ def _guessed(op: str, name: str, value: Any, where: str) -> ir.Attr:
         why="no schema of this operator is installed, so the Python value decides the type",
         fix=f'give the attribute itself: {name}=onnx_ir.AttrInt64s("{name}", [])' if empty else "give numbers or texts",
     )
+
+
+def _of(parameter: Parameter, attribute: ir.Attr) -> ir.Attr:
+    """Marks the attribute as one that takes its value from a parameter of the function."""
+    attribute.meta[PARAMETER] = parameter.name
+    return attribute
 
 
 def _unknown(op: str, name: str, schema: Schema, where: str) -> OnnxsmithError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
+from onnxsmith.operators import parameters
 from onnxsmith.operators.bodies import traced
+from onnxsmith.operators.parameters import Parameter
 from onnxsmith.operators.tensor import Tensor
 from onnxsmith.problem import problem
 
@@ -26,13 +29,21 @@ class LocalFunction:
     python: Callable[..., Any]
     text: str = ""
 
-    def __call__(self, *operands: Any, name: str | None = None) -> Any:
-        """Adds a call. The Python function is traced for every call, which checks it on these operands."""
+    def __call__(self, *operands: Any, name: str | None = None, **attributes: Any) -> Any:
+        """Adds a call. The Python function is traced for every call, which checks it on these operands and attributes.
+
+        Raises:
+            OnnxsmithError: `build/function` if the body is another one than that of the first call; `build/attribute`
+                if the Python function has no such keyword-only parameter, or one has no value.
+        """
         where = self.home.blame()
         with self.home.atomic():
             given = [_handle(self.home, one) for one in operands]
-            graph = self._traced(given)
-            function = ir.Function(self.domain, self.name, graph=graph, attributes=[])
+            attributes = parameters.given_to(self.python, attributes, where)
+            graph = self._traced(given, {key: Parameter(key, value) for key, value in attributes.items()})
+            parameters.refer(graph)
+            untyped = [ir.Attr(key, ir.AttributeType.UNDEFINED, None) for key in attributes]
+            function = ir.Function(self.domain, self.name, graph=graph, attributes=untyped)
             text = _text(graph)
             if not self.text:
                 self.home.define(function)
@@ -46,18 +57,19 @@ class LocalFunction:
                     fix="give the other variant another name, with g.function, or call the Python function directly",
                 )
             outputs = [(value.type, value.shape) for value in graph.outputs]
-            found = self.home.node(f"{self.domain}::{self.name}", *given, outputs=len(outputs), name=name)
+            call = f"{self.domain}::{self.name}"
+            found = self.home.node(call, *given, outputs=len(outputs), name=name, **attributes)
             for handle, (type_, shape) in zip(found if isinstance(found, tuple) else (found,), outputs, strict=True):
                 handle.value.type, handle.value.shape = type_, None if shape is None else ir.Shape(list(shape))
             return found
 
-    def _traced(self, given: Sequence[Tensor]) -> ir.Graph:
+    def _traced(self, given: Sequence[Tensor], attributes: Mapping[str, Parameter]) -> ir.Graph:
         inputs = [
             ir.Value(name=f"input_{index}", type=one.value.type, shape=one.value.shape)
             for index, one in enumerate(given)
         ]
         with self.home.apart():
-            return traced(self.home, f"function {self.name}", self.python, inputs)
+            return traced(self.home, f"function {self.name}", partial(self.python, **attributes), inputs)
 
 
 def _handle(home: Operators, given: Any) -> Tensor:
@@ -77,6 +89,8 @@ def _text(graph: ir.Graph) -> str:
 
 
 def _attribute(attribute: ir.Attr) -> str:
+    if attribute.is_ref():
+        return f"@{attribute.ref_attr_name}"
     if attribute.type == ir.AttributeType.TENSOR:
         tensor = attribute.as_tensor()
         return f"{tensor.dtype}{tensor.shape}{tensor.tobytes()!r}"

@@ -18,6 +18,7 @@ from onnxsmith.operators.lists import joined
 from onnxsmith.operators.naming import Naming
 from onnxsmith.operators.operand_types import Typed, typed
 from onnxsmith.operators.operands import Operand, assigned, is_tensor, nearest
+from onnxsmith.operators.parameters import Parameter
 from onnxsmith.operators.places import Place
 from onnxsmith.operators.sizes.check import check as check_sizes
 from onnxsmith.operators.tensor import Tensor
@@ -269,7 +270,9 @@ class Maker:
         )
 
     def _joined(self, given: Any) -> Any:
-        """Makes one tensor of a list with tensors in it: `[g.Shape(x)[0], -1]`."""
+        """Makes one tensor of a list with tensors in it, `[g.Shape(x)[0], -1]`, and of a function's attribute."""
+        if isinstance(given, Parameter):
+            return self.call("Constant", (), given.as_constant(), None, None)
         return joined(self._whole, given) if isinstance(given, list | tuple) else given
 
     @contextmanager

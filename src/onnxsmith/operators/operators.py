@@ -16,6 +16,7 @@ from onnxsmith.operators.making import LINE as LINE
 from onnxsmith.operators.making import Maker
 from onnxsmith.operators.operand_types import typed
 from onnxsmith.operators.operands import Operand, nearest
+from onnxsmith.operators.parameters import Parameter
 from onnxsmith.operators.tensor import Tensor
 from onnxsmith.problem import problem
 
@@ -67,6 +68,9 @@ class Operators(Maker):
     def constant(self, value: Any, dtype: Any = None) -> Tensor:
         """Adds a constant: an array, or a Python number or list as `dtype` (float32, int64, bool or string if None)."""
         where = self.begin()
+        if isinstance(value, Parameter):
+            made: Tensor = self.call("Constant", (), value.as_constant(), None, None)
+            return made if dtype is None else self.call("Cast", (made,), {"to": dtype}, None, None)
         if dtype is not None and constants.is_python(value):
             tensor = constants.of_python(value, dtypes.read(dtype, where), "the constant", where)
         else:

@@ -92,7 +92,7 @@ def _others(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _same(a: Outputs, b: Outputs) -> bool:
-    return all(np.array_equal(np.asarray(a[name]), np.asarray(b[name]), equal_nan=False) for name in a)
+    return all(np.array_equal(np.asarray(a[name]), np.asarray(b[name]), equal_nan=True) for name in a)
 
 
 def closed_objects(program: TorchProgram) -> list[tuple[Any, list[str]]]:
