@@ -76,6 +76,8 @@ def verified(
         return Verified(nothing_verified(*NAMES, why), changed, new)
     pair = _pair(work, original, written, kept, before)
     part = verify_models(*pair, settings, given=given if not work.adapt_candidate else (), names=NAMES)
+    for also in work.also:
+        part = also(part, pair, settings)
     if before:
         note = f"compared in front of the changes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
 
 import onnx_ir as ir
 
@@ -11,6 +13,8 @@ from onnxsmith.editing.selecting import Selecting
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes.inferred import infer
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Verify
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,14 @@ class _Declared:
         return cls(value.type, shape, dict(value.metadata_props))
 
 
+class Also(Protocol):
+    """A further comparison: adds to the part what it finds in the pair (the original, the edited model)."""
+
+    def __call__(
+        self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
+    ) -> Verification: ...
+
+
 @dataclass
 class Work:
     """The state of an edit.
@@ -34,7 +46,8 @@ class Work:
     `changed` holds the values whose numbers an edit changes on purpose, with the step that does so; what depends on
     them is not compared. `original` maps the values of the main graph to their names in the original model. `outputs`
     and `inputs` map the names of ports to their names in the original; a new port has None. `adapt_reference` and
-    `adapt_candidate` change copies of the two models before they are compared, where their interfaces differ.
+    `adapt_candidate` change copies of the two models before they are compared, where their interfaces differ. `also`
+    adds further comparisons of the two to a comparison that found them equal.
     """
 
     model: ir.Model
@@ -44,6 +57,7 @@ class Work:
     outputs: dict[str, str | None] = field(default_factory=dict)
     adapt_reference: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
     adapt_candidate: list[Callable[[ir.Model], ir.Model]] = field(default_factory=list)
+    also: list[Also] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     step: str = ""
     _declared: dict[ir.Value, _Declared] = field(default_factory=dict)

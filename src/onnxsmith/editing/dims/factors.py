@@ -1,0 +1,124 @@
+"""Sizes as products: a dimension is a tuple of factors in memory order, and each factor is a number or a symbol."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """A symbolic size. `size` is its size in the original, and `value.shape[axis]` holds it at run time."""
+
+    text: str
+    size: int
+    value: ir.Value
+    axis: int
+
+
+Factor = int | Atom
+Dim = tuple[Factor, ...]
+
+
+def size(dim: Dim) -> int:
+    """The size of a dimension in the original."""
+    return math.prod(factor if isinstance(factor, int) else factor.size for factor in dim)
+
+
+def is_open(dim: Dim) -> bool:
+    """Whether a dimension is symbolic."""
+    return any(isinstance(factor, Atom) for factor in dim)
+
+
+def text(dim: Dim) -> str:
+    """The dimension as an expression: `12*batch`."""
+    number = math.prod(factor for factor in dim if isinstance(factor, int))
+    atoms = [factor.text for factor in dim if isinstance(factor, Atom)]
+    named = [f"({one})" if not one.replace("_", "a").replace(".", "a").isalnum() else one for one in atoms]
+    if len(atoms) == 1 and number == 1:
+        return atoms[0]
+    return "*".join([*([str(number)] if number != 1 else []), *named])
+
+
+def as_dim(dim: Dim) -> int | ir.SymbolicDim:
+    """The dimension as a shape holds it."""
+    return ir.SymbolicDim(text(dim)) if is_open(dim) else size(dim)
+
+
+def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None:
+    """Distributes the factors of `dims`, in memory order, over dimensions of the given sizes, as a Reshape does.
+    Returns None if a symbol would have to be divided.
+
+    A symbol of size 1 fits in several places. It becomes a dimension of its own if there is one, else it joins the
+    dimension before it: (L, 1, E) → (L, E) is (L·s, E).
+    """
+    left = _merged(dims)
+    if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
+        return None
+    found: list[Dim] = []
+    for index, need in enumerate(sizes):
+        taken = _take(left, need, waits=list(sizes[index + 1 : index + 2]) == [1])
+        if taken is None:
+            return None
+        found.append(taken)
+    if any(isinstance(factor, int) or factor.size != 1 for factor in left) or (left and not found):
+        return None
+    if left:
+        found[-1] = (*found[-1], *left)
+    return found
+
+
+def _merged(dims: Sequence[Dim]) -> list[Factor]:
+    """The factors in memory order, neighbouring numbers multiplied."""
+    flat: list[Factor] = []
+    for factor in (factor for dim in dims for factor in dim if factor != 1):
+        last = flat[-1] if flat else None
+        if isinstance(factor, int) and isinstance(last, int):
+            flat[-1] = last * factor
+        else:
+            flat.append(factor)
+    return flat
+
+
+def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
+    """Takes factors with the product `need` from the front of `left`; with `waits`, a symbol of size 1 at the end is
+    left for the next dimension."""
+    taken: list[Factor] = []
+    while left:
+        factor = left[0]
+        if isinstance(factor, Atom):
+            if factor.size == 0 or need % factor.size or (factor.size == 1 == need and taken and waits):
+                break
+            taken.append(factor)
+            need //= factor.size
+            del left[0]
+        elif need == 1:
+            break
+        elif need % factor == 0:
+            taken.append(factor)
+            need //= factor
+            del left[0]
+        elif factor % need == 0:
+            taken.append(need)
+            left[0], need = factor // need, 1
+        else:
+            return None
+    return (tuple(taken) or (1,)) if need == 1 else None
+
+
+def led_by(dims: Sequence[Dim], symbol: str) -> tuple[int, int] | None:
+    """The first axis whose slowest factor is the symbol, and the number of elements that belong to one index of it.
+    None if there is no such axis, or if the symbol is elsewhere too."""
+    places = [axis for axis, dim in enumerate(dims) if any(_is(factor, symbol) for factor in dim)]
+    if len(places) != 1:
+        return None
+    dim = dims[places[0]]
+    rest = dim[1:]
+    return (places[0], size(rest)) if _is(dim[0], symbol) and not is_open(rest) else None
+
+
+def _is(factor: Factor, symbol: str) -> bool:
+    return isinstance(factor, Atom) and factor.text == symbol

@@ -1,0 +1,195 @@
+"""Compares a model with a symbolic dimension, at other sizes, with the original of a fixed size, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.run import run
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.editing.dims.chunks import LEAST_OPSET, chunked
+from onnxsmith.editing.work import Work
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery import opset
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Verify
+
+_CLOSE = 1e-4
+"""Change of a row, relative to its output, that counts as rounding when another row changes. A choice."""
+
+
+@dataclass
+class Rows:
+    """What is compared for one symbol. `size` is its size in the original, `inputs` gives its axis in each input,
+    `outputs` its axis in each output with the number of elements of one row on it. `others` depend on the inputs and
+    have no rows. `known` are the sizes of all symbols of the step in the original."""
+
+    work: Work
+    symbol: str
+    size: int
+    inputs: dict[str, int]
+    outputs: dict[str, tuple[int, int]]
+    others: list[str]
+    known: Mapping[str, int]
+
+    def compared(
+        self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
+    ) -> Verification:
+        """Adds the comparison at other sizes to `part`, the comparison at the original's size."""
+        if not part.equal:
+            return part
+        original, candidate = pair
+        names = {port.name for port in signature(load(original)).outputs}
+        inputs = {self._old(self.work.inputs, name): axis for name, axis in self.inputs.items()}
+        outputs = {self._old(self.work.outputs, name): place for name, place in self.outputs.items()}
+        outputs = {name: place for name, place in outputs.items() if name in names}
+        without = sorted(names & {self._old(self.work.outputs, name) for name in self.others})
+        feeds = self._feeds(candidate, settings)
+        why = self._mixed(original, candidate, inputs, outputs, feeds)
+        if why or not outputs or without:
+            part = self._ran(part, candidate, feeds, why, without)
+        if why or not outputs:
+            return part
+        model = load(original)
+        if opset.of(model) < LEAST_OPSET:
+            return self._ran(part, candidate, feeds, f"the comparison needs opset {LEAST_OPSET}", [])
+        rows = self._verified(model, load(candidate), inputs, outputs, feeds, settings)
+        part = replace(part, untried=(*part.untried, *self._empty(candidate, settings)))
+        if not rows.equal:
+            return replace(rows, notes=(*rows.notes, f"at other sizes of {self.symbol}, each row with the original's"))
+        said = f"at {self.symbol} = {', '.join(str(one) for one in self._sizes())} each row is the original's"
+        return replace(
+            part,
+            runs=(*part.runs, *(run for run in rows.runs if run not in part.runs)),
+            notes=(*part.notes, f"{said}, computed {self.size} at a time"),
+        )
+
+    def _old(self, ports: Mapping[str, str | None], name: str) -> str:
+        return ports.get(name) or name
+
+    def _sizes(self) -> list[int]:
+        return sorted({1, self.size, self.size + 1, 2 * self.size})
+
+    def _feeds(self, candidate: Path | ir.Model, settings: Verify) -> dict[int, Feed]:
+        model = load(candidate)
+        generator = Generator.for_model(inferred(model)[0]).under(signature(model))
+        others = {name: self._original_size(name) for name in signature(model).symbols() if name != self.symbol}
+        return {
+            size: generator.feed({**others, self.symbol: size}, seed=settings.seed + size) for size in self._sizes()
+        }
+
+    def _original_size(self, symbol: str) -> int:
+        return self.known.get(symbol, 2)
+
+    def _verified(
+        self,
+        original: ir.Model,
+        candidate: ir.Model,
+        inputs: Mapping[str, int],
+        outputs: Mapping[str, tuple[int, int]],
+        feeds: Mapping[int, Feed],
+        settings: Verify,
+    ) -> Verification:
+        reference = chunked(_with_outputs(original, outputs), self.symbol, self.size, inputs, outputs)
+        names = (f"the original on {self.size} rows at a time", "the edited model")
+        return verify_models(
+            reference, _with_outputs(candidate, outputs), settings, given=tuple(feeds.values()), generate=False, names=names
+        )
+
+    def _mixed(
+        self,
+        original: Path | ir.Model,
+        candidate: Path | ir.Model,
+        inputs: Mapping[str, int],
+        outputs: Mapping[str, tuple[int, int]],
+        feeds: Mapping[int, Feed],
+    ) -> str:
+        """Why rows cannot be compared: an output of the original has rows that depend on other rows. With a single row
+        this cannot be seen in the original; then the edited model decides, except along axis 0."""
+        if self.size < 2 and all(axis == 0 for axis in inputs.values()):
+            return ""
+        source, size = (original, self.size) if self.size > 1 else (candidate, 2)
+        values = feeds[size].values
+        first, second = (_ran_on(source, one) for one in (values, _first_row_changed(values, inputs)))
+        for name, (axis, each) in outputs.items():
+            a, b = first.get(name), second.get(name)
+            if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype.kind not in "fiub":
+                continue
+            rest = np.arange(each, a.shape[axis])
+            left, right = (np.nan_to_num(one.take(rest, axis).astype(np.float64)) for one in (a, b))
+            if np.abs(left - right).max(initial=0) > _CLOSE * max(np.abs(left).max(initial=0), 1e-30):
+                return f"the rows of output {name} depend on each other"
+        return ""
+
+    def _ran(
+        self, part: Verification, candidate: Path | ir.Model, feeds: Mapping[int, Feed], why: str, without: list[str]
+    ) -> Verification:
+        """Runs the edited model at the other sizes, and notes that nothing was compared there."""
+        done, refused = [], []
+        for size, feed in feeds.items():
+            try:
+                _ran_on(candidate, feed.values)
+                done.append(str(size))
+            except OnnxsmithError as error:
+                if not why:
+                    raise _does_not_run(self.symbol, size, error) from error
+                refused.append(str(size))
+        if len(refused) >= len(feeds) - 1 and len(feeds) > 1:
+            raise _does_not_run(self.symbol, int(refused[0]), None)
+        what = why or (f"{', '.join(without)} has no axis for it" if without else "no output has an axis for it")
+        said = f"{self.symbol} was compared at {self.size} only, because {what}; the edited model runs at {', '.join(done)}"
+        said += f" and refuses {', '.join(refused)}" if refused else ""
+        return replace(part, untried=(*part.untried, said))
+
+    def _empty(self, candidate: Path | ir.Model, settings: Verify) -> list[str]:
+        """A clause if the edited model does not take size 0."""
+        model = load(candidate)
+        others = {name: self._original_size(name) for name in signature(model).symbols() if name != self.symbol}
+        generator = Generator.for_model(inferred(model)[0]).under(signature(model))
+        try:
+            _ran_on(candidate, generator.feed({**others, self.symbol: 0}, seed=settings.seed).values)
+        except OnnxsmithError:
+            return [f"the edited model refuses {self.symbol} = 0"]
+        return []
+
+
+def _does_not_run(symbol: str, size: int, error: OnnxsmithError | None) -> OnnxsmithError:
+    return problem(
+        "edit/does-not-run",
+        f"the edited model does not run at {symbol} = {size}",
+        why=f"{error.problem.what}. {error.problem.why}".strip() if error is not None else "",
+        fix="keep the dimension static; nothing was written",
+    )
+
+
+def _ran_on(source: Path | ir.Model, values: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(run(source, values).outputs)
+
+
+def _first_row_changed(values: Mapping[str, Any], inputs: Mapping[str, int]) -> dict[str, Any]:
+    """The values with the first row replaced by the second."""
+    changed = dict(values)
+    for name, axis in inputs.items():
+        array = np.array(values[name])
+        front = np.moveaxis(array, axis, 0)  # a view
+        front[0] = front[1]
+        changed[name] = array
+    return changed
+
+
+def _with_outputs(model: ir.Model, names: Mapping[str, Any]) -> ir.Model:
+    copy = cloned(model)
+    kept = [value for value in copy.graph.outputs if value.name in names]
+    copy.graph.outputs.clear()
+    copy.graph.outputs.extend(kept)
+    return copy
