@@ -1,0 +1,112 @@
+"""`set-dim`: networks exported with fixed shapes, whose batch is made symbolic and verified at other sizes.
+
+    python benchmarks/set_dim.py [--folder .bench-set-dim] [--only CASE …]
+
+A case is NETWORK-EXPORTER-BATCH: a network of `models/architectures.py` or `models/fixed.py`, `ts` (the TorchScript
+exporter), `new` (torch's exporter) or `ours` (`onnxsmith.export`), and the batch of the example. Prints a line for each
+case and the number that became symbolic: verified at the exported batch N, and row by row at 1, N+1 and 2N.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+CASES = (
+    "bert-ts-1", "bert-new-2", "distilbert-new-1", "gpt2-ts-2", "gpt2-new-1", "llama-new-2", "llama-ours-1", "t5-new-1",
+    "bart-ts-2", "opt-new-2", "vit-ts-1", "vit-new-2", "clip_vision-ours-2", "dinov2-new-1", "swin-ts-2", "swin-new-1",
+    "segformer-new-2", "detr-ts-1", "deberta_v2-new-2", "convnext-ours-1", "resnet-ts-1", "mobilenet_v2-new-2",
+    "lstm-ts-2", "gru-ours-2", "separable-ts-2", "unet-new-1", "unet-ts-2", "attention-new-2", "sampler-ts-1",
+    "stateful-new-2",
+)  # fmt: skip
+FOLDER = Path(__file__).parent.parent / ".bench-set-dim"
+TIMEOUT = 900
+
+
+def one(case: str, folder: Path) -> str:
+    """Exports the network of a case if its file is not there, makes the batch symbolic, and says how it went."""
+    import torch
+    from models import fixed
+    from models.architectures import BATCH, Network, build
+
+    import onnxsmith
+    from onnxsmith.report.parts.edits import Edits
+    from onnxsmith.report.parts.verification import Verification
+
+    name, way, batch = case.split("-")[0], case.split("-")[1], int(case.split("-")[2])
+    own = {
+        "unet": lambda: Network(fixed.UNet(), {"x": torch.randn(BATCH, 3, 32, 32)}, {"x": {0: "batch"}}),
+        "attention": lambda: Network(fixed.Attention(), {"x": torch.randn(BATCH, 12, 16)}, {"x": {0: "batch"}}),
+        "sampler": lambda: Network(fixed.Sampler(), {"x": torch.randn(BATCH, 4, 16, 16)}, {"x": {0: "batch"}}),
+        "stateful": lambda: Network(fixed.Stateful(), {"x": torch.randn(BATCH, 10, 8)}, {"x": {0: "batch"}}),
+    }
+    torch.manual_seed(0)
+    network = own[name]() if name in own else build(name)
+    network.module.eval()
+    batched = {input_: next(axis for axis, dim in axes.items() if dim == "batch")
+               for input_, axes in network.dynamic.items() if "batch" in axes.values()}  # fmt: skip
+    inputs = {key: value[:batch] if key in batched else value for key, value in network.inputs.items()}
+    file = folder / f"{case}.onnx"
+    if not file.exists():
+        folder.mkdir(exist_ok=True)
+        names, values = list(inputs), tuple(inputs.values())
+        with torch.no_grad():
+            if way == "ours":
+                onnxsmith.export(network.module, values, output=file, input_names=names, dynamic=False, verify=False)
+            else:
+                options = {"dynamo": True, "external_data": False, "verbose": False} if way == "new" else {"dynamo": False}
+                torch.onnx.export(network.module, values, file, input_names=names, **options)
+    given = {value.name for value in onnxsmith.load(file).graph.inputs}
+    dims = [f"{key}:{axis}=batch" for key, axis in batched.items() if key in given]
+    start = time.monotonic()
+    try:
+        with onnxsmith.edit(file, folder / f"{case}_dynamic.onnx") as m:
+            m.set_dim(dims)
+    except onnxsmith.OnnxsmithError as error:
+        found = error.problem
+        return f"no   {found.id} {found.where}: {found.what}; {found.why}"
+    assert m.result is not None
+    parts = m.result.report.parts
+    edits = next(part for part in parts if isinstance(part, Edits))
+    part = next(part for part in parts if isinstance(part, Verification))
+    rows = any("each row is the original's" in note for note in part.notes)
+    said = f"{len(edits.notes)} replaced, {time.monotonic() - start:.0f} s"
+    return f"{'yes ' if rows else 'part'} {said}{'; ' if part.untried else ''}{'; '.join(part.untried)}"
+
+
+def main() -> None:
+    """Runs the cases, each in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--only", nargs="*", default=CASES, metavar="CASE")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inside:
+        warnings.simplefilter("ignore")
+        try:
+            print("RESULT", one(given.only[0], given.folder))
+        except Exception as error:  # noqa: BLE001 — whatever happens in a case is listed, and the others go on
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            print("RESULT", f"no   {type(error).__name__}: {str(error)[:300]} ({Path(last.filename).name}:{last.lineno})")
+        return
+    good = 0
+    for case in given.only:
+        command = [sys.executable, __file__, "--inside", "--folder", str(given.folder), "--only", case]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+            lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+            said = lines[-1].removeprefix("RESULT ") if lines else f"no   the process ended with {done.returncode}"
+        except subprocess.TimeoutExpired:
+            said = f"no   not done after {TIMEOUT} s"
+        good += said.startswith("yes")
+        print(f"{case:20} {said}", flush=True)
+    print(f"{good} of {len(given.only)} are symbolic and verified at other sizes")
+
+
+if __name__ == "__main__":
+    main()
