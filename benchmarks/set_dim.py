@@ -4,7 +4,7 @@
 
 A case is NETWORK-EXPORTER-BATCH: a network of `models/architectures.py` or `models/fixed.py`, `ts` (the TorchScript
 exporter), `new` (torch's exporter) or `ours` (`onnxsmith.export`), and the batch of the example. Prints a line for each
-case and the number that became symbolic: verified at the exported batch N, and row by row at 1, N+1 and 2N.
+case and the number that became symbolic: verified at the exported batch N, and row by row at 1, N+1 and 2N+1.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ def one(case: str, folder: Path) -> str:
         names, values = list(inputs), tuple(inputs.values())
         with torch.no_grad():
             if way == "ours":
-                onnxsmith.export(network.module, values, output=file, input_names=names, dynamic=False, verify=False)
+                onnxsmith.export(network.module, values, output=file, input_names=names, verify=False)
             else:
-                options = {"dynamo": True, "external_data": False, "verbose": False} if way == "new" else {"dynamo": False}
+                options = (
+                    {"dynamo": True, "external_data": False, "verbose": False} if way == "new" else {"dynamo": False}
+                )
                 torch.onnx.export(network.module, values, file, input_names=names, **options)
     given = {value.name for value in onnxsmith.load(file).graph.inputs}
     dims = [f"{key}:{axis}=batch" for key, axis in batched.items() if key in given]
@@ -92,7 +94,9 @@ def main() -> None:
             print("RESULT", one(given.only[0], given.folder))
         except Exception as error:  # noqa: BLE001 — whatever happens in a case is listed, and the others go on
             last = traceback.extract_tb(error.__traceback__)[-1]
-            print("RESULT", f"no   {type(error).__name__}: {str(error)[:300]} ({Path(last.filename).name}:{last.lineno})")
+            print(
+                "RESULT", f"no   {type(error).__name__}: {str(error)[:300]} ({Path(last.filename).name}:{last.lineno})"
+            )
         return
     good = 0
     for case in given.only:

@@ -1,4 +1,4 @@
-"""Networks whose exports with fixed shapes hold sizes in constants: resizing to sizes, sequences first, grids, states."""
+"""Networks whose static exports hold sizes in constants: resizing to sizes, sequences first, grids, states."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ LEAST_OPSET = 13
 def chunked(
     model: ir.Model, symbol: str, size: int, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]
 ) -> ir.Model:
-    """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` of them at a time. Missing rows
-    of the last chunk are filled with rows from the start, and cut off again.
+    """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` of them at a time. Rows that
+    the last chunk lacks are filled with rows from the start, and cut off again.
 
     `inputs` gives the axis of the rows of each input that has rows; `outputs` gives the axis of each output with rows,
     and the number of elements that belong to a row on it. Other outputs are those of the first chunk.

@@ -30,6 +30,24 @@ def opened(opening: Opening, node: ir.Node) -> list[Dim] | None:
     return rule(opening, node) if rule is not None else None
 
 
+def count_rows(opening: Opening, node: ir.Node) -> None:
+    """Replaces the numbers of the rows, 0 to N - 1, in the constant indices of GatherND and ScatterND.
+
+    Raises:
+        OnnxsmithError: `edit/frozen-dim` if the constant selects other rows.
+    """
+    if node.op_type not in ("GatherND", "ScatterND"):
+        return
+    dims, index = opening.dims(node.inputs[0]), node.inputs[1]
+    parts = _static(opening, index) if index is not None else None
+    if dims is None or index is None or not parts or opening.is_reached(index):
+        return
+    batch = node.attributes.get_int("batch_dims", 0)
+    for part in range(parts[-1]):
+        if factors.is_open(dims[batch + part]):
+            opening.repeating.count(node, 1, part, dims[batch + part])
+
+
 def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
     """Puts -1 where the symbol goes, or computes the shape. An existing -1 elsewhere becomes its static size, because
     it has no meaning in a tensor without elements."""
@@ -126,7 +144,7 @@ def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
         if end >= size and (end == size or start <= 0):
             new_ends[index] = _END
         block = _block(dim)
-        if block > 1 and step == 1 and 0 <= start and 0 < end <= size and not (start % block or end % block):
+        if block > 1 and step == 1 and start >= 0 and 0 < end <= size and not (start % block or end % block):
             new_starts[index] = (_atoms(dim), start // block, 1) if start else 0
             new_ends[index] = (_atoms(dim), end // block, 1) if end < size else _END
     if new_starts != starts:
@@ -198,7 +216,12 @@ def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     size = factors.size(dims[axis])
     if size == 1:
         raise opening.refuse(node, f"it selects elements of axis {axis}, which holds {factors.text(dims[axis])}")
-    if _constant(index) == list(range(size)) and index is not None and index.shape is not None and len(index.shape) == 1:
+    if (
+        _constant(index) == list(range(size))
+        and index is not None
+        and index.shape is not None
+        and len(index.shape) == 1
+    ):
         opening.repeating.repeat(node, 1, 0, dims[axis], broadcast=False)
     return None
 

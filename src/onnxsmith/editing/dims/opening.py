@@ -44,7 +44,7 @@ class Opening:
 
     def __init__(self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static) -> None:
         self.work, self.static = work, static
-        self.sizes = Sizes(work, self.infer)
+        self.sizes = Sizes(work, self._made)
         self.repeating = Repeating(self)
         self.notes: list[str] = []
         """What was replaced, one line a node."""
@@ -125,21 +125,45 @@ class Opening:
                     self._enter(node, inner)
                 for body in inner:
                     self._graph(body)
+                    self._leave(node, body)
                 self._node(node)
 
     def _enter(self, node: ir.Node, bodies: list[ir.Graph]) -> None:
         """Gives the inputs of bodies the shapes of what they are bound to."""
         for body in bodies:
             for value in body.inputs:
-                if value in self._reached:
+                if value in self._reached and self.static.get(value) != ():  # the iteration number stays a scalar
                     value.shape = None
         self._context.enter(self._context, node)
         given = [dim for value in node.inputs for dim in self.dims(value) or ()]
         for body in bodies:
+            states = self._states(node, body)
             for value in body.inputs:
+                known = self.dims(node.inputs[states[value]]) if value in states else None
+                if known is not None and tuple(factors.size(dim) for dim in known) == self.static.get(value):
+                    value.shape = ir.Shape([factors.as_dim(dim) for dim in known])
                 found = self._of_shape(value, given)
                 if found is not None:
                     self._dims[value] = found
+
+    def _states(self, node: ir.Node, body: ir.Graph) -> dict[ir.Value, int]:
+        """The states of a body, each with the number of the operand that it starts from."""
+        if node.op_type == "Loop":
+            return {value: index for index, value in enumerate(body.inputs) if index > 1}
+        if node.op_type == "Scan":
+            scanned = node.attributes.get_int("num_scan_inputs", 0)
+            return {value: index for index, value in enumerate(body.inputs[: len(body.inputs) - scanned])}
+        return {}
+
+    def _leave(self, node: ir.Node, body: ir.Graph) -> None:
+        """Refuses a body whose state does not come out with the dimensions that it went in with."""
+        first = 1 if node.op_type == "Loop" else 0
+        for at, value in enumerate(self._states(node, body)):
+            before, after = self._dims.get(value), self.dims(body.outputs[first + at])
+            if before is None or not any(factors.is_open(dim) for dim in before):
+                continue
+            if after is None or [factors.text(dim) for dim in before] != [factors.text(dim) for dim in after]:
+                raise self.refuse(node, f"the state {value.name} changes its shape from one run to the next")
 
     @contextmanager
     def _blamed(self, node: ir.Node) -> Iterator[None]:
@@ -155,6 +179,7 @@ class Opening:
     def _node(self, node: ir.Node) -> None:
         fixed = None
         if any(self.is_reached(value) for value in node.inputs) and not node.domain:
+            frozen_operands.count_rows(self, node)
             self._match_partners(node)
             fixed = frozen_operands.opened(self, node)
         for value in node.outputs:
@@ -176,6 +201,13 @@ class Opening:
         shape_engine.walk(
             self._context, _One(node), model_functions=functions, inference_cache={}, op_function_cache={}
         )
+
+    def _made(self, node: ir.Node) -> None:
+        """Infers the shape of the result of a new node, and notes its dimensions."""
+        self.infer(node)
+        found = self._of_shape(node.outputs[0], None)
+        if found is not None:
+            self._dims[node.outputs[0]] = found
 
     def _match_partners(self, node: ir.Node) -> None:
         for group in partners.groups(node, lambda index: self._rank(node, index)):
@@ -232,7 +264,8 @@ class Opening:
         if value.shape is None:
             return None
         by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_open(dim)}
-        before, found = self.static.get(value), []
+        before = self.static.get(value)
+        found: list[Dim] = []
         for axis, dim in enumerate(value.shape):
             if isinstance(dim, int):
                 found.append((dim,))
@@ -257,7 +290,9 @@ class Opening:
         known = self._known.get(rest.removeprefix("(").removesuffix(")")) if times and number.isdigit() else None
         if known is None:
             return None
-        return (int(number), *known) if node is not None and node.op_type in ("Concat", "Tile") else (*known, int(number))
+        return (
+            (int(number), *known) if node is not None and node.op_type in ("Concat", "Tile") else (*known, int(number))
+        )
 
     def integers(self, value: ir.Value | None) -> list[int | str | None] | None:
         """The known elements of a list of integers: numbers and expressions."""

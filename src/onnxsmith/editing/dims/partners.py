@@ -54,7 +54,9 @@ def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
         yield Group(((0, 1), *((index, 0) for index in range(1, count) if rank(index) is not None)))
     elif kind in _SAME_BATCH:
         first = [index for index in range(count) if (rank(index) or 0) > 2]
-        yield Group(tuple((index, 0) for index in first if not (kind == "DeformConv" and index == 1)), kind == "Attention")
+        yield Group(
+            tuple((index, 0) for index in first if not (kind == "DeformConv" and index == 1)), kind == "Attention"
+        )
     elif kind == "Conv" and node.attributes.get_int("group", 1) == 1:
         yield Group(((0, 1), (1, 1)))
     elif kind in ("GatherElements", "ScatterElements"):

@@ -43,12 +43,30 @@ class Repeating:
             fix = f'open the input too: "{name}:{axes[0] if axes else axis}={factors.text(dim)}"'
             raise opening.refuse(node, why, fix)
         made = self._one(node, value, axis, dim)
-        if isinstance(made, ir.Value):
-            new = made
-        else:
-            new = self._repeated(node, made, axis, dim, broadcast=broadcast)
+        new = made if isinstance(made, ir.Value) else self._repeated(node, made, axis, dim, broadcast=broadcast)
         node.replace_input_with(index, new)
         opening.notes.append(f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}")
+
+    def count(self, node: ir.Node, index: int, part: int, dim: Dim) -> None:
+        """Replaces an operand that holds the numbers 0 to N - 1 in one part of its last axis, N being the size of
+        `dim`, by one that goes on to any size.
+
+        Raises:
+            OnnxsmithError: `edit/frozen-dim` if it holds other numbers.
+        """
+        opening, value, size = self._opening, node.inputs[index], factors.size(dim)
+        assert value is not None
+        array = self._array(node, value)
+        for axis in range(array.ndim - 1):
+            if array.shape[axis] != size:
+                continue
+            first, step = array.take([0], axis), np.zeros([1] * (array.ndim - 1) + [array.shape[-1]], array.dtype)
+            step[..., part] = 1
+            if np.array_equal(first + step * self._along(array, axis), array) and not first[..., part].any():
+                node.replace_input_with(index, self._grown(node, first, step, axis, dim))
+                opening.notes.append(f"{walk.node_label(node)}: {value.name} counts to {factors.text(dim)}")
+                return
+        raise opening.refuse(node, f"{value.name} selects single indices of a dimension {factors.text(dim)}")
 
     def _one(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | np.ndarray | None:
         """The value as it is if it has a single index; a constant with one index; or numbers that go on."""
@@ -94,23 +112,30 @@ class Repeating:
         value = make.node(node, "Expand", [value, make.shape([*([1] * axis), *pieces, *ones], node)])
         if len(dim) == 1:
             return value
-        return make.node(
-            node, "Reshape", [value, make.shape([*sizes[:axis], (dim, 1, 1), *sizes[axis + 1 :]], node)]
-        )
+        return make.node(node, "Reshape", [value, make.shape([*sizes[:axis], (dim, 1, 1), *sizes[axis + 1 :]], node)])
 
     def _progression(self, node: ir.Node, value: ir.Value, array: np.ndarray, axis: int, dim: Dim) -> ir.Value:
-        """Numbers that grow by the same step along the axis: a Range times the step."""
-        make = self._opening.sizes
+        """Numbers that grow by the same step along the axis."""
         first = array.take([0], axis)
         step = array.take([1], axis) - first if array.shape[axis] > 1 else first * 0
-        count = np.arange(array.shape[axis]).reshape([-1 if at == axis else 1 for at in range(array.ndim)])
-        if array.dtype != np.int64 or not np.array_equal(first + step * count, array) or len(dim) != 1:
+        even = np.array_equal(first + step * self._along(array, axis), array)
+        if array.dtype != np.int64 or not even or len(dim) != 1:
             why = f"{value.name} has another value at each index of axis {axis}, which holds {factors.text(dim)}"
             raise self._opening.refuse(node, why)
+        return self._grown(node, first, step, axis, dim)
+
+    def _along(self, array: np.ndarray, axis: int) -> np.ndarray:
+        """0, 1, 2, … along an axis."""
+        return np.arange(array.shape[axis]).reshape([-1 if at == axis else 1 for at in range(array.ndim)])
+
+    def _grown(self, node: ir.Node, first: np.ndarray, step: np.ndarray, axis: int, dim: Dim) -> ir.Value:
+        """`first` plus a Range of the size `dim` along the axis, times the step."""
+        make = self._opening.sizes
         scalar = [make.constant(np.array(number, np.int64)) for number in (0, 1)]
         end = make.node(node, "Reshape", [make.shape([(dim, 1, 1)], node), make.constant(np.zeros(0, np.int64))])
         counted = make.node(node, "Range", [scalar[0], end, scalar[1]])
-        shaped = make.node(node, "Reshape", [counted, make.constant(list(count.shape[:axis]) + [-1, *count.shape[axis + 1 :]])])
+        along = make.constant([-1 if at == axis else 1 for at in range(first.ndim)])
+        shaped = make.node(node, "Reshape", [counted, along])
         grown = make.node(node, "Mul", [shaped, make.constant(step)])
         return make.node(node, "Add", [grown, make.constant(first)])
 

@@ -49,6 +49,9 @@ class Rows:
         if not part.equal:
             return part
         original, candidate = pair
+        if self.symbol not in signature(load(candidate)).symbols():
+            said = f"{self.symbol} is not compared at other sizes, because a later step fixed or renamed it"
+            return replace(part, untried=(*part.untried, said))
         names = {port.name for port in signature(load(original)).outputs}
         inputs = {self._old(self.work.inputs, name): axis for name, axis in self.inputs.items()}
         outputs = {self._old(self.work.outputs, name): place for name, place in self.outputs.items()}
@@ -78,7 +81,7 @@ class Rows:
         return ports.get(name) or name
 
     def _sizes(self) -> list[int]:
-        return sorted({1, self.size, self.size + 1, 2 * self.size})
+        return sorted({1, self.size, self.size + 1, 2 * self.size + 1})
 
     def _feeds(self, candidate: Path | ir.Model, settings: Verify) -> dict[int, Feed]:
         model = load(candidate)
@@ -103,7 +106,12 @@ class Rows:
         reference = chunked(_with_outputs(original, outputs), self.symbol, self.size, inputs, outputs)
         names = (f"the original on {self.size} rows at a time", "the edited model")
         return verify_models(
-            reference, _with_outputs(candidate, outputs), settings, given=tuple(feeds.values()), generate=False, names=names
+            reference,
+            _with_outputs(candidate, outputs),
+            settings,
+            given=tuple(feeds.values()),
+            generate=False,
+            names=names,
         )
 
     def _mixed(
@@ -147,7 +155,8 @@ class Rows:
         if len(refused) >= len(feeds) - 1 and len(feeds) > 1:
             raise _does_not_run(self.symbol, int(refused[0]), None)
         what = why or (f"{', '.join(without)} has no axis for it" if without else "no output has an axis for it")
-        said = f"{self.symbol} was compared at {self.size} only, because {what}; the edited model runs at {', '.join(done)}"
+        said = f"{self.symbol} was compared at {self.size} only, because {what}"
+        said += f"; the edited model runs at {', '.join(done)}"
         said += f" and refuses {', '.join(refused)}" if refused else ""
         return replace(part, untried=(*part.untried, said))
 

@@ -32,7 +32,7 @@ class Sizes:
     def initializer(self, tensor: ir.TensorProtocol, name: str) -> ir.Value:
         """A tensor as a new initializer of the main graph."""
         value = ir.Value(name=self._names.free(name), type=ir.TensorType(tensor.dtype), const_value=tensor)
-        value.shape = ir.Shape(list(tensor.shape))
+        value.shape = ir.Shape(tensor.shape.numpy())
         self._work.model.graph.initializers[value.name or ""] = value
         return value
 

@@ -13,6 +13,7 @@ from onnxsmith.editing.dims.rows import Rows
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes.symbols import is_expression
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import problem
 
@@ -76,6 +77,7 @@ def _open(work: Work, found: list[Request]) -> None:
     """Makes fixed dimensions symbolic."""
     found = _without_functions(work, found)
     work.infer()
+    _forget_unreadable(work)
     static = {
         value: tuple(dim if isinstance(dim, int) else None for dim in value.shape)
         for graph in walk.graphs(work.model)
@@ -101,6 +103,18 @@ def _open(work: Work, found: list[Request]) -> None:
             elif opening.is_reached(value):
                 rows.others.append(value.name or "")
         work.also.append(rows.compared)
+
+
+def _forget_unreadable(work: Work) -> None:
+    """Removes inferred sizes that the shape engine writes, `Broadcast(a, b)`, and does not read."""
+    for graph in walk.graphs(work.model):
+        for value in (value for node in graph for value in node.outputs if value.shape is not None):
+            for axis, dim in enumerate(value.shape or ()):
+                text = dim.value if isinstance(dim, ir.SymbolicDim) else None
+                if text is not None and "(" in text and not is_expression(text):
+                    dims = list(value.shape or ())
+                    dims[axis] = ir.SymbolicDim(None)
+                    value.shape = ir.Shape(dims)
 
 
 def _without_functions(work: Work, found: list[Request]) -> list[Request]:

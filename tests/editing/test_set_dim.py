@@ -1,0 +1,216 @@
+"""`set-dim`: frozen sizes become symbolic, each row is the original's, and what cannot be opened is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onnxsmith
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.editing.dims.rows import Rows
+from onnxsmith.editing.edit import Edit
+from onnxsmith.editing.work import Work
+from onnxsmith.model.files.text import from_text
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Verify
+from tests.editing.models import saved
+
+HEAD = '<ir_version: 10, opset_import: ["": 21, "my": 1]>\n'
+ROWS = {
+    "an existing -1 elsewhere": """g (float[2,3,4] x) => (float[2,12] y) <int64[2] s = {2,-1}>
+      { y = Reshape(x, s) }""",
+    "a frozen Reshape": """g (float[2,3,4] x) => (float[6,4] y) <int64[2] s = {6,4}>
+      { a = Reshape(x, s) y = Relu(a) }""",
+    "a batch of one": """g (float[1,3,4] x) => (float[1,4,3] y) <int64[3] s = {1,4,3}>
+      { y = Reshape(x, s) }""",
+    "a batch behind another axis": """g (float[2,3,4] x) => (float[2,3,4] y) <int64[2] s = {3,8}, int64[3] t = {3,2,4}>
+      { a = Transpose<perm = [1,0,2]>(x) b = Reshape(a, s) c = Sqrt(b) d = Reshape(c, t)
+        y = Transpose<perm = [1,0,2]>(d) }""",
+    "a frozen Expand": """g (float[2,1,4] x) => (float[2,3,4] y) <int64[3] s = {2,3,4}>
+      { y = Expand(x, s) }""",
+    "an expanded token": """g (float[2,3,4] x) => (float[2,4,4] y) <float[1,1,4] w = {1,2,3,4}, int64[3] s = {2,1,4}>
+      { t = Expand(w, s) y = Concat<axis = 1>(t, x) }""",
+    "frozen sizes of Resize": """g (float[2,3,4,4] x) => (float[2,3,8,8] y) <int64[4] s = {2,3,8,8}>
+      { y = Resize<mode = "nearest">(x, , , s) }""",
+    "numbers of the rows": """g (float[3,4] x) => (float[3] y) <int64[3,2] at = {0,1,1,1,2,1}>
+      { y = GatherND(x, at) }""",
+    "the number of a single row": """g (float[1,4] x) => (float[1,2] y) <int64[1,2,2] at = {0,1,0,3}>
+      { y = GatherND(x, at) }""",
+    "an int32 Slice": """g (float[4,6] x) => (float[4,3] y) <int32[2] s = {0,3}, int32[2] e = {4,6}>
+      { y = Slice(x, s, e) }""",
+    "a constant of rows": """g (float[2,2] x) => (float[2,2] y) <float[2,2] b = {1,2,1,2}> { y = Add(x, b) }""",
+    "a shared constant": """g (float[4,2] x) => (float[4,2] y, float[4,2] z)
+      <int64[2] s = {4,2}, float[8] w = {1,2,3,4,5,6,7,8}>
+      { y = Reshape(x, s) m = Reshape(w, s) t = Transpose(m) g = MatMul(t, m) z = MatMul(x, g) }""",
+    "a branch": """g (float[2,4] x, bool c) => (float[2,2,2] y) <int64[3] s = {2,2,2}> {
+      y = If(c) <then_branch = t () => (float[2,2,2] a) { a = Reshape(x, s) },
+        else_branch = e () => (float[2,2,2] b) { n = Neg(x) b = Reshape(n, s) }> }""",
+    "a loop": """g (float[2,4] x) => (float[2,4] y)
+      <bool go = {1}, int64 k = {3}, int64[2] s = {4,2}, int64[2] t = {2,4}> {
+      y = Loop(k, go, x) <body = b (int64 i, bool c, float[2,4] v) => (bool c2, float[2,4] v2) {
+        c2 = Identity(c) a = Reshape(v, s) n = Tanh(a) v2 = Reshape(n, t) }> }""",
+    "local functions": """g (float[2,4] x) => (float[2,2,2] y, float[2] z)
+      <int64[3] s = {2,2,2}, float[8] w = {1,2,3,4,5,6,7,8}, int64[3] o = {0,1,2}, int64[1] n = {1}> {
+        y = my.Shaped(x, s) v = my.Shaped(w, s)
+        u = ReduceSum<keepdims = 0>(v, o) q = ReduceSum<keepdims = 0>(x, n) z = Add(q, u) }
+      <domain: "my", opset_import: ["": 21]> Shaped (v, s) => (r) { r = Reshape(v, s) }""",
+}
+
+
+STATE = (
+    HEAD
+    + """g (float[5,2,3] x) => (float[1,2,1] h)
+  <float[1,4,3] w = {1,2,3,1,2,3,1,2,3,1,2,3}, float[1,4,1] r = {1,2,3,4}, float[1,2,1] z = {0,0}>
+  { q, h = LSTM<hidden_size = 1>(x, w, r, , , z, z) }"""
+)
+
+
+def part(m: Edit) -> Verification:
+    assert m.result is not None
+    return next(one for one in m.result.report.parts if isinstance(one, Verification))
+
+
+@pytest.mark.parametrize("kind", list(ROWS))
+def test_axis_0_becomes_symbolic_and_each_row_is_the_originals(kind: str, tmp_path: Path) -> None:
+    path = saved(HEAD + ROWS[kind], tmp_path)
+    with onnxsmith.edit(path, tmp_path / "dynamic.onnx") as m:
+        m.set_dim("x:0=batch")
+    assert [note for note in part(m).notes if "each row is the original's" in note], part(m)
+    assert m.result is not None
+    assert m.result.ok
+    shape = onnxsmith.load(tmp_path / "dynamic.onnx").graph.inputs[0].shape
+    assert shape is not None
+    assert str(shape[0]) == "batch"
+
+
+def test_the_rows_are_those_of_the_original(tmp_path: Path) -> None:
+    path = saved(HEAD + ROWS["a batch behind another axis"], tmp_path)
+    with onnxsmith.edit(path, tmp_path / "dynamic.onnx") as m:
+        m.set_dim("x:0=batch")
+    x = np.random.default_rng(0).random((6, 3, 4)).astype(np.float32)
+    whole = onnxsmith.run(tmp_path / "dynamic.onnx", {"x": x}).outputs["y"]
+    for at in (0, 2, 4):
+        assert np.array_equal(whole[at : at + 2], onnxsmith.run(path, {"x": x[at : at + 2]}).outputs["y"])
+
+
+def test_a_state_follows_the_batch_on_axis_1(tmp_path: Path) -> None:
+    path = saved(STATE, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:1=batch")
+    assert [note for note in part(m).notes if "each row is the original's" in note], part(m)
+    assert onnxsmith.run(path, {"x": np.ones((5, 7, 3), np.float32)}).outputs["h"].shape == (1, 7, 1)
+
+
+def refused(text: str, dims: str | list[str], folder: Path) -> onnxsmith.OnnxsmithError:
+    path = saved(HEAD + text, folder)
+    before = path.read_bytes()
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.set_dim(dims)
+    assert path.read_bytes() == before
+    assert [one.name for one in folder.iterdir()] == [path.name]
+    assert caught.value.problem.fix
+    return caught.value
+
+
+def test_a_node_that_keeps_the_size_is_named_with_the_reason(tmp_path: Path) -> None:
+    text = "g (float[2,3] x) => (float[2,3] y) <float[2,3] b = {1,2,3,4,5,6}> { [sum] y = Add(x, b) }"
+    problem = refused(text, "x:0=batch", tmp_path).problem
+    assert problem.id == "edit/frozen-dim"
+    assert "sum" in problem.where
+    assert "another value at each index of axis 0" in problem.why
+
+
+def test_an_input_that_holds_the_same_dimension_is_named(tmp_path: Path) -> None:
+    text = "g (float[2,3] x, float[2,3] w) => (float[2,3] y) { y = Add(x, w) }"
+    problem = refused(text, "x:0=batch", tmp_path).problem
+    assert problem.id == "edit/frozen-dim"
+    assert '"w:0=batch"' in problem.fix
+    with onnxsmith.edit(tmp_path / "model.onnx") as m:
+        m.set_dim(["x:0=batch", "w:0=batch"])
+    assert [note for note in part(m).notes if "each row is the original's" in note]
+
+
+def test_a_loop_whose_state_changes_its_shape_is_refused(tmp_path: Path) -> None:
+    text = """g (float[2,2] x) => (float[?,2] y) <bool go = {1}, int64 k = {1}> {
+      y = Loop(k, go, x) <body = b (int64 i, bool c, float[2,2] v) => (bool c2, float[?,2] v2) {
+        c2 = Identity(c) v2 = Concat<axis = 0>(v, x) }> }"""
+    assert refused(text, "x:0=batch", tmp_path).problem.id == "edit/frozen-dim"
+
+
+@pytest.mark.parametrize(
+    ("dims", "said"),
+    [
+        ("x:0", "is not AXIS=NAME"), ("x:5=batch", "has no axis 5"), ("q:0=batch", "is not a graph input"),
+        ("x:0=3", "has the fixed size 2"), ("x:0=2", "already"), ("x:0=n,1=n", "would be 2"), ("n=4", "no input has"),
+        ("x:0=a b", "is not AXIS=NAME"), ("x:0=-1", "neither a size nor the name"), ("", "neither INPUT"),
+    ],
+)  # fmt: skip
+def test_wrong_dimensions_are_refused(dims: str, said: str, tmp_path: Path) -> None:
+    problem = refused("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }", dims, tmp_path).problem
+    assert said in problem.what + problem.why
+
+
+def test_rows_that_depend_on_each_other_are_not_called_verified(tmp_path: Path) -> None:
+    text = "g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis = 0>(x) }"
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:0=n")
+    assert not [note for note in part(m).notes if "each row" in note]
+    assert any("was compared at 2 only, because the rows of output y depend on each other" in one
+               for one in part(m).untried)  # fmt: skip
+
+
+def test_a_batch_of_one_whose_rows_would_mix_is_a_difference(tmp_path: Path) -> None:
+    text = "g (float[1,3] x) => (float[1,3] y) { y = LpNormalization<axis = 0, p = 1>(x) }"
+    assert refused(text, "x:0=n", tmp_path).problem.id == "verify/different"
+
+
+def test_an_output_without_rows_is_not_called_verified(tmp_path: Path) -> None:
+    text = "g (float[2,3] x) => (float[2,3] y, float s) { y = Relu(x) s = ReduceSum<keepdims = 0>(x) }"
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:0=n")
+    assert any("because s has no axis for it" in one for one in part(m).untried)
+
+
+def test_the_comparison_finds_a_model_that_is_right_at_the_old_size_only(tmp_path: Path) -> None:
+    original = saved(HEAD + "g (float[2,3] x) => (float[2,3] y) { y = Neg(x) }", tmp_path)
+    candidate = tmp_path / "candidate.onnx"
+    text = """g (float[batch,3] x) => (float[batch,3] y) <float[1] half = {-0.5}> {
+      s = Shape<start = 0, end = 1>(x) c = Cast<to = 1>(s) f = Mul(c, half) y = Mul(x, f) }"""
+    onnxsmith.save(from_text(HEAD + text), candidate)
+    equal = verify_models(original, original, Verify())
+    assert equal.equal
+    rows = Rows(Work(onnxsmith.load(candidate)), "batch", 2, {"x": 0}, {"y": (0, 1)}, [], {"batch": 2})
+    found = rows.compared(equal, (original, candidate), Verify())
+    assert not found.equal
+    assert any("at other sizes of batch" in note for note in found.notes)
+
+
+def test_static_again(tmp_path: Path) -> None:
+    text = "g (float[n,3] x, float[n,2] w) => (float[n,5] y) { y = Concat<axis = 1>(x, w) }"
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("n=4")
+    graph = onnxsmith.load(path).graph
+    assert [list(value.shape or ()) for value in (*graph.inputs, *graph.outputs)] == [[4, 3], [4, 2], [4, 5]]
+    with onnxsmith.edit(path) as m:
+        m.set_dim(["x:0=batch", "w:0=batch"])
+        m.set_dim("batch=2")
+    shape = onnxsmith.load(path).graph.outputs[0].shape
+    assert shape is not None
+    assert list(shape) == [2, 5]
+
+
+def test_size_zero(tmp_path: Path) -> None:
+    path = saved(HEAD + ROWS["an existing -1 elsewhere"], tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:0=batch")
+    assert onnxsmith.run(path, {"x": np.zeros((0, 3, 4), np.float32)}).outputs["y"].shape == (0, 12)
+
+
+def test_a_zero_beside_the_batch(tmp_path: Path) -> None:
+    text = "g (float[2,0,4] x) => (float[2,0] y) <int64[2] s = {2,0}> { y = Reshape<allowzero = 1>(x, s) }"
+    assert refused(text, "x:0=batch", tmp_path).problem.id == "edit/frozen-dim"
