@@ -53,6 +53,13 @@ def test_outputs_as_npz(model: Path, tmp_path: Path) -> None:
         assert arrays["y"].shape == (2, 1, 6, 10)
 
 
+def test_the_report_says_where_an_output_went(model: Path, tmp_path: Path) -> None:
+    x = {"x": np.ones((1, 1, 2, 3), np.float32)}
+    written = onnxsmith.run(model, x, output=tmp_path / "y.npz", runtime="reference").report.part(Outputs)
+    assert written.outputs[0].written.endswith("y.npz")
+    assert onnxsmith.run(model, x, runtime="reference").report.part(Outputs).outputs[0].written == ""
+
+
 def test_generated_inputs_are_the_same_for_the_same_seed(model: Path) -> None:
     runs = [onnxsmith.run(model, random=True, seed=seed, runtime="reference").outputs["y"] for seed in (1, 1, 2)]
     assert np.array_equal(runs[0], runs[1])

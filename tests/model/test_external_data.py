@@ -13,6 +13,7 @@ from onnx import numpy_helper, parser
 
 from onnxsmith.model.files.external import in_memory
 from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save, write_referring
 from onnxsmith.model.graph import walk
 from tests.conftest import Refused
 
@@ -356,3 +357,46 @@ def test_text_with_external_data_reads_it_beside_its_file(tmp_path: Path) -> Non
     )
     (tmp_path / "m.onnxtxt").write_text(text)
     assert values(tmp_path / "m.onnxtxt") == {"w": [4, 5, 6, 7]}
+
+
+# A model that goes into another folder without its weights
+
+
+def large(folder: Path) -> Path:
+    """A model whose weight of 4,096 bytes lies in a data file."""
+    made = load(model(folder, numpy_helper.from_array(DATA[:4], "w")))
+    made.graph.initializers["w"].const_value = ir.tensor(np.ones((256, 4), np.float32), name="w")
+    save(made, folder / "large.onnx", external_data=True)
+    return folder / "large.onnx"
+
+
+def test_a_model_is_written_without_its_data_which_stays_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    source = large(tmp_path / "a")
+    folder = write_referring(load(source), tmp_path / "small.onnx")
+    assert folder == (tmp_path / "a").absolute()
+    assert (tmp_path / "small.onnx").stat().st_size < 1024
+    (weight,) = onnx.load(tmp_path / "small.onnx", load_external_data=False).graph.initializer
+    assert weight.data_location == onnx.TensorProto.EXTERNAL
+
+
+def test_weights_in_two_folders_or_in_none_are_not_referred_to(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    one, two = load(large(tmp_path / "a")), load(large(tmp_path / "b"))
+    weight = two.graph.initializers["w"]
+    weight.name = "w2"
+    one.graph.register_initializer(ir.Value(name="w2", const_value=weight.const_value))
+    assert write_referring(one, tmp_path / "small.onnx") is None
+    assert (
+        write_referring(load(model(tmp_path, numpy_helper.from_array(DATA[:4], "w"))), tmp_path / "small.onnx") is None
+    )
+    assert not (tmp_path / "small.onnx").exists()
+
+
+def test_what_is_too_large_for_one_file_is_not_referred_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxsmith.model.files.save.INLINE_LIMIT", 100)  # the data file has 4,096 bytes
+    held = load(large(tmp_path))
+    assert write_referring(held, tmp_path / "small.onnx") == tmp_path.absolute()
+    held.graph.register_initializer(ir.Value(name="v", const_value=ir.tensor(np.ones(30, np.float32), name="v")))
+    assert write_referring(held, tmp_path / "large_again.onnx") is None
