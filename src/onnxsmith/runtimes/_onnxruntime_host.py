@@ -45,6 +45,8 @@ class Host(Hosting[Any]):
             return _limits(request["ir"], request["opset"]), {}
         if request["do"] == "schemas":
             return {"schemas": _schemas(request["domains"])}, {}
+        if request["do"] == "kernels":
+            return {"kernels": _kernels(request["domain"], request["op"])}, {}
         return super().more(request, values)
 
     def prepare(self, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -135,6 +137,27 @@ def _schemas(domains: list[str]) -> list[dict[str, Any]]:
         }
         for one in get_all_operator_schema()
         if one.domain in domains
+    ]
+
+
+_NO_LAST = 2**31 - 1
+"""The last version of a kernel that onnxruntime writes if there is none."""
+
+
+def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
+    """The CPU kernels of an operator; None if this onnxruntime does not list its kernels."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    if not hasattr(native, "get_registered_ep_kernel_defs"):
+        return None
+    return [
+        {
+            "first": one.version_range[0],
+            "last": None if one.version_range[1] == _NO_LAST else one.version_range[1],
+            "types": {variable: sorted(types) for variable, types in one.type_constraints.items()},
+        }
+        for one in native.get_registered_ep_kernel_defs(PROVIDERS["cpu"])
+        if (one.domain, one.op_name) == (domain, op)
     ]
 
 

@@ -42,6 +42,10 @@ class OnnxRuntime(Runtime):
         found: list[dict[str, Any]] = _ask({"do": "schemas", "domains": sorted(domains)})["schemas"]
         return found
 
+    def kernels(self, domain: str, op: str) -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
+        return found
+
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return self._isolated().alone(source, options or Options())
 

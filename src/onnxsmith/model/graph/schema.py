@@ -104,6 +104,12 @@ def versions(op_type: str, domain: str) -> tuple[int, ...]:
     return tuple(sorted(one.since_version for one in schemas if (one.name, one.domain) == (op_type, home)))
 
 
+def every_name(domain: str) -> tuple[str, ...]:
+    """Returns the names of all operators that the domain has or had."""
+    home = "" if domain in _ONNX_DOMAINS else domain
+    return tuple(sorted({one.name for one in onnx.defs.get_all_schemas_with_history() if one.domain == home}))
+
+
 @cache
 def last_alive(op_type: str, domain: str) -> int | None:
     """Returns the newest version of the domain in which the operator is not deprecated; None if there is none."""

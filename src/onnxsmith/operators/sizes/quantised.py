@@ -26,6 +26,9 @@ def scales(call: Call) -> None:
 def conv(call: Call) -> None:
     """x [N, C, …], w [M, C/group, …], B [M]; scales of x and y are scalars."""
     x, w, bias, group = call.dims(0), call.dims(3), call.dims(8), int(call.attribute("group", 1))
+    for index, sizes in ((0, x), (3, w)):
+        if sizes is not None and len(sizes) < 3:
+            raise call.refuse(index, "three axes or more", "give batch, channels and the spatial axes")
     if x is not None and w is not None and isinstance(x[1], int) and isinstance(w[1], int) and x[1] != w[1] * group:
         raise call.refuse(3, f"[M, {x[1] // group}, …]", "correct the weight or group=")
     for index in (1, 2, 6, 7):
