@@ -43,7 +43,7 @@ class Attention(nn.Module):
         batch = x.shape[0]
         x = torch.cat([self.token.expand(batch, -1, -1), x], 1).transpose(0, 1)
         mask = torch.triu(torch.full((x.shape[0], x.shape[0]), float("-inf")), 1).T
-        return self.layers(x, mask=mask)[0]
+        return self.layers(x, mask=mask, is_causal=False)[0]
 
 
 class Sampler(nn.Module):

@@ -38,6 +38,12 @@ ROWS = {
       { y = GatherND(x, at) }""",
     "the number of a single row": """g (float[1,4] x) => (float[1,2] y) <int64[1,2,2] at = {0,1,0,3}>
       { y = GatherND(x, at) }""",
+    "places in rows that lie one behind another": """g (float[2,3] x) => (float[2,2] y)
+      <int64[1] end = {-1}, int64[1,2] k = {0,2}, int64[2,1] rows = {0,1}, int64[1] one = {1}> {
+        s = Shape(x) wide = Gather(s, one) at = Mul(rows, wide) i = Add(at, k)
+        flat = Reshape(x, end) y = Gather(flat, i) }""",
+    "a constant expanded to the batch": """g (float[2,3] x) => (float[2,3] y)
+      <float[2,3] w = {1,2,3,1,2,3}> { s = Shape(x) e = Expand(w, s) y = Mul(x, e) }""",
     "an int32 Slice": """g (float[4,6] x) => (float[4,3] y) <int32[2] s = {0,3}, int32[2] e = {4,6}>
       { y = Slice(x, s, e) }""",
     "a constant of rows": """g (float[2,2] x) => (float[2,2] y) <float[2,2] b = {1,2,1,2}> { y = Add(x, b) }""",

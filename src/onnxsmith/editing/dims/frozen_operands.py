@@ -92,6 +92,12 @@ def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
     dims, target = opening.dims(node.inputs[0]), opening.integers(node.inputs[1])
     if dims is None or target is None:
         return None
+    for back in range(1, min(len(dims), len(target)) + 1):
+        asked = target[-back]
+        wanted = opening.named(asked) if isinstance(asked, str) else None
+        frozen = factors.size(dims[-back]) if not factors.is_open(dims[-back]) else 1
+        if wanted is not None and frozen == factors.size(wanted) != 1:
+            opening.repeating.repeat(node, 0, len(dims) - back, wanted, broadcast=True)
     new: list[int | str | None] = list(target)
     for back in range(1, min(len(dims), len(new)) + 1):
         if factors.is_open(dims[-back]) and new[-back] == factors.size(dims[-back]):
@@ -208,22 +214,25 @@ def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
-    """Refuses an index of an axis that has a single element: which one it means for other sizes is unknown."""
+    """Lets indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind another.
+
+    Other indices of an axis that has a single element are refused: which one they mean for other sizes is unknown."""
     dims, index = opening.dims(node.inputs[0]), node.inputs[1]
     axis = node.attributes.get_int("axis", 0)
-    if dims is None or not factors.is_open(dims[axis]) or opening.is_reached(index):
+    if dims is None or index is None or not factors.is_open(dims[axis]):
         return None
-    size = factors.size(dims[axis])
-    if size == 1:
+    if (opening.is_reached(index) and not opening.is_sized(index)) or _is_open(opening, index):
+        return None
+    if opening.repeating.place(node, 1, dims[axis]):
+        return None
+    if factors.size(dims[axis]) == 1:
         raise opening.refuse(node, f"it selects elements of axis {axis}, which holds {factors.text(dims[axis])}")
-    if (
-        _constant(index) == list(range(size))
-        and index is not None
-        and index.shape is not None
-        and len(index.shape) == 1
-    ):
-        opening.repeating.repeat(node, 1, 0, dims[axis], broadcast=False)
     return None
+
+
+def _is_open(opening: Opening, value: ir.Value) -> bool:
+    dims = opening.dims(value)
+    return dims is not None and any(factors.is_open(dim) for dim in dims)
 
 
 def _static(opening: Opening, value: ir.Value) -> list[int] | None:

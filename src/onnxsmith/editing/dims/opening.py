@@ -52,6 +52,7 @@ class Opening:
         self._known: dict[str, Dim] = {}
         self._numbers: dict[str, int] = {}
         self._reached = depending(work.model, set(opened))
+        self._data = _of_data(work.model)
         self._context: Any = sound_shapes.context(work.model)
         for value, axes in opened.items():
             self._open_input(value, axes)
@@ -98,6 +99,11 @@ class Opening:
     def is_reached(self, value: ir.Value | None) -> bool:
         """Whether a value depends on an opened input."""
         return value is not None and value in self._reached
+
+    def is_sized(self, value: ir.Value) -> bool:
+        """Whether a value of the main graph depends on the sizes of inputs, and not on their elements."""
+        node = value.producer()
+        return node is not None and node.graph is self.work.model.graph and value not in self._data
 
     def refuse(self, node: ir.Node, why: str, fix: str = "") -> OnnxsmithError:
         """The error that names a node which cannot be opened."""
@@ -303,3 +309,13 @@ class Opening:
         if isinstance(text, int):
             return (text,)
         return self._known.get(str(canonical(text))) or self._multiple(str(canonical(text)), None)
+
+
+def _of_data(model: ir.Model) -> set[ir.Value]:
+    """The values of the main graph that depend on elements of inputs."""
+    found: set[ir.Value] = set(model.graph.inputs)
+    for node in model.graph:
+        bodies = bool(list(captures.subgraphs(node)))
+        if bodies or (node.op_type not in ("Shape", "Size") and any(value in found for value in node.inputs)):
+            found.update(node.outputs)
+    return found

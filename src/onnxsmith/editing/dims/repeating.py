@@ -68,6 +68,24 @@ class Repeating:
                 return
         raise opening.refuse(node, f"{value.name} selects single indices of a dimension {factors.text(dim)}")
 
+    def place(self, node: ir.Node, index: int, dim: Dim) -> bool:
+        """Replaces indices that are the same in each row of `dim`, rows lying one behind another, by indices that go
+        on to any number of rows. Returns whether the operand holds such indices."""
+        value, block = node.inputs[index], factors.size(dim[1:])
+        if not isinstance(dim[0], Atom) or factors.is_open(dim[1:]) or value is None:
+            return False
+        array = self._array(node, value)
+        step = np.full([1] * array.ndim, block, np.int64)
+        for axis in range(array.ndim):
+            first = array.take([0], axis).astype(np.int64) if array.shape[axis] == dim[0].size else None
+            if first is None or first.min(initial=0) < 0 or first.max(initial=0) >= block:
+                continue
+            if np.array_equal(first + step * self._along(array, axis), array):
+                node.replace_input_with(index, self._grown(node, first, step, axis, dim[:1]))
+                self._opening.notes.append(f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)}")
+                return True
+        return False
+
     def _one(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | np.ndarray | None:
         """The value as it is if it has a single index; a constant with one index; or numbers that go on."""
         if all(factor.size == 1 for factor in dim if isinstance(factor, Atom)):
@@ -147,5 +165,13 @@ class Repeating:
         if made_by is None or made_by.graph is not self._opening.work.model.graph:
             raise self._opening.refuse(node, f"{value.name} is computed in a body, and has a fixed size")
         part = cut(self._opening.work.model, (), [value.name or ""])
-        found = run(part.model, {}).outputs
+        found = run(part.model, {one.name or "": self._zeros(one) for one in part.model.graph.inputs}).outputs
         return np.asarray(next(iter(found.values())))
+
+    def _zeros(self, port: ir.Value) -> np.ndarray:
+        """An input of the original's size, for what depends on sizes only."""
+        inputs = {value.name: value for value in self._opening.work.model.graph.inputs}
+        sizes = [size or 1 for size in self._opening.static[inputs[port.name]]]
+        if port.dtype is None or port.dtype is ir.DataType.STRING:
+            return np.full(sizes, "", object)
+        return np.zeros(sizes, port.dtype.numpy())

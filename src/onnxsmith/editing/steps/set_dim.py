@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -13,9 +14,10 @@ from onnxsmith.editing.dims.rows import Rows
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import walk
-from onnxsmith.model.shapes.symbols import is_expression
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import problem
+
+_CALL = re.compile(r"[A-Za-z_]\w*\(")
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,12 @@ def _open(work: Work, found: list[Request]) -> None:
 
 
 def _forget_unreadable(work: Work) -> None:
-    """Removes inferred sizes that the shape engine writes, `Broadcast(a, b)`, and does not read."""
+    """Removes inferred sizes with functions, as `Broadcast(a, b)`: the shape engine writes some that it cannot read."""
     for graph in walk.graphs(work.model):
         for value in (value for node in graph for value in node.outputs if value.shape is not None):
             for axis, dim in enumerate(value.shape or ()):
                 text = dim.value if isinstance(dim, ir.SymbolicDim) else None
-                if text is not None and "(" in text and not is_expression(text):
+                if text is not None and _CALL.search(text):
                     dims = list(value.shape or ())
                     dims[axis] = ir.SymbolicDim(None)
                     value.shape = ir.Shape(dims)
