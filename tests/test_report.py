@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Facts, Report, Verdict, facts
+from onnxsmith.report.base import Facts, Report, facts
 from onnxsmith.report.parts.page import Page
 from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.verdict import Verdict
 from tests.conftest import Refused
 
 FULL = Report(

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from onnxsmith.precision.bisect import bisect
     from onnxsmith.problem import OnnxsmithError, Problem
     from onnxsmith.reduction.reduce import reduce
-    from onnxsmith.report.base import Report, Verdict
+    from onnxsmith.report.base import Report
+    from onnxsmith.report.verdict import Verdict
     from onnxsmith.result import Result
     from onnxsmith.settings import Save, Verify
     from onnxsmith.simplifier.simplify import simplify

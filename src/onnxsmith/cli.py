@@ -24,7 +24,8 @@ from onnxsmith._version import __version__
 from onnxsmith.commands.base import Command
 from onnxsmith.options import called, spelled
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
+from onnxsmith.report.verdict import Verdict
 
 T = TypeVar("T")
 

@@ -14,8 +14,9 @@ from onnxsmith.commands.op import Op
 from onnxsmith.inspection.operator_history import changes, history
 from onnxsmith.model.graph import schema
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.operator_view import OperatorView
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.onnxruntime import OnnxRuntime
 
 

@@ -16,7 +16,7 @@ from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.model.surgery.widening import widened
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Outputs, Session
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> g (float[n,256] x) => (float[n,1] y) <int64[1] a = {1}> '

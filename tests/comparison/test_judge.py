@@ -18,8 +18,8 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.weights import adjustable
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Power, Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.settings import Save, Verify
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,8 @@ import pytest
 
 from onnxsmith import compare
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
+from onnxsmith.report.verdict import Verdict
 
 
 def judged(text: str, good: str, bad: str) -> Report:

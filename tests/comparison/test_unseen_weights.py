@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from onnxsmith import compare
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((64, 4)).astype(np.float32)

@@ -20,8 +20,8 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import FakeSession
 from onnxsmith.settings import Verify

@@ -19,7 +19,8 @@ from onnxsmith.commands.base import Command
 from onnxsmith.interrupts import INTERRUPTED
 from onnxsmith.layers import bundle
 from onnxsmith.problem import Problem
-from onnxsmith.report.base import SCHEMA_VERSION, Part, Report, Verdict
+from onnxsmith.report.base import SCHEMA_VERSION, Part, Report
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes import _bounds
 from onnxsmith.runtimes.base import Runtime
 

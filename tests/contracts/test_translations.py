@@ -13,8 +13,8 @@ import onnxsmith
 from onnxsmith.exporter.translating.exporter_hooks import translations
 from onnxsmith.exporter.translating.overloads import overloads
 from onnxsmith.exporter.translations.base import Sample, Translation
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.settings import Verify
 
 NAMES = sorted(translations())

@@ -18,12 +18,13 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.render.html import to_html
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.difference import Difference
 from onnxsmith.report.parts.interface_changes import InterfaceChanges
 from onnxsmith.report.parts.node_changes import AttributeChange, NodeChanges
 from onnxsmith.report.parts.property_changes import PropertyChanges
 from onnxsmith.report.parts.weight_changes import WeightChanges
+from onnxsmith.report.verdict import Verdict
 from tests.differences.models import TEXTS, disguised, model
 
 

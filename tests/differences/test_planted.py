@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.differences.diff import diff
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.difference import Difference
+from onnxsmith.report.verdict import Verdict
 from tests.differences.models import TEXTS, disguised, model
 from tests.differences.planting import EXPECTED, every
 

@@ -15,8 +15,9 @@ import pytest
 from onnxsmith.differences import diff as room
 from onnxsmith.differences.figures import differing, figures
 from onnxsmith.model.files.save import save
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.weight_changes import WeightChange, WeightChanges
+from onnxsmith.report.verdict import Verdict
 
 DTYPES = [
     np.float32, np.float64, np.float16, np.int8, np.int64, np.uint16, np.bool_, np.complex64, np.complex128,

@@ -9,7 +9,7 @@ import pytest
 
 from onnxsmith import rooms
 from onnxsmith.commands.base import Command
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "onnxsmith"

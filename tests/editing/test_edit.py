@@ -14,7 +14,7 @@ from onnxsmith.editing import patch
 from onnxsmith.editing.edit import Edit, edited
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 from tests.editing.models import LOOP, NET, WIDE, saved
 
 X = np.array([[-1.0, 0.5, 2.0, 3.0]], np.float32)

@@ -11,7 +11,7 @@ import pytest
 import onnxsmith
 from onnxsmith.editing import merge as room
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 
 FIRST = """<ir_version: 8, opset_import: ["": 17]>
 g (float[n,4] x) => (float[n,4] y, float[n,4] aux) <float[4] w = {1,2,3,4}> {

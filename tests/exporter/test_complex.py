@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
+from onnxsmith.report.verdict import Verdict
 
 INSIDE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "pad": lambda z: torch.fft.fft(z, n=11),

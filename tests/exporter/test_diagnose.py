@@ -15,8 +15,8 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.exporter.translating.register import forget, registered
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.diagnosis import Diagnosis, Finding, Weight
+from onnxsmith.report.verdict import Verdict
 
 PLANTED = sorted((Path(__file__).parent / "planted").glob("*.py"))
 SAMPLE = ("branch_return", "device_cuda", "loop_rows", "several", "view_int")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import onnxsmith
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 
 
 class Of(torch.nn.Module):

@@ -16,10 +16,10 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.settings import Save, Verify
 
 

@@ -15,8 +15,8 @@ import onnxsmith
 from onnxsmith.exporter.inputs import program
 from onnxsmith.exporter.module.called_paths import Reference, without_kernels
 from onnxsmith.exporter.rewrites import nested_encoder
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.sources.factory import TorchModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")

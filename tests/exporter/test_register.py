@@ -20,8 +20,8 @@ from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.register import DELIVERIES, forget, registered
 from onnxsmith.model.files.save import Stage
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
+from onnxsmith.report.verdict import Verdict
 
 
 def example() -> Any:

@@ -15,8 +15,8 @@ from transformers.utils.generic import torch_float, torch_int
 import onnxsmith
 from onnxsmith.exporter.tracing import rewriting
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.capture import Capture
+from onnxsmith.report.verdict import Verdict
 
 
 class Signs(nn.Module):

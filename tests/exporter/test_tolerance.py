@@ -10,8 +10,8 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.exporter.tracing import rewriting
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.settings import Save, Verify
 
 

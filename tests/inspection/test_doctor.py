@@ -15,8 +15,9 @@ from onnxsmith.inspection import doctor as room
 from onnxsmith.inspection.doctor import Found, doctor, findings
 from onnxsmith.model.graph.versions import newest
 from onnxsmith.problem import problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.environment import Environment
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes import onnxruntime as runtime
 
 CORE = dict.fromkeys(

@@ -7,8 +7,9 @@ import pytest
 from onnxsmith.commands.explain import Explain
 from onnxsmith.inspection.explain import explain
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.page import Page
+from onnxsmith.report.verdict import Verdict
 
 
 def test_a_problem_has_its_page() -> None:

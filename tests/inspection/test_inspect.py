@@ -17,12 +17,13 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Facts, Report, Table, Verdict
+from onnxsmith.report.base import Facts, Report, Table
 from onnxsmith.report.parts.model_summary import MacTerm, ModelSummary, Module
 from onnxsmith.report.parts.model_text import ModelText
 from onnxsmith.report.parts.node_table import NodeTable, Operand
 from onnxsmith.report.parts.node_view import NodeView
 from onnxsmith.report.parts.tensor_view import TensorView
+from onnxsmith.report.verdict import Verdict
 
 BRANCHES = """
 <ir_version: 10, opset_import: ["": 20, "local": 1], producer_name: "by hand", producer_version: "1">

@@ -20,9 +20,10 @@ from onnxsmith.commands.explain import Explain
 from onnxsmith.inspection import matching
 from onnxsmith.inspection.messages import Example, Message, filled, known
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.message_cause import MessageCause
 from onnxsmith.report.parts.node_view import NodeView
+from onnxsmith.report.verdict import Verdict
 
 MODEL = """
 <ir_version: 10, opset_import: ["": 20]>

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 import onnxsmith
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.layers import Layers
+from onnxsmith.report.verdict import Verdict
 
 CHAIN = """
 <ir_version: 10, opset_import: ["": 21]>

@@ -18,10 +18,11 @@ from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.outputs import Outputs
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 
 
 class Block(nn.Module):

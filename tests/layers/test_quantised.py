@@ -10,8 +10,8 @@ import pytest
 
 import onnxsmith
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.layers import Layers
+from onnxsmith.report.verdict import Verdict
 
 FLOAT = """
 <ir_version: 10, opset_import: ["": 21]>

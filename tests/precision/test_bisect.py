@@ -18,9 +18,10 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.precision import keep as keeping
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.precision import NO_KERNEL, Precision
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused

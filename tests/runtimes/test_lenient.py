@@ -10,7 +10,7 @@ from onnx import parser
 
 from onnxsmith import compare, inspect, run, simplify
 from onnxsmith.model.files.load import load
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes._lenient import checked, is_off
 from tests.conftest import Refused
 

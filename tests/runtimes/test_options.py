@@ -10,7 +10,7 @@ import pytest
 from onnxsmith import compare, run
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.base import Verdict
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Options, get, parse
 from tests.conftest import Refused
 

@@ -18,9 +18,10 @@ from onnxsmith.model.graph import versions, walk
 from onnxsmith.model.shapes import facts
 from onnxsmith.operators.operators import LINE
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.written import written
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.settings import Save
 from onnxsmith.words import several

@@ -11,8 +11,9 @@ from onnxsmith.inspection import operator_history
 from onnxsmith.model.graph import schema
 from onnxsmith.model.graph.schema import Parameter, Schema
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.operator_view import FormalAttribute, Kernel, Operand, OperatorView
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes import base as runtimes
 
 _RUNTIME = "onnxruntime"

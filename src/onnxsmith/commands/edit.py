@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from onnxsmith.commands._editing import Editing
 from onnxsmith.options import argument
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
+from onnxsmith.report.verdict import Verdict
 
 if TYPE_CHECKING:
     from onnxsmith.editing.steps.base import Step

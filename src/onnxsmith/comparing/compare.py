@@ -26,10 +26,11 @@ from onnxsmith.memory import no_collection
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, Program
 

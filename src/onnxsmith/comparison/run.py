@@ -24,9 +24,10 @@ from onnxsmith.model.graph.signature import Signature, signature
 from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.outputs import OutputArray, Outputs
 from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value

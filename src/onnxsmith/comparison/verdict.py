@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from onnxsmith.problem import Problem
-from onnxsmith.report.base import Verdict
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
 
 
 def verdict(part: Verification, *, asked: bool = True) -> Verdict:

@@ -24,10 +24,11 @@ from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.difference import Difference
 from onnxsmith.report.parts.interface_changes import PortChange
 from onnxsmith.report.parts.renamings import Renaming, Renamings
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
 

@@ -9,9 +9,10 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.diagnosis import Axis, Diagnosis, Finding, Weight
 from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.sources import factory

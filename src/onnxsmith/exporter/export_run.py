@@ -26,9 +26,10 @@ from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.model.graph.signature import Port, signature
 from onnxsmith.model.surgery import opset
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.capture import Capture, PortMap
 from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.seams.base import alone
 from onnxsmith.sources import factory

@@ -16,8 +16,9 @@ from importlib import metadata
 from onnxsmith._version import __version__
 from onnxsmith.clock import stage
 from onnxsmith.problem import OnnxsmithError, Problem
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.environment import Environment, Package, Provider
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.words import several
 
 _CORE = {

@@ -16,9 +16,10 @@ from onnxsmith.inspection import matching
 from onnxsmith.inspection.messages import filled, known, page
 from onnxsmith.model.files.load import Source
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.message_cause import Advice, MessageCause
 from onnxsmith.report.parts.page import Page
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.rules.base import Rule
 
 EVERYTHING = "all"

@@ -15,9 +15,10 @@ from onnxsmith.model.files.text import to_text
 from onnxsmith.model.graph import carried
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import Problem, problem
-from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.model_summary import ModelSummary
 from onnxsmith.report.parts.model_text import ModelText
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes._lenient import checked
 
 

@@ -3,7 +3,7 @@
 Every pair of tensors is compared in the plain run, in which the candidate computes everything from the inputs. A pair
 is suspicious if it differs there by more than one operation may add to the difference of its inputs. Such a difference
 may still be inherited and amplified. So suspicious pairs are computed again in the forced run: each operation is run on
-the reference's inputs, all in one pass, and a difference that remains is the operation's own. `layers/judging.py` then
+the reference's inputs, all in one pass, and a difference that remains is the operation's own. `layers/culprits.py` then
 decides which operation is to blame.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from onnxsmith.clock import advance
 from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.culprits import judge
 from onnxsmith.layers.isolated_runs import Trial
-from onnxsmith.layers.judging import judge
 from onnxsmith.layers.pair_difference import Found, Look, plain_look, value_difference
 from onnxsmith.layers.tap import Tap
 from onnxsmith.runtimes.base import Feeds

@@ -32,10 +32,11 @@ from onnxsmith.model.graph.signature import Port, Signature, signature
 from onnxsmith.model.graph.tensor_paths import Place, find, unknown
 from onnxsmith.model.surgery.exposing import Exposing
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.values import ValueRow, Values
 from onnxsmith.report.parts.written import written
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._dtypes import name_of

@@ -18,7 +18,7 @@ from onnxsmith.runtimes.base import Array, Value
 _ULP = 2.0**-23
 """One ulp of float32 at 1."""
 _BEYOND_NOISE = 5.0
-"""Severity of an error that shows only in all elements together. A choice: just above slight (`layers/judging.py`)."""
+"""Severity of an error that shows only in all elements together. A choice: just above slight (`layers/culprits.py`)."""
 
 
 @dataclass

@@ -33,11 +33,12 @@ from onnxsmith.precision.units import NARROW
 from onnxsmith.precision.weights import float32_weights, own_weights, replaceable
 from onnxsmith.precision.writing import Delivery, checked
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report, Verdict
+from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.precision import Precision
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model

@@ -23,10 +23,11 @@ from onnxsmith.reduction.failing import failing, refuse_flaky
 from onnxsmith.reduction.function import Function
 from onnxsmith.reduction.oracle import Oracle
 from onnxsmith.reduction.process import Process
-from onnxsmith.report.base import Report, Verdict
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.reduction import Reduction
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.written import Written, written
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
 

@@ -8,7 +8,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 
 from onnxsmith.problem import Problem
-from onnxsmith.report.base import Chart, Facts, Report, Table, Text, Tone, Verdict
+from onnxsmith.report.base import Chart, Facts, Report, Table, Text, Tone
+from onnxsmith.report.verdict import Verdict
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
 _VERDICTS = {

@@ -21,23 +21,10 @@ if TYPE_CHECKING:
 from onnxsmith import rooms
 from onnxsmith._version import __version__
 from onnxsmith.problem import Problem, problem
+from onnxsmith.report.verdict import Verdict
 
 SCHEMA_VERSION = 1
 """Grows when an older reader would misread the new form; `from_json` refuses other versions."""
-
-
-class Verdict(StrEnum):
-    """How a command ended; its `exit_code` is the process's."""
-
-    DONE = "done"
-    DIFFERENT = "different"
-    CANNOT_TELL = "cannot-tell"
-    FAILED = "failed"
-
-    @property
-    def exit_code(self) -> int:
-        """0: done, and verified if the command verifies. 1: different, or the check cannot tell. 2: failed."""
-        return {Verdict.DONE: 0, Verdict.DIFFERENT: 1, Verdict.CANNOT_TELL: 1, Verdict.FAILED: 2}[self]
 
 
 class Tone(StrEnum):

@@ -10,7 +10,7 @@ The engine assumes the following, and none of it is always true:
 A wrong shape is worse than none, because rules rely on shapes. Here an unsure dimension becomes an expression or a new
 name.
 
-If and Loop are in `sound_flow.py`, rules on known integers in `value_shapes.py` and `integer_rules.py`.
+If and Loop are in `sound_flow.py`, rules on known integers in `reshape_and_slice.py` and `integer_rules.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.signature import names_something
-from onnxsmith.model.shapes import integer_rules, sound_flow, symbols, value_shapes
+from onnxsmith.model.shapes import integer_rules, reshape_and_slice, sound_flow, symbols
 from onnxsmith.model.shapes.known_integers import elements
 from onnxsmith.seams.shape_engine import Context, Rules, library_rules
 
@@ -56,7 +56,7 @@ def rules() -> Rules:
     _wrap(registry, "Unique", _unique)
     _wrap(registry, "ArrayFeatureExtractor", lambda _: _array_feature_extractor, domain="ai.onnx.ml")
     _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
-    for op, around in value_shapes.RULES.items():
+    for op, around in reshape_and_slice.RULES.items():
         _wrap(registry, op, around)
     for op, rule in integer_rules.RULES.items():
         _wrap(registry, op, integer_rules.around(rule))
