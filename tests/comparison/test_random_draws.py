@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from onnxsmith.comparison import random_draws
+from onnxsmith.comparison.run import run
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
 from tests.conftest import Refused
@@ -111,3 +115,33 @@ def test_dropout_draws_where_it_may_be_training() -> None:
     assert len(random_draws.nodes(from_text(text.format(1)))) == 1
     assert not random_draws.nodes(from_text(text.format(0)))
     assert not random_draws.nodes(from_text(head() + "g (float[3] x) => (float[3] y) { y = Dropout(x) }"))
+
+
+def drawn(text: str, **inputs: Any) -> Any:
+    """What the model with fixed numbers returns for its output y."""
+    fixed = random_draws.fixed(from_text(text), from_text(text))
+    assert fixed is not None
+    return run(fixed.pair[0], inputs).outputs["y"]
+
+
+@pytest.mark.parametrize("opset", [13, 14])
+def test_an_empty_draw_keeps_its_shape(opset: int) -> None:
+    text = f"{head(opset)}g (float[n,3] x) => (float[n,3] y) {{ r = RandomNormalLike(x) y = Add(x, r) }}"
+    assert drawn(text, x=np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_the_numbers_have_the_mean_and_spread_that_the_attributes_say() -> None:
+    text = head() + "g (float[4000] x) => (float[4000] y) {{ y = {}(x) }}"
+    uniform, normal = "RandomUniformLike<low = 2.0, high = 6.0>", "RandomNormalLike<mean = 5.0, scale = 2.0>"
+    kinds = (uniform, normal, "RandomUniformLike", "RandomNormalLike")
+    numbers = [drawn(text.format(kind), x=np.zeros(4000, np.float32)) for kind in kinds]
+    found = [(float(one.mean()), float(one.std())) for one in numbers]
+    expected = [(4.0, 4 / 12**0.5), (5.0, 2.0), (0.5, 1 / 12**0.5), (0.0, 1.0)]
+    assert np.allclose(found, expected, atol=0.05)
+
+
+def test_the_dtype_is_that_of_the_attribute_else_of_the_operand() -> None:
+    for attributes, dtype in (("", np.float16), ("<dtype = 11>", np.float64)):
+        name = np.dtype(dtype).name.replace("float64", "double")
+        text = f"{head()}g (float16[4] x) => ({name}[4] y) {{ y = RandomNormalLike{attributes}(x) }}"
+        assert drawn(text, x=np.zeros(4, np.float16)).dtype == dtype
