@@ -59,8 +59,10 @@ AREAS = {
 }
 SAMPLE = 60
 """Mutants of an area without `--sample`. A choice: some minutes an area."""
-LIMIT = 180
-"""Seconds for the tests of one mutant. A choice: many times what the slowest area needs."""
+SLOWER = 5
+"""Times as long as without a mutant that tests may run, and a minute. A choice: a busy machine is not that slow."""
+LIMIT = 1200
+"""Seconds for tests without a mutant. A choice: many times what the slowest area needs."""
 PRELOADED = ("numpy", "onnx", "onnx_ir", "onnx_shape_inference", "pytest")
 """Libraries that every forked process has at once."""
 CHANGED = {
@@ -197,13 +199,13 @@ class Copy:
         for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile", "CHANGELOG.md"):
             shutil.copy(ROOT / name, folder / name)
 
-    def run(self, tests: list[str]) -> str:
+    def run(self, tests: list[str], limit: float = LIMIT) -> str:
         """Runs tests in a forked process: `passed`, `failed` or `too long`."""
         pid = os.fork()
         if pid == 0:
             os.setsid()
             _child(self.folder, tests)
-        end = time.monotonic() + LIMIT
+        end = time.monotonic() + limit
         while time.monotonic() < end:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
@@ -213,13 +215,19 @@ class Copy:
         os.waitpid(pid, 0)
         return "too long"
 
-    def noticed(self, mutant: Mutant, stages: list[list[str]]) -> bool:
-        """Runs the tests with the mutant in place of its file; returns whether one noticed it."""
+    def seconds(self, tests: list[str]) -> float | None:
+        """The time that tests take without a mutant; None if they fail."""
+        start = time.monotonic()
+        return time.monotonic() - start if self.run(tests) == "passed" else None
+
+    def noticed(self, mutant: Mutant, stages: list[tuple[list[str], float]]) -> bool:
+        """Runs the tests with the mutant in place of its file, each stage at most as many seconds as stand beside it;
+        returns whether one noticed the mutant."""
         path = self.folder / mutant.file
         original = path.read_text(encoding="utf-8")
         try:
             _write(path, mutant.source)
-            return any(self.run(tests) != "passed" for tests in stages)
+            return any(self.run(tests, limit) != "passed" for tests, limit in stages)
         finally:
             _write(path, original)
 
@@ -272,17 +280,19 @@ def measured(name: str, area: Area, tree: Copy, sample: int, seed: int) -> bool:
         file = path.relative_to(ROOT)
         found += [one for one in mutants(file, path.read_text(encoding="utf-8")) if one.key not in known]
     chosen = random.Random(seed).sample(found, min(sample or len(found), len(found)))
-    sound: dict[tuple[str, ...], bool] = {}
+    sound: dict[tuple[str, ...], float | None] = {}
     came = Counter[str]()
     for mutant in chosen:
         stages = tests_of(area, mutant.file)
         for tests in stages:
             if tuple(tests) not in sound:
-                sound[tuple(tests)] = tree.run(tests) == "passed"
-        if not all(sound[tuple(tests)] for tests in stages):
+                sound[tuple(tests)] = tree.seconds(tests)
+        took = [sound[tuple(tests)] for tests in stages]
+        if None in took:
             came["not tried: the tests fail without a mutant"] += 1
             continue
-        noticed = tree.noticed(mutant, stages)
+        limits = [SLOWER * (one or 0.0) + 60 for one in took]
+        noticed = tree.noticed(mutant, list(zip(stages, limits, strict=True)))
         came["caught" if noticed else "survived"] += 1
         if not noticed:
             print(f"  survived: {mutant.file}:{mutant.line}: {mutant.before} → {mutant.after}", flush=True)

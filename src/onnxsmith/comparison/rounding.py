@@ -190,8 +190,8 @@ def roundings(
 
 
 def _widens(node: ir.Node, cuts: Collection[str]) -> bool:
-    """Whether the node casts computed floats to a dtype with more digits. The other computation may have had these digits
-    before the node."""
+    """Whether the node casts computed floats to a dtype with more digits. The other computation may have had these
+    digits before the node."""
     read = node.inputs[0] if node.op_type == "Cast" else None
     if read is None or read.name in cuts or read.dtype is None or node.outputs[0].dtype is None:
         return False
