@@ -36,6 +36,9 @@ class TrainingBatchNorm(Translation):
         axes = [axis for axis in range(x.dim()) if axis != 1]
         mean = x.mean(axes, keepdim=True)
         centred = x - mean
+        # The sum of many large float32 numbers errs by more than their spread allows: the mean of the rest corrects it.
+        left = centred.mean(axes, keepdim=True)
+        mean, centred = mean + left, centred - left
         variance = (centred * centred).mean(axes, keepdim=True)
         inverse = (variance + eps).rsqrt()
         shape = [-1, *[1] * (x.dim() - 2)]
