@@ -69,6 +69,10 @@ def steps(model: Any, chance: random.Random) -> list[tuple[str, dict[str, Any]]]
             "to": one([None, one(tensors)]),
         },
         "opset": lambda: {"to": chance.randrange(5, 26)},
+        "layout": lambda: {
+            one(["input", "output"]): one(tensors),
+            "to": one(["NHWC", "NWC", "1,0", "1,0", [1, 0], "0,2,1", "x"]),
+        },
         "inline": dict,
         "strip": lambda: {"what": one(["docs", "provenance", "metadata", "shapes", "x"])},
     }

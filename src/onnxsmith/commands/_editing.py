@@ -33,6 +33,10 @@ class Editing(Command):
     def replaces(self) -> str:
         return self.model
 
+    def samples(self) -> tuple[str, ...]:
+        """The additional inputs to verify on."""
+        return self.input
+
     @abstractmethod
     def steps(self) -> Iterable[Step]:
         """The steps of the edit."""
@@ -52,7 +56,7 @@ def edited(command: Editing, change: Any, edit: Any) -> Report:
     work = edit(
         command.model,
         command.output,
-        inputs=command.input,
+        inputs=command.samples(),
         verify=command.verify if not command.no_verify else False,
         save=command.save,
         record=command.record or None,

@@ -75,7 +75,7 @@ def verified(
         why = "the edit changes every output on purpose; the edited model was run"
         return Verified(nothing_verified(*NAMES, why), changed, new)
     pair = _pair(work, original, written, kept, before)
-    part = verify_models(*pair, settings, given=given if not work.adapt_candidate else (), names=NAMES)
+    part = verify_models(*pair, settings, given=given, names=NAMES)
     for also in work.also:
         part = also(part, pair, settings)
     if before:
@@ -133,7 +133,11 @@ def _pair(
     _keep_outputs(candidate, list(wanted))
     _keep_outputs(reference, list(wanted.values()))
     inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
-    rename_ports(candidate, inputs, [value.name or "" for value in reference.graph.outputs])
+    old = [value.name or "" for value in reference.graph.inputs]
+    # An input that is an output too becomes two values, and one name cannot be that of both.
+    outputs = [f"{name} (output)" if name in {*old, *inputs} else name for name in wanted.values()]
+    rename_ports(reference, old, outputs)
+    rename_ports(candidate, inputs, outputs)
     return reference, candidate
 
 
@@ -148,4 +152,3 @@ def _keep_outputs(model: ir.Model, names: list[str]) -> None:
                 values[name].type, values[name].shape = known[name].type, known[name].shape
     graph.outputs.clear()
     graph.outputs.extend(values[name] for name in names)
-    rename_ports(model, [value.name or "" for value in graph.inputs], names)
