@@ -12,6 +12,10 @@ import pytest
 from onnxsmith import rooms
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
+from onnxsmith.patterns.pattern_of import pattern_of
+from onnxsmith.patterns.plan import Plan
+from onnxsmith.patterns.replacement_of import replacement_of
+from onnxsmith.rules._pattern_rule import PatternRule
 from onnxsmith.rules.base import Exactness, Rule
 from onnxsmith.settings import Verify
 from onnxsmith.simplifier.rounds import simplified
@@ -53,11 +57,21 @@ def test_the_page_says_what_is_refused(rule_id: str) -> None:
     """By number; the page of a rule that never refuses what is its pattern has no such list."""
     doc = inspect.getdoc(type(RULES[rule_id])) or ""
     refuses = re.search(
-        r"NoMatch\(|too_old\(|read_elsewhere\(", inspect.getsource(inspect.getmodule(type(RULES[rule_id])))
+        r"NoMatch\(|too_old\(|read_elsewhere\(|sole_reader = True",
+        inspect.getsource(inspect.getmodule(type(RULES[rule_id]))),
     )
     assert re.search(r"^Refused:\n1\. ", doc, re.MULTILINE) or not refuses
     assert isinstance(RULES[rule_id].exactness, Exactness)
     assert RULES[rule_id].anchor
+
+
+@pytest.mark.parametrize("rule_id", [id_ for id_, rule in RULES.items() if isinstance(rule, PatternRule)])
+def test_a_rule_starts_where_its_pattern_ends(rule_id: str) -> None:
+    rule = RULES[rule_id]
+    assert isinstance(rule, PatternRule)
+    anchors = Plan(pattern_of(rule.pattern)).anchor_types
+    assert anchors == {("", op_type) for op_type in rule.anchor}
+    assert len(replacement_of(rule.replacement).outputs) == 1
 
 
 def test_no_rule_changes_the_model_it_is_given() -> None:

@@ -155,9 +155,21 @@ def test_replacing_one_result_by_a_variable_and_several_results(tmp_path: Path) 
     assert split.attributes["num_outputs"].as_int() == 2
 
 
+def test_replacing_by_a_variable_and_by_a_result_inside_of_the_match(tmp_path: Path) -> None:
+    path = saved(LOOP.replace("c2 = Identity(c)", "c1 = Not(c) c2 = Not(c1)"), tmp_path)
+    with onnxsmith.edit(path, record=tmp_path / "p.toml") as m:
+        m.replace("Not(Not(x))", "x")  # c2, an output of the body, needs a name of its own
+    assert np.allclose(run(path, x=X, k=np.array(1))["y"], np.tanh(X) + np.tanh(X) ** 2, atol=1e-6)
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.replace("r = Relu(x) y = Sigmoid(r)", lambda op, r: op.Reciprocal(op.Add(1.0, op.Exp(op.Neg(r)))))
+    assert [node.op_type for node in onnxsmith.load(path).graph].count("Relu") == 1
+
+
 @pytest.mark.parametrize(
     ("find", "by", "id_"),
     [
+        ("y = Sigmoid(x)", "Relu(y)", "edit/replacement"),
         ("Mul(x, Tanh(x))", "Identity(x)", "edit/no-match"),
         ("Mul(x, x)", "Add(x, z)", "edit/replacement"),
         ("Mul(x, x)", "Add(x, either(x, Neg(x)))", "edit/replacement"),

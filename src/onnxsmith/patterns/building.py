@@ -58,14 +58,15 @@ def variable(name: str, kind: Kind = Kind.VALUE) -> Variable:
     return Variable(name, kind)
 
 
-def from_function(function: Callable[..., Any]) -> Pattern:
-    """Makes a pattern of a function: its first parameter is the object with the operators, the others are variables.
+def from_function(function: Callable[..., Any], *, is_replacement: bool = False) -> Pattern:
+    """Makes a pattern, or a replacement, of a function: its first parameter is the object with the operators, the
+    others are variables.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
     """
     name = getattr(function, "__name__", "find")
-    where = f"the pattern {name}"
+    where = f"the {'replacement' if is_replacement else 'pattern'} {name}"
     given = list(inspect.signature(function).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not given or any(one.kind not in plain for one in given):
@@ -91,11 +92,13 @@ def from_function(function: Callable[..., Any]) -> Pattern:
         ) from error
     found = answer if isinstance(answer, tuple | list) else (answer,)
     outputs = tuple(ops.operand(one) for one in found)
-    bad = next((one for one in outputs if not isinstance(one, Result | Either)), None)
+    allowed = Result | Either | Variable if is_replacement else Result | Either
+    bad = next((one for one in outputs if not isinstance(one, allowed)), None)
     if bad is not None or not outputs:
         raise invalid("the function does not return results of operators", where, "return op.NAME(…)")
     used = dict.fromkeys((*variables, *ops.declared))
-    return checked(Pattern(tuple(ops.nodes), outputs, tuple(used), name), where)  # type: ignore[arg-type]
+    made = Pattern(tuple(ops.nodes), outputs, tuple(used), name)  # type: ignore[arg-type]
+    return checked(made, where, is_replacement=is_replacement)
 
 
 def _kind(annotation: Any) -> Kind:

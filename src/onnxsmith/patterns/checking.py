@@ -17,28 +17,29 @@ RESERVED = frozenset({"_", "true", "false", "inf", "nan"})
 """Words of the text that cannot be names of variables."""
 
 
-def checked(pattern: Pattern, where: str) -> Pattern:
-    """Returns the pattern.
+def checked(pattern: Pattern, where: str, *, is_replacement: bool = False) -> Pattern:
+    """Returns the pattern. A replacement may have variables as results, and variables that it does not read.
 
     Raises:
         OnnxsmithError: `pattern/invalid`, `pattern/unconnected` or `pattern/attribute`.
     """
-    if not pattern.nodes or not pattern.outputs:
+    if not pattern.outputs or not (pattern.nodes or is_replacement):
         raise invalid("the pattern has no operator", where, "call an operator, and return its result: op.Relu(x)")
     for output in pattern.outputs:
         for choice in choices(output):
-            if not isinstance(choice, Result):
+            if not isinstance(choice, Result) and not (is_replacement and isinstance(choice, Variable)):
                 raise invalid(
                     "a result of the pattern is not the result of an operator",
                     where,
                     "return what op.NAME(…) gives; a variable alone matches every value",
                 )
-    _check_names(pattern, where)
+    _check_names(pattern, where, is_replacement)
     for node in pattern.nodes:
         _check_node(node, where)
     if _depth(pattern) > DEEPEST:
         raise invalid(f"the pattern is more than {DEEPEST} operators deep", where, "look for a part of it")
-    _check_connected(pattern, where)
+    if not is_replacement:
+        _check_connected(pattern, where)
     return pattern
 
 
@@ -70,7 +71,7 @@ def items(pattern: Pattern, operand: Operand) -> set[str | int]:
     return found
 
 
-def _check_names(pattern: Pattern, where: str) -> None:
+def _check_names(pattern: Pattern, where: str, is_replacement: bool) -> None:
     used: set[str | int] = set().union(*(items(pattern, output) for output in pattern.outputs))
     names: set[str] = set()
     for variable in pattern.variables:
@@ -78,7 +79,7 @@ def _check_names(pattern: Pattern, where: str) -> None:
             raise invalid(f"{variable.name!r} cannot name a variable", where, "give it another name")
         if variable.name in names:
             raise invalid(f"{variable.name} is declared as two kinds of variable", where, "give one another name")
-        if variable.name not in used:
+        if variable.name not in used and not is_replacement:
             raise invalid(f"the variable {variable.name} is not used", where, f"leave {variable.name} out")
         names.add(variable.name)
     for index, node in enumerate(pattern.nodes):
@@ -99,8 +100,8 @@ def _check_node(node: PatternNode, where: str) -> None:
                 raise invalid(
                     f"{node.title} reads an empty list without a dtype", where, "write np.array([], np.int64)"
                 )
-    known = _known(node.op_type, node.domain)
     for name, _ in node.attributes:
+        known = _known(node.op_type, node.domain)
         if known and name not in known:
             near = difflib.get_close_matches(name, known, 1)
             raise problem(
@@ -129,7 +130,7 @@ def _depth(pattern: Pattern) -> int:
     for node in pattern.nodes:
         inner = [depths[one.node] for operand in node.inputs for one in choices(operand) if isinstance(one, Result)]
         depths.append(1 + max(inner, default=0))
-    return max(depths)
+    return max(depths, default=0)
 
 
 def _check_connected(pattern: Pattern, where: str) -> None:

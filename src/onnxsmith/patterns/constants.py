@@ -25,8 +25,9 @@ def is_kind(value: ir.Value, kind: Kind) -> bool:
     """Whether a variable of this kind may stand for the value."""
     if kind is Kind.VALUE:
         return True
-    count = number_of_elements(value)
-    return count is not None and (kind is Kind.CONSTANT or count == 1)
+    if kind is Kind.SCALAR:
+        return number_of_elements(value) == 1
+    return facts.is_constant(value) and ir.convenience.get_const_tensor(value) is not None
 
 
 def equals(value: ir.Value, wanted: Number | Numbers | Exact) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import onnx_ir as ir
@@ -52,10 +53,20 @@ def may_end_at(plan: Plan, node: ir.Node) -> bool:
     return (node.domain, node.op_type) in plan.anchor_types or ("", "") in plan.anchor_types
 
 
+def every_match(plan: Plan, node: ir.Node) -> Iterator[Match]:
+    """Yields the matches whose first result the node makes, and whose nodes are all in the node's graph. With a plan of
+    `every` way, these are all there are. Which nodes stay in use is not computed: `kept` is empty."""
+    assert node.graph is not None
+    for way, outputs in Search(plan, node.graph.opset_imports, node.graph).ways(node):
+        yield _match(plan.pattern, way, outputs)
+
+
 def ways(plan: Plan, search: Search, node: ir.Node) -> Iterator[Match]:
     """Yields the matches whose first result the node makes."""
     for way, outputs in search.ways(node):
-        yield _match(plan.pattern, way, outputs)
+        found = _match(plan.pattern, way, outputs)
+        nodes = [one for one in found.nodes if one is not None]
+        yield replace(found, kept=kept(nodes, outputs, found.graph))
 
 
 def _match(pattern: Pattern, way: Way, outputs: tuple[ir.Value, ...]) -> Match:
@@ -70,5 +81,4 @@ def _match(pattern: Pattern, way: Way, outputs: tuple[ir.Value, ...]) -> Match:
         {one.name: way[one.name] for one in pattern.variables if one.name in way},
         {key[0]: value for key, value in way.items() if isinstance(key, tuple)},
         outputs,
-        kept([one for one in nodes if one is not None], outputs, node.graph),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -40,6 +41,40 @@ class Match:
         return found
 
     @property
+    def taken(self) -> tuple[ir.Node, ...]:
+        """The nodes of the match, those of the results first."""
+        return tuple(dict.fromkeys(node for node in reversed(self.nodes) if node is not None))
+
+    @cached_property
+    def values(self) -> dict[str, ir.Value]:
+        """The values of the variables, and of the results of the pattern's nodes, by name."""
+        pairs = zip(self.pattern.nodes, self.nodes, strict=True)
+        made = ((one, node) for one, node in pairs if node is not None)
+        results = {name: value for one, node in made for name, value in zip(one.outputs, node.outputs, strict=False)}
+        return {**results, **self.bindings}
+
+    def integer(self, name: str) -> int | None:
+        """The integer that an attribute variable is bound to; None if it is left out, no integer, or a function's."""
+        found = self.attributes.get(name)
+        plain = found is not None and not found.is_ref() and found.type is ir.AttributeType.INT
+        return found.as_int() if found is not None and plain else None
+
+    def made(self, name: str) -> ir.Node:
+        """The node whose result the pattern calls `name`."""
+        found = self.values[name].producer()
+        assert found is not None
+        return found
+
+    def names(self, node: ir.Node) -> set[str]:
+        """What the pattern calls the results of a node."""
+        return {
+            name
+            for one, found in zip(self.pattern.nodes, self.nodes, strict=True)
+            if found is node
+            for name in one.outputs
+        }
+
+    @property
     def removable(self) -> tuple[ir.Node, ...]:
         """The nodes that nothing needs once the results are replaced."""
         return tuple(dict.fromkeys(node for node in self.nodes if node is not None and node not in self.kept))
@@ -50,9 +85,15 @@ class Match:
         found = ((name, facts.constant(value)) for name, value in self.bindings.items())
         return {name: array for name, array in found if array is not None}
 
+    def constant(self, name: str) -> npt.NDArray[Any]:
+        """The array of a variable that stands for a constant."""
+        found = facts.constant(self.bindings[name])
+        assert found is not None
+        return found
+
     def __getitem__(self, name: str) -> ir.Value:
-        """The value of a variable."""
-        return self.bindings[name]
+        """The value of a variable, or of a result of a node of the pattern."""
+        return self.bindings[name] if name in self.bindings else self.values[name]
 
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value.name}" for name, value in self.bindings.items())

@@ -134,7 +134,7 @@ class Pattern:
     choice between results. `variables` are in the order of the parameters, or of first use."""
 
     nodes: tuple[PatternNode, ...]
-    outputs: tuple[Result | Either, ...]
+    outputs: tuple[Result | Either | Variable, ...]
     variables: tuple[Variable, ...] = field(default=())
     name: str = "find"
 

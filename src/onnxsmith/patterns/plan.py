@@ -10,7 +10,6 @@ from onnxsmith.patterns.checking import choices
 from onnxsmith.patterns.pattern import (
     Anything,
     AttributeVariable,
-    Either,
     Kind,
     Operand,
     Pattern,
@@ -40,6 +39,7 @@ class Plan:
     of the part behind it, too. `free` tells of each node which operands bind a name that stands once, or none."""
 
     pattern: Pattern
+    every: bool = False
     kinds: dict[str, Kind] = field(init=False)
     anchors: tuple[Result, ...] = field(init=False)
     anchor_types: frozenset[tuple[str, str]] = field(init=False)
@@ -62,8 +62,10 @@ class Plan:
             for choice in choices(output):
                 assert isinstance(choice, Result)
                 total += counted[choice.node]
-        self.shared = tuple(key for key, count in total.items() if count > 1)
-        self.visible = tuple(tuple(key for key in self.shared if 0 < counts[key] < total[key]) for counts in counted)
+        self.shared = tuple(key for key, count in total.items() if count > 1 or self.every)
+        self.visible = tuple(
+            tuple(key for key in self.shared if self.every or 0 < counts[key] < total[key]) for counts in counted
+        )
         self.symmetric = tuple(len(node.inputs) == 2 and node.inputs[0] == node.inputs[1] for node in pattern.nodes)
         others = {one.node for output in pattern.outputs[1:] for one in choices(output) if isinstance(one, Result)}
         self.approaches = {index: tuple(self._approaches(index)) for index in others}
@@ -82,7 +84,7 @@ class Plan:
                 found.append(reader)
         return found
 
-    def title(self, output: Result | Either) -> str:
+    def title(self, output: Operand) -> str:
         """The operators that may make a result of the pattern."""
         titles = [self.pattern.nodes[one.node].title for one in choices(output) if isinstance(one, Result)]
         return " or ".join(dict.fromkeys(titles))

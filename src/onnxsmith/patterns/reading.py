@@ -37,15 +37,15 @@ from onnxsmith.problem import OnnxsmithError, problem
 _KINDS = {"const": Kind.CONSTANT, "scalar": Kind.SCALAR}
 
 
-def from_text(text: str) -> Pattern:
-    """Makes a pattern of ONNX text.
+def from_text(text: str, *, is_replacement: bool = False) -> Pattern:
+    """Makes a pattern, or a replacement, of ONNX text.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
     """
-    where = "the text of the pattern"
+    where = "the text of the replacement" if is_replacement else "the text of the pattern"
     tokens = Tokens(text, where)
-    return checked(_Reader(tokens, where).pattern(), where)
+    return checked(_Reader(tokens, where, is_replacement).pattern(), where, is_replacement=is_replacement)
 
 
 @dataclass
@@ -54,6 +54,7 @@ class _Reader:
 
     tokens: Tokens
     where: str
+    is_replacement: bool = False
 
     def __post_init__(self) -> None:
         self.nodes: list[PatternNode] = []
@@ -93,6 +94,8 @@ class _Reader:
                 self.variables[words[-1]] = variable(words[-1], kind)
             if tokens.take("=>"):
                 outputs = [words[-1] for words in self._list()]
+        elif self.is_replacement and tokens.peek().isidentifier() and not tokens.peek(1):
+            outputs = [tokens.next()]  # a variable alone
         return name, outputs, is_head or tokens.peek() == "{"
 
     def _before_brace(self) -> list[str]:
@@ -275,6 +278,8 @@ class _Reader:
 
     def _output(self, name: str) -> Any:
         found = self.named.get(name)
+        if found is None and self.is_replacement:
+            return self.variables.setdefault(name, variable(name))
         if found is None or not all(isinstance(one, Result) for one in choices(found)):
             raise self.tokens.wrong(f"{name!r} is not the result of an operator of the pattern")
         return found

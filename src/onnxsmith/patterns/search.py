@@ -6,6 +6,7 @@ this part, too. So a nest of commutative operators costs the number of these com
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,10 +36,11 @@ _MOST = 5000
 
 
 class Search:
-    """A search in the graphs that have these versions of operator sets. `blocked` nodes do not match."""
+    """A search in the graphs that have these versions of operator sets. `blocked` nodes do not match, nor nodes
+    that are not directly `within` the given graph."""
 
-    def __init__(self, plan: Plan, imports: Mapping[str, int]) -> None:
-        self._plan, self._imports = plan, imports
+    def __init__(self, plan: Plan, imports: Mapping[str, int], within: ir.Graph | ir.Function | None = None) -> None:
+        self._plan, self._imports, self._within = plan, imports, within
         self._blocked: set[ir.Node] = set()
         self._ways: dict[tuple[int, ir.Node], Sequence[Way]] = {}
         self._never: set[tuple[int, ir.Node]] = set()
@@ -105,7 +107,7 @@ class Search:
     def _at(self, index: int, node: ir.Node) -> Sequence[Way]:
         """Returns the ways in which a node of the model is a node of the pattern."""
         key = (index, node)
-        if key in self._never or node in self._blocked:
+        if key in self._never or node in self._blocked or (self._within is not None and node.graph is not self._within):
             return ()
         found = self._ways.get(key)
         if found is None:
@@ -212,13 +214,20 @@ class Search:
         """Returns the ways that agree with one of both sides."""
         if len(right) == 1 and not right[0]:
             return left
+        if len(left) == 1 == len(right):
+            both = self._merged(left[0], right[0])
+            return () if both is None else (both,)
         merged = (self._merged(one, other) for one in left for other in right)
         return self._distinct((one for one in merged if one is not None), self._plan.shared)
 
     def _distinct(self, ways: Iterable[Way], keys: Sequence[Key]) -> Sequence[Way]:
         """Keeps the first of the ways that bind these keys alike."""
+        rest = iter(ways)
+        few = tuple(itertools.islice(rest, 2))
+        if len(few) < 2:
+            return few
         found: dict[tuple[int, ...], Way] = {}
-        for way in ways:
+        for way in itertools.chain(few, rest):
             found.setdefault(tuple(id(way.get(key)) for key in keys), way)
             self._count(len(found))
         return tuple(found.values())

@@ -19,6 +19,7 @@ from onnxsmith.patterns.match import Match
 from onnxsmith.patterns.near_misses import near_misses
 from onnxsmith.patterns.pattern import Pattern
 from onnxsmith.patterns.pattern_of import pattern_of
+from onnxsmith.patterns.replacement_of import replacement_of
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.words import several
 
@@ -26,8 +27,9 @@ from onnxsmith.words import several
 @dataclass(frozen=True)
 class Replace(Step):
     """Replaces every match of the pattern `find` by the operators of `by`. Both are ONNX text with variables, or in
-    Python functions of operators; `by` reads the variables of `find` and has as many results. The outputs must keep
-    their numbers, unless `changes` says that they change on purpose. Nodes of a match that others read stay."""
+    Python functions of operators. `by` reads variables of `find` and results inside of it, and has as many results; a
+    result may be a variable. The outputs must keep their numbers, unless `changes` says that they change on purpose.
+    Nodes of a match that others read stay."""
 
     first = ("find", "by")
 
@@ -36,14 +38,14 @@ class Replace(Step):
     changes: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("find", "by"):
+        for name, read in (("find", pattern_of), ("by", replacement_of)):
             given = getattr(self, name)
             if callable(given):
                 with contextlib.suppress(OnnxsmithError):  # what text cannot say stays a pattern, and is not recorded
-                    object.__setattr__(self, name, pattern_of(given).text())
+                    object.__setattr__(self, name, read(given).text())
 
     def apply(self, work: Work) -> str:
-        pattern, by = pattern_of(self.find), pattern_of(self.by)
+        pattern, by = pattern_of(self.find), replacement_of(self.by)
         if len(pattern.outputs) != len(by.outputs):
             raise problem(
                 "edit/replacement",
@@ -69,7 +71,9 @@ class Replace(Step):
 
     def _replace(self, work: Work, match: Match, by: Pattern, replaced: dict[ir.Value, ir.Value]) -> None:
         labels = ", ".join(walk.node_label(node) for node in match.removable[:2])
-        bound = {name: _newest(value, replaced) for name, value in match.bindings.items()}
+        read = {*match.bindings, *(one.name for one in by.variables)}
+        known = {name: value for name, value in match.values.items() if name in read and value not in match.outputs}
+        bound = {name: _newest(value, replaced) for name, value in known.items()}
         if len(match.outputs) > 1:
             _refuse_dependent(work, match, bound)
         make = operators(work, graph_of(match.node), match.node, f"the replacement of {labels}")

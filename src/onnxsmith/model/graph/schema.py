@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -100,8 +101,12 @@ def operators(domain: str, version: int) -> tuple[str, ...]:
 def versions(op_type: str, domain: str) -> tuple[int, ...]:
     """Returns the opset versions at which the operator appeared or changed, in order."""
     home = "" if domain in _ONNX_DOMAINS else domain
-    schemas = onnx.defs.get_all_schemas_with_history()
-    return tuple(sorted(one.since_version for one in schemas if (one.name, one.domain) == (op_type, home)))
+    found: list[int] = []
+    with contextlib.suppress(onnx.defs.SchemaError):
+        found.append(onnx.defs.get_schema(op_type, home).since_version)
+        while found[-1] > 1:  # listing all schemas takes much longer
+            found.append(onnx.defs.get_schema(op_type, found[-1] - 1, home).since_version)
+    return tuple(reversed(found))
 
 
 def every_name(domain: str) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.rules._patterns import integer, maker
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules.base import Exactness, NoMatch
 
 _T = ir.DataType
 _INTEGERS = {  # the smallest and the largest number
@@ -20,7 +21,7 @@ _FLOATS = {_T.FLOAT16: (11, 5), _T.BFLOAT16: (8, 8), _T.FLOAT: (24, 8), _T.DOUBL
 """Bits of precision and of the exponent (IEEE 754)."""
 
 
-class CastChain(Rule):
+class CastChain(PatternRule):
     """Cast(Cast(x, wide), t) is Cast(x, t) where `wide` holds every value of x's dtype: int32 to int64, float16 to
     float, bool to anything. float to bfloat16 and back is not such a pair. Other readers of the intermediate value
     stay.
@@ -49,27 +50,22 @@ class CastChain(Rule):
 
     anchor = ("Cast",)
     exactness = Exactness.BITWISE
+    pattern = "a = Cast <to = ?middle> (x)  y = Cast <to = ?to> (a)"
+    replacement = "Cast <to = ?to> (x)"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        first = maker(node.inputs[0], node, "Cast")
-        source = first.inputs[0] if first is not None else None
-        if first is None or source is None or source.dtype is None:
+    def check(self, found: Match) -> Answer:
+        dtypes = (found["x"].dtype, found.integer("middle"), found.integer("to"))
+        if not {*dtypes} <= {*_INTEGERS, *_FLOATS}:
             return None
-        middle, to = (integer(one, "to", 0) for one in (first, node))
-        known = {*_INTEGERS, *_FLOATS}
-        if source.dtype not in known or middle not in known or to not in known:
-            return None
-        a, b, c = source.dtype, _T(middle), _T(to)
+        a, b, c = (_T(dtype or 0) for dtype in dtypes)
         if not _holds(b, a):
-            return NoMatch(f"not every {a.name} is a {b.name}", first.name or "")
+            return NoMatch(f"not every {a.name} is a {b.name}", found.made("a").name or "")
         if b in _FLOATS and c in _INTEGERS and c is not _T.BOOL and not _holds(c, a):
-            return NoMatch(f"not every {a.name} is a {c.name}, and what else becomes is not defined", node.name or "")
+            why = f"not every {a.name} is a {c.name}, and what else becomes is not defined"
+            return NoMatch(why, found.node.name or "")
         if a in _INTEGERS and c in (_T.FLOAT16, _T.BFLOAT16) and not _holds(c, a):
-            return NoMatch(f"{a.name} to {c.name} may round twice", node.name or "")
-        return Match(node, (node, first), {"source": source})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Cast", [match.found["source"]], dict(match.node.attributes))
+            return NoMatch(f"{a.name} to {c.name} may round twice", found.node.name or "")
+        return {}
 
 
 def _holds(wide: ir.DataType, narrow: ir.DataType) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules.base import Exactness
 
-from onnxsmith.rules._patterns import integer, passed_on, passes_on
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
-
-class CastSame(Rule):
+class CastSame(PatternRule):
     """A Cast to the input's own dtype changes nothing.
 
     Before:
@@ -27,12 +26,9 @@ class CastSame(Rule):
 
     anchor = ("Cast",)
     exactness = Exactness.BITWISE
+    pattern = "Cast <to = ?to> (x)"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        source = node.inputs[0]
-        if source is None or source.dtype is None or source.dtype.value != integer(node, "to", 0):
-            return None
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+    def check(self, found: Match) -> Answer:
+        dtype = found["x"].dtype
+        return {} if dtype is not None and dtype == found.integer("to") else None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
-from onnxsmith.rules._patterns import passed_on, passes_on
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules._pattern_rule import PatternRule
+from onnxsmith.rules.base import Exactness
 
 
-class ConcatSingle(Rule):
+class ConcatSingle(PatternRule):
     """A Concat with one input gives that input.
 
     Before:
@@ -27,9 +25,5 @@ class ConcatSingle(Rule):
 
     anchor = ("Concat",)
     exactness = Exactness.BITWISE
-
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        return passes_on(node) if len(node.inputs) == 1 else None
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+    pattern = "Concat(x)"
+    replacement = "x"

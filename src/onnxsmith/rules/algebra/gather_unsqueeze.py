@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
+from onnxsmith.patterns.match import Match
 from onnxsmith.rules import _views
-from onnxsmith.rules._patterns import integer, maker, read_elsewhere
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.rules._slices import TO_THE_END
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules.base import Exactness
 
 
-class GatherUnsqueeze(Rule):
+class GatherUnsqueeze(PatternRule):
     """Unsqueeze(Gather(x, i)) along the axis that the Gather took away is the Slice of x from i to i + 1, where i is a
     constant. Several of them may be the parts of a Split, which is for algebra/slices-split.
 
@@ -38,24 +38,17 @@ class GatherUnsqueeze(Rule):
 
     anchor = ("Unsqueeze",)
     exactness = Exactness.BITWISE
+    pattern = "a = Gather <axis = ?axis> (x, c_i)  y = Unsqueeze(a, ...)"
+    replacement = "Slice(x, start, end, axes)"
+    since = 13
+    sole_reader = True
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        gather = maker(node.inputs[0], node, "Gather")
-        dims = facts.dims(gather.inputs[0]) if gather is not None else None
-        axis = integer(gather, "axis", 0) if gather is not None else None
-        if gather is None or dims is None or axis is None or facts.opset(node) < 13:
+    def check(self, found: Match) -> Answer:
+        dims, axis, index = facts.dims(found["x"]), found.integer("axis"), found.constant("c_i")
+        if not dims or axis is None or index.ndim or _views.axes(found.node, len(dims)) != (axis % len(dims),):
             return None
-        index = facts.constant(gather.inputs[1])
-        if index is None or index.ndim != 0 or _views.axes(node, len(dims)) != (axis % len(dims),):
-            return None
-        size, place = dims[axis], int(index)
-        if isinstance(size, int) and place < 0:
-            place += size
-        found = {"source": gather.inputs[0], "start": place, "axis": axis % len(dims)}
-        return read_elsewhere((node, gather)) or Match(node, (node, gather), found)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        start = match.found["start"]
-        bounds = {"start": start, "end": TO_THE_END if start == -1 else start + 1, "axes": match.found["axis"]}
-        values = [tape.initializer(ir.tensor(np.array([n], np.int64)), name=name) for name, n in bounds.items()]
-        return tape.op("Slice", [match.found["source"], *values])
+        size, start = dims[axis], int(index)
+        if isinstance(size, int) and start < 0:
+            start += size
+        bounds = {"start": start, "end": TO_THE_END if start == -1 else start + 1, "axes": axis % len(dims)}
+        return {name: np.array([number], np.int64) for name, number in bounds.items()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
 from onnxsmith.model.graph.value_replacement import can_be_output
-from onnxsmith.rules._patterns import passed_on, passes_on
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules.base import Exactness, NoMatch
 
 
-class Identity(Rule):
+class Identity(PatternRule):
     """An Identity passes its input on, so its readers can read that input.
 
     Refused:
@@ -32,12 +31,11 @@ class Identity(Rule):
 
     anchor = ("Identity",)
     exactness = Exactness.BITWISE
+    pattern = "y = Identity(x)"
+    replacement = "x"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        source, result = node.inputs[0], node.outputs[0]
-        if source is not None and result.is_graph_output() and not can_be_output(source, node.graph):
+    def check(self, found: Match) -> Answer:
+        result = found["y"]
+        if result.is_graph_output() and not can_be_output(found["x"], found.graph):
             return NoMatch("the result is a graph output, which needs a value of its own", result.name or "")
-        return passes_on(node)
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return passed_on(match)
+        return {}

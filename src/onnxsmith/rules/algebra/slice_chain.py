@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
+from onnxsmith.patterns.match import Match
 from onnxsmith.rules import _slices
-from onnxsmith.rules._patterns import maker
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules.base import Exactness, NoMatch
 
 
-class SliceChain(Rule):
+class SliceChain(PatternRule):
     """Slices of different axes in a row are one Slice, and so are slices of one axis in steps of 1 with bounds that do
     not count from the end: x[a:b][c:d] is x[a+c:min(b, a+d)]. Where several Slices read one, each reads its data
     instead.
@@ -41,32 +41,24 @@ class SliceChain(Rule):
 
     anchor = ("Slice",)
     exactness = Exactness.BITWISE
+    pattern = "a = Slice(x, ...)  y = Slice(a, ...)"
+    replacement = "Slice(x, starts, ends, axes, steps)"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        first = maker(node.inputs[0], node, "Slice")
-        outer = _slices.ranges(node) if first is not None else None
-        inner = _slices.ranges(first) if first is not None else None
-        if first is None or outer is None or inner is None:
+    def check(self, found: Match) -> Answer:
+        outer, inner = _slices.ranges(found.node), _slices.ranges(found.made("a"))
+        if outer is None or inner is None:
             return None
-        middle = first.outputs[0]
+        middle = found["a"]
         readers = middle.consumers()
         if middle.is_graph_output() or any(reader.op_type != "Slice" or reader.domain for reader in readers):
             return NoMatch("the first is read by others too", middle.name or "")
-        if len(readers) > 2 and _slices.parts(node):
+        if len(readers) > 2 and _slices.parts(found.node):
             return None
         both = dict(inner)
         for axis, later in outer.items():
             joined = inner[axis].then(later) if axis in inner else later
             if joined is None:
-                return NoMatch("both cut one axis, in a way that takes its size", node.name or "")
+                return NoMatch("both cut one axis, in a way that takes its size", found.node.name or "")
             both[axis] = joined
-        return Match(node, (node, first), {"ranges": both, "source": first.inputs[0]})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        written = _slices.inputs(match.found["ranges"])
-        if all(step == 1 for step in written["steps"]):
-            del written["steps"]
-        arrays = [
-            tape.initializer(ir.tensor(np.array(numbers, np.int64)), name=name) for name, numbers in written.items()
-        ]
-        return tape.op("Slice", [match.found["source"], *arrays])
+        written = {name: np.array(numbers, np.int64) for name, numbers in _slices.inputs(both).items()}
+        return written if (written["steps"] != 1).any() else {**written, "steps": None}

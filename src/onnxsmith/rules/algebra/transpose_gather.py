@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
 from onnxsmith.model.shapes import facts
-from onnxsmith.rules._patterns import integer, maker
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
 from onnxsmith.rules._views import perm
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules.base import Exactness, NoMatch
 
 
-class TransposeGather(Rule):
+class TransposeGather(PatternRule):
     """A Gather with one index removes an axis. If the other axes are then in their old order, the Gather can read the
     data before the Transpose: the last step of a sequence is the same, whether batch or time comes first.
 
@@ -35,20 +34,14 @@ class TransposeGather(Rule):
 
     anchor = ("Gather",)
     exactness = Exactness.BITWISE
+    pattern = "t = Transpose(x)  y = Gather <axis = ?axis> (t, i)"
+    replacement = "Gather <axis = ?taken> (x, i)"
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        transpose = maker(node.inputs[0], node, "Transpose")
-        axis = integer(node, "axis", 0)
-        order = perm(transpose) if transpose is not None else None
-        if transpose is None or order is None or axis is None or facts.dims(node.inputs[1]) != ():
+    def check(self, found: Match) -> Answer:
+        order, axis = perm(found.made("t")), found.integer("axis")
+        if order is None or axis is None or facts.dims(found["i"]) != () or not -len(order) <= axis < len(order):
             return None
-        if not -len(order) <= axis < len(order):
-            return None
-        taken = order[axis]
-        left = [one for one in order if one != taken]
+        left = [one for one in order if one != order[axis]]
         if left != sorted(left):
-            return NoMatch("the axes that are left change places", node.name or "")
-        return Match(node, (node, transpose), {"source": transpose.inputs[0], "axis": taken})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Gather", [match.found["source"], match.node.inputs[1]], {"axis": match.found["axis"]})
+            return NoMatch("the axes that are left change places", found.node.name or "")
+        return {"taken": order[axis]}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
 from onnxsmith.model.shapes import facts
-from onnxsmith.rules._patterns import FLOATS, maker, read_elsewhere, two_ways
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules._patterns import FLOATS
+from onnxsmith.rules.base import Exactness, NoMatch
 
 
-class MatmulAddGemm(Rule):
+class MatmulAddGemm(PatternRule):
     """MatMul(x, W) + c with a matrix x and constant W and c is Gemm(x, W, c). For tensors of more dimensions it would
     take a Reshape before and after, which is more nodes, so this is for matrices only.
 
@@ -35,31 +35,18 @@ class MatmulAddGemm(Rule):
 
     anchor = ("Add",)
     exactness = Exactness.REASSOCIATES
+    pattern = "a = MatMul(x, c_w)  y = Add(a, c_b)"
+    replacement = "Gemm(x, c_w, c_b)"
+    since = 7
+    sole_reader = True
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        if facts.opset(node) < 7:
-            return None
-        for source, other in two_ways(node):
-            product, added = maker(source, node, "MatMul"), facts.constant(other)
-            if product is None or added is None:
-                continue
-            weight = facts.constant(product.inputs[1])
-            if weight is None:
-                continue
-            rows = facts.dims(product.inputs[0])
-            if rows is None or len(rows) != 2 or weight.ndim != 2 or not weight.size:
-                return NoMatch("it is not provably a product of two matrices", product.name or "")
-            if product.inputs[1] is None or product.inputs[1].dtype not in FLOATS:
-                return NoMatch("the dtype is none that Gemm is sure to have", product.name or "")
-            if (
-                added.ndim > 2
-                or added.shape[:-1] not in ((), (1,))
-                or added.shape[-1:] not in ((), (1,), weight.shape[1:])
-            ):
-                return NoMatch("the constant is not one row as wide as the product", other.name or "")
-            refusal = read_elsewhere((node, product))
-            return refusal or Match(node, (node, product), {"inputs": [*product.inputs, other]})
-        return None
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Gemm", match.found["inputs"])
+    def check(self, found: Match) -> Answer:
+        rows, product = facts.dims(found["x"]), found.made("a").name or ""
+        if rows is None or len(rows) != 2 or (weight := found.constant("c_w")).ndim != 2 or not weight.size:
+            return NoMatch("it is not provably a product of two matrices", product)
+        if found["c_w"].dtype not in FLOATS:
+            return NoMatch("the dtype is none that Gemm is sure to have", product)
+        added = found.constant("c_b")
+        if added.ndim > 2 or added.shape[:-1] not in ((), (1,)) or added.shape[-1:] not in ((), (1,), weight.shape[1:]):
+            return NoMatch("the constant is not one row as wide as the product", found["c_b"].name or "")
+        return {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules._patterns import is_number
+from onnxsmith.rules.base import Exactness
 
-from onnxsmith.model.shapes import facts
-from onnxsmith.rules._patterns import is_number, maker, read_elsewhere, two_ways
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
 
-
-class ReciprocalDiv(Rule):
+class ReciprocalDiv(PatternRule):
     """x * Reciprocal(Sqrt(v)), as torch writes x * rsqrt(v), is x / Sqrt(v); so is x * (1 / Sqrt(v)).
 
     For a root only: one over any other value may overflow or underflow where the quotient does not, while the root of a
@@ -38,20 +37,11 @@ class ReciprocalDiv(Rule):
 
     anchor = ("Mul",)
     exactness = Exactness.REASSOCIATES
+    pattern = "r = Sqrt(v)  y = Mul(x, either(Reciprocal(r), Div(c_one, r)))"
+    replacement = "Div(x, r)"
+    since = 7
+    sole_reader = True
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        if facts.opset(node) < 7:
-            return None
-        for source, other in two_ways(node):
-            inverse = maker(other, node, "Reciprocal", "Div")
-            root = inverse.inputs[-1] if inverse is not None else None
-            if inverse is None or root is None or maker(root, node, "Sqrt") is None:
-                continue
-            if inverse.op_type == "Div" and not is_number(inverse.inputs[0], 1, root):
-                continue
-            every = (node, inverse)
-            return read_elsewhere(every) or Match(node, every, {"inputs": [source, root]})
-        return None
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Div", match.found["inputs"])
+    def check(self, found: Match) -> Answer:
+        one = found.bindings.get("c_one")
+        return {} if one is None or is_number(one, 1, found["r"]) else None

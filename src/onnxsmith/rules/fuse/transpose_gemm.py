@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
 from onnxsmith.model.shapes import facts
-from onnxsmith.rules._patterns import FLOATS, maker
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.patterns.match import Match
+from onnxsmith.rules._pattern_rule import Answer, PatternRule
+from onnxsmith.rules._patterns import FLOATS
+from onnxsmith.rules._views import perm
+from onnxsmith.rules.base import Exactness, NoMatch
 
 
-class TransposeGemm(Rule):
+class TransposeGemm(PatternRule):
     """MatMul(x, Transpose(w)) of two matrices is Gemm with `transB`, which reads w as it is: a large weight that lies
     in a file of its own need not be written anew.
 
@@ -34,21 +35,16 @@ class TransposeGemm(Rule):
 
     anchor = ("MatMul",)
     exactness = Exactness.REASSOCIATES
+    pattern = "t = Transpose(w)  y = MatMul(x, t)"
+    replacement = "Gemm <transB = 1> (x, w)"
+    since = 11
 
-    def match(self, node: ir.Node) -> Match | NoMatch | None:
-        transpose = maker(node.inputs[1], node, "Transpose")
-        weight = transpose.inputs[0] if transpose is not None else None
-        data = facts.dims(node.inputs[0])
-        if transpose is None or weight is None or not weight.is_initializer() or data is None or len(data) != 2:
+    def check(self, found: Match) -> Answer:
+        weight = found["w"]
+        if not weight.is_initializer() or [len(facts.dims(found[name]) or ()) for name in "xw"] != [2, 2]:
             return None
-        if weight.shape is None or len(weight.shape) != 2 or facts.opset(node) < 11:
-            return None
-        given = transpose.attributes.get("perm")
-        if given is not None and (given.is_ref() or list(given.as_ints()) != [1, 0]):
+        if perm(found.made("t")) != [1, 0]:
             return None
         if weight.dtype not in FLOATS:
             return NoMatch("the dtype is not known to be floating point", weight.name or "")
-        return Match(node, (node, transpose), {"weight": weight})
-
-    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        return tape.op("Gemm", [match.node.inputs[0], match.found["weight"]], {"transB": 1})
+        return {}
