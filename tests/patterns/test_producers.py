@@ -53,7 +53,7 @@ def test_every_match_of_a_node() -> None:
     given = model("r = Relu(x) s = Relu(x) y = Add(r, s)")
     (node,) = (node for node in given.graph if node.op_type == "Add")
     first = [match.values["a"].name for match in every_match(Plan(pattern_of("a = Relu(x) y = Add(a, z)")), node)]
-    every = every_match(Plan(pattern_of("a = Relu(x) y = Add(a, z)"), every=True), node)
+    every = every_match(Plan(pattern_of("a = Relu(x) y = Add(a, z)"), apart=None), node)
     assert (first, [match["a"].name for match in every]) == (["r"], ["r", "s"])
 
 

@@ -6,6 +6,12 @@ A file is a list of steps. `do` names the step, the other keys are its fields:
     do = "rename"
     tensor = "onnx::Conv_12"
     to = "features"
+
+A file of replacements has `[[replace]]` tables instead, which are steps of that name without `do`:
+
+    [[replace]]
+    find = "Neg(Neg(x))"
+    by = "x"
 """
 
 from __future__ import annotations
@@ -109,16 +115,18 @@ def read(path: str | Path) -> list[Step]:
         raise problem(
             "edit/patch-file", "the patch file is not TOML", where=str(file), why=str(error), fix=_EXAMPLE
         ) from error
-    steps = content.get("step")
-    if set(content) != {"step"} or not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
+    kind = "replace" if "replace" in content else "step"
+    steps = content.get(kind)
+    if set(content) != {kind} or not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
         raise problem(
             "edit/patch-file",
-            "a patch file holds [[step]] tables and nothing else",
+            "a patch file holds [[step]] tables, or [[replace]] tables, and nothing else",
             where=str(file),
             why=f"its keys are {', '.join(content) or 'none'}",
             fix=_EXAMPLE,
         )
-    return [_step(one, f"{file}, step {number}", file.parent) for number, one in enumerate(steps, 1)]
+    shorthand = {"do": "replace"} if kind == "replace" else {}
+    return [_step(shorthand | one, f"{file}, {kind} {number}", file.parent) for number, one in enumerate(steps, 1)]
 
 
 _EXAMPLE = 'write:\n[[step]]\ndo = "rename"\ntensor = "x"\nto = "image"'

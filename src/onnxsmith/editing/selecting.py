@@ -13,7 +13,7 @@ from onnxsmith.model.graph import provenance, tensor_paths, walk
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.words import several
 
-_CONDITIONS = ("name", "op", "module", "reads", "gives", "attributes")
+CONDITIONS = ("name", "op", "module", "reads", "gives", "attributes")
 _SHOWN = 5
 """Matches that an error names. A choice: one line."""
 
@@ -166,13 +166,13 @@ def shown(selector: Any) -> str:
 def _conditions(selector: Any) -> Mapping[str, Any]:
     if isinstance(selector, str):
         return {"name": selector}
-    if isinstance(selector, Mapping) and selector and all(key in _CONDITIONS for key in selector):
+    if isinstance(selector, Mapping) and selector and all(key in CONDITIONS for key in selector):
         return selector
-    wrong = [str(key) for key in selector if key not in _CONDITIONS] if isinstance(selector, Mapping) else []
+    wrong = [str(key) for key in selector if key not in CONDITIONS] if isinstance(selector, Mapping) else []
     raise problem(
         "edit/selector",
         f"{shown(selector)} selects no nodes" + (f": {', '.join(wrong)} is no condition" if wrong else ""),
-        why=f"a selector is a name, or a table of {', '.join(_CONDITIONS)}",
+        why=f"a selector is a name, or a table of {', '.join(CONDITIONS)}",
         fix='write "conv_1", "layer1/*", or { op = "Relu", module = "layer1.*" }',
     )
 
@@ -180,15 +180,15 @@ def _conditions(selector: Any) -> Mapping[str, Any]:
 def _meets(node: ir.Node, key: str, wanted: Any) -> bool:
     match key:
         case "name":
-            return _fits(node.name or "", wanted) or (not node.name and _fits(walk.node_label(node), wanted))
+            return fits(node.name or "", wanted) or (not node.name and fits(walk.node_label(node), wanted))
         case "op":
-            return _fits(walk.op_name(node), wanted)
+            return fits(walk.op_name(node), wanted)
         case "module":
-            return _fits(provenance.of(node).module or "", wanted)
+            return fits(provenance.of(node).module or "", wanted)
         case "reads":
-            return any(value is not None and _fits(value.name or "", wanted) for value in node.inputs)
+            return any(value is not None and fits(value.name or "", wanted) for value in node.inputs)
         case "gives":
-            return any(_fits(value.name or "", wanted) for value in node.outputs)
+            return any(fits(value.name or "", wanted) for value in node.outputs)
         case _:
             return isinstance(wanted, Mapping) and all(
                 name in node.attributes and _equal(node.attributes[name], value) for name, value in wanted.items()
@@ -203,7 +203,8 @@ def _equal(attribute: ir.Attr, wanted: Any) -> bool:
     return bool(given == (list(wanted) if isinstance(wanted, tuple) else wanted))
 
 
-def _fits(name: str, wanted: Any) -> bool:
+def fits(name: str, wanted: Any) -> bool:
+    """Whether a name is the wanted one, or fits its `*`."""
     return name == wanted or (isinstance(wanted, str) and _is_pattern(wanted) and fnmatch.fnmatchcase(name, wanted))
 
 

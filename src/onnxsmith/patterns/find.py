@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,23 +17,32 @@ from onnxsmith.patterns.plan import Plan
 from onnxsmith.patterns.search import Search, Way
 
 
-def find(model: ir.Model, pattern: Pattern | str | Callable[..., Any], *, overlapping: bool = False) -> list[Match]:
+def find(
+    model: ir.Model,
+    pattern: Pattern | str | Callable[..., Any],
+    *,
+    overlapping: bool = False,
+    allowed: Callable[[Match], bool] | None = None,
+    looks_at: Collection[str] = (),
+) -> list[Match]:
     """Returns the places where the model has the pattern, in the order of the model's nodes.
 
     Matches do not overlap: a node that a replacement of one match removes is in no other; the first comes first. With
-    `overlapping`, each node that makes the first result of the pattern gives its first match.
+    `overlapping`, each node that makes the first result of the pattern gives its first match. With
+    `allowed`, only the matches that it allows count; of the ways to match at one node it sees those that differ in the
+    names that it `looks_at`.
 
     Raises:
         OnnxsmithError: a `pattern/…` problem.
     """
-    plan = Plan(pattern_of(pattern))
+    plan = Plan(pattern_of(pattern), looks_at)
     found: list[Match] = []
     for graph, imports in scopes(model):
         search = Search(plan, imports)
         for node in walk.nodes(graph):
             if not may_end_at(plan, node):
                 continue
-            match = next(ways(plan, search, node), None)
+            match = next((one for one in ways(plan, search, node) if allowed is None or allowed(one)), None)
             if match is not None:
                 found.append(match)
                 if not overlapping:
@@ -54,8 +63,8 @@ def may_end_at(plan: Plan, node: ir.Node) -> bool:
 
 
 def every_match(plan: Plan, node: ir.Node) -> Iterator[Match]:
-    """Yields the matches whose first result the node makes, and whose nodes are all in the node's graph. With a plan of
-    `every` way, these are all there are. Which nodes stay in use is not computed: `kept` is empty."""
+    """Yields the matches whose first result the node makes, and whose nodes are all in the node's graph. With a plan
+    that keeps all names apart, these are all there are. Which nodes stay in use is not computed: `kept` is empty."""
     assert node.graph is not None
     for way, outputs in Search(plan, node.graph.opset_imports, node.graph).ways(node):
         yield _match(plan.pattern, way, outputs)

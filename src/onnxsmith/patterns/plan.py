@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from onnxsmith.patterns.checking import choices
@@ -36,10 +36,13 @@ class Plan:
     """A pattern, prepared for the search.
 
     `shared` are the keys that stand at several places of the pattern, `visible` those of each node that stand outside
-    of the part behind it, too. `free` tells of each node which operands bind a name that stands once, or none."""
+    of the part behind it, too. `free` tells of each node which operands bind a name that stands once, or none.
+
+    The search gives one way of those that differ in nothing else than variables and results which stand once; with
+    `apart`, one for each choice of these names, or with None of all names."""
 
     pattern: Pattern
-    every: bool = False
+    apart: Collection[str] | None = ()
     kinds: dict[str, Kind] = field(init=False)
     anchors: tuple[Result, ...] = field(init=False)
     anchor_types: frozenset[tuple[str, str]] = field(init=False)
@@ -62,13 +65,21 @@ class Plan:
             for choice in choices(output):
                 assert isinstance(choice, Result)
                 total += counted[choice.node]
-        self.shared = tuple(key for key, count in total.items() if count > 1 or self.every)
+        apart = self._apart(total)
+        self.shared = tuple(key for key, count in total.items() if count > 1 or key in apart)
         self.visible = tuple(
-            tuple(key for key in self.shared if self.every or 0 < counts[key] < total[key]) for counts in counted
+            tuple(key for key in self.shared if key in apart or 0 < counts[key] < total[key]) for counts in counted
         )
         self.symmetric = tuple(len(node.inputs) == 2 and node.inputs[0] == node.inputs[1] for node in pattern.nodes)
         others = {one.node for output in pattern.outputs[1:] for one in choices(output) if isinstance(one, Result)}
         self.approaches = {index: tuple(self._approaches(index)) for index in others}
+
+    def _apart(self, every: Collection[Key]) -> Collection[Key]:
+        """Returns the keys of the names in which ways may not differ unseen."""
+        if self.apart is None:
+            return every
+        nodes = (index for index, node in enumerate(self.pattern.nodes) if not set(node.outputs).isdisjoint(self.apart))
+        return {*self.apart, *nodes}
 
     def is_free(self, operand: Operand) -> bool:
         """Whether the operand takes any value, whatever the others take."""

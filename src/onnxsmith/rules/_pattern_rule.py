@@ -72,7 +72,7 @@ class _Text:
 
 @cache
 def _read(pattern: str, replacement: str) -> _Text:
-    plan, by = Plan(pattern_of(pattern), every=True), replacement_of(replacement)
+    plan, by = Plan(pattern_of(pattern), apart=None), replacement_of(replacement)
     return _Text(plan, Producers(plan), by, frozenset(one.name for one in by.variables))
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
 
 from onnxsmith.editing.instantiating import instantiated
+from onnxsmith.editing.places import ALL, places
 from onnxsmith.editing.placing import operators
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, depending, graph_of
 from onnxsmith.model.graph import captures, walk
-from onnxsmith.patterns.find import find
 from onnxsmith.patterns.match import Match
-from onnxsmith.patterns.near_misses import near_misses
 from onnxsmith.patterns.pattern import Pattern
 from onnxsmith.patterns.pattern_of import pattern_of
 from onnxsmith.patterns.replacement_of import replacement_of
@@ -28,13 +27,16 @@ from onnxsmith.words import several
 class Replace(Step):
     """Replaces every match of the pattern `find` by the operators of `by`. Both are ONNX text with variables, or in
     Python functions of operators. `by` reads variables of `find` and results inside of it, and has as many results; a
-    result may be a variable. The outputs must keep their numbers, unless `changes` says that they change on purpose.
-    Nodes of a match that others read stay."""
+    result may be a variable. `where` has conditions on what `find` names, `{x = {dtype = "float32", rank = 2}}`, and
+    `count` is the number of matches that there must be, or "all". The outputs must keep their numbers, unless `changes`
+    says that they change on purpose. Nodes of a match that others read stay."""
 
     first = ("find", "by")
 
     find: str | Pattern | Callable[..., Any]
     by: str | Pattern | Callable[..., Any]
+    where: Mapping[str, Any] = field(default_factory=dict)
+    count: int | str = ALL
     changes: bool = False
 
     def __post_init__(self) -> None:
@@ -53,16 +55,10 @@ class Replace(Step):
                 why="each result of the pattern needs one that takes its place",
                 fix="name the results in the same order: (x) => (y, z)",
             )
-        matches = find(work.model, pattern)
-        if not matches:
-            misses = [str(miss) for miss in near_misses(work.model, pattern)]
-            raise problem(
-                "edit/no-match",
-                "the pattern matches nowhere",
-                where=" ".join(str(self.find).split()) if isinstance(self.find, str) else pattern.name,
-                why="; ".join(misses) or "no operator of the pattern is in the model",
-                fix="change the pattern, or leave the step out",
-            )
+        if self.where:
+            work.infer()  # dtypes and shapes that the file does not declare
+        said = " ".join(self.find.split()) if isinstance(self.find, str) else pattern.name
+        matches = places(work.model, pattern, self.where, self.count, said)
         labels = ", ".join(walk.node_label(match.node) for match in matches[:3])
         replaced: dict[ir.Value, ir.Value] = {}
         for match in matches:
