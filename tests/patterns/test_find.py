@@ -314,3 +314,13 @@ def test_annotations() -> None:
 
 def _scaled(op, x, s: Scalar):  # type: ignore[no-untyped-def]
     return op.Mul(x, s)
+
+
+def test_a_dtype_by_its_name() -> None:
+    given = model("y = Cast <to = 10> (x)", outputs="float16[N] y")
+    found: list[object] = ["Cast <to = FLOAT16> (x)", "Cast <to = float16> (x)", "Cast <to = 10> (x)"]
+    for source in (*found, lambda op, x: op.Cast(x, to=np.float16), lambda op, x: op.Cast(x, to="float16")):
+        assert places(given, source) == ["y"]
+    for wrong in ("Cast <to = FLOAT61> (x)", "Softmax <axis = last> (x)"):
+        with pytest.raises(OnnxsmithError):
+            places(given, wrong)

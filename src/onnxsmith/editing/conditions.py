@@ -28,6 +28,8 @@ def check(where: Where, names: Collection[str]) -> None:
     Raises:
         OnnxsmithError: `edit/where`, `build/dtype`.
     """
+    if not isinstance(where, Mapping):
+        raise _wrong(f"where is {where!r}, no table", "", "it has the conditions by the names of the pattern")
     for name, wanted in where.items():
         if name not in names:
             raise _wrong(f"the pattern names no {name!r}", name, f"it names {', '.join(names)}")
@@ -117,5 +119,9 @@ def _is_dim(given: Any) -> bool:
 
 def _wrong(what: str, name: str, why: str) -> OnnxsmithError:
     return problem(
-        "edit/where", what, where=f"where, {name}", why=why, fix='write where = { x = { dtype = "float32", rank = 2 } }'
+        "edit/where",
+        what,
+        where=f"where, {name}" if name else "where",
+        why=why,
+        fix='write where = { x = { dtype = "float32", rank = 2 } }',
     )

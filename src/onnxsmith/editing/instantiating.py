@@ -60,6 +60,8 @@ def instantiated(
                 if variable not in attributes:
                     raise _unknown(f"?{variable}", attributes)
                 held = attributes[variable]
+                if held is not None and held.is_ref():  # of the function that the match is in
+                    return ir.RefAttr(name, held.ref_attr_name or "", held.type)
                 return held.value if held is not None else None
             case Absent():
                 return None

@@ -1,10 +1,10 @@
-"""Removes nodes and initializers that no output needs."""
+"""Removes nodes and initializers that no output needs, and functions that nothing calls."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.model.graph import captures
+from onnxsmith.model.graph import captures, walk
 
 
 def remove_unneeded(model: ir.Model) -> int:
@@ -21,3 +21,15 @@ def remove_unneeded(model: ir.Model) -> int:
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del model.graph.initializers[name]
     return gone
+
+
+def called_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
+    """Returns the local functions that a node of the model, or of a function, calls."""
+    return {node.op_identifier() for node in walk.all_nodes(model)} & set(model.functions)
+
+
+def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None:
+    """Removes the functions that were called `before` and are not called now, and those that only they called."""
+    while gone := before & set(model.functions) - called_functions(model):
+        for identifier in gone:
+            del model.functions[identifier]

@@ -16,7 +16,7 @@ from onnxsmith.operators.operands import is_tensor, listed, near_argument, neare
 from onnxsmith.operators.parameters import PARAMETER, Parameter
 from onnxsmith.problem import OnnxsmithError, problem
 
-_OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
+OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")
 """Attributes that hold the number of a dtype; the schema only says that they are integers."""
 _TYPE = ir.AttributeType
 
@@ -61,7 +61,7 @@ def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -
             why="an attribute is fixed when the model is written",
             fix="give a Python value; a newer opset may take it as an operand, see `onnxsmith explain` of the operator",
         )
-    if type_ == _TYPE.INT and name in _OF_DTYPES and not isinstance(value, int | np.integer | float):
+    if type_ == _TYPE.INT and name in OF_DTYPES and not isinstance(value, int | np.integer | float):
         value = int(dtypes.read(value, where))
     wanted = _WANTED.get(type_)
     converted = wanted[1](value) if wanted is not None else None

@@ -217,7 +217,8 @@ class Maker:
         """
         version = self._place.opsets.get(node.domain, 1)
         where = node.meta.get(LINE, "")
-        check_sizes(node, version, where)
+        if not any(attribute.is_ref() for attribute in node.attributes.values()):  # the caller decides
+            check_sizes(node, version, where)
         try:
             self._growing.infer(node, version)
         except RefusedError as error:

@@ -139,7 +139,7 @@ class Ops:
             if operand and place is None:
                 raise invalid(f"{name} has no operand {key!r}", self._where, f"give a value: {key}=1")
             if place is None:
-                wanted[key] = self._wanted(value, f"{key} of {name}")
+                wanted[key] = self._wanted(as_dtype(key, value, self._where), f"{key} of {name}")
             else:
                 given += [None] * (place + 1 - len(given))
                 given[place] = value
@@ -236,6 +236,19 @@ def exact(given: Any) -> Exact:
         texts = tuple(one if isinstance(one, bytes) else str(one).encode() for one in array.ravel().tolist())
         return Exact(ir.DataType.STRING, array.shape, texts)
     return Exact(ir.DataType.from_numpy(array.dtype), array.shape, tuple(array.ravel().tolist()))
+
+
+def as_dtype(attribute: str, value: Any, where: str) -> Any:
+    """Returns the number of a dtype if the attribute holds one and the value names it: "float16", `np.float16`.
+
+    Raises:
+        OnnxsmithError: `build/dtype`.
+    """
+    from onnxsmith.operators import dtypes  # imported late: rules read patterns without it
+    from onnxsmith.operators.attributes import OF_DTYPES
+
+    is_name = not (value is None or isinstance(value, AttributeVariable | Absent | Number | int | float | np.integer))
+    return int(dtypes.read(value, where)) if attribute in OF_DTYPES and is_name else value
 
 
 def constant_node(op_type: str, domain: str, wanted: Mapping[str, Wanted]) -> Exact | None:

@@ -12,7 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.model.files.text import attributes_from_text
-from onnxsmith.patterns.building import constant_node, exact, variable
+from onnxsmith.patterns.building import as_dtype, constant_node, exact, variable
 from onnxsmith.patterns.checking import checked, choices
 from onnxsmith.patterns.pattern import (
     Absent,
@@ -243,10 +243,19 @@ class _Reader:
                 value = tokens.until(",>")
                 if value.replace(" ", "") == "[]":
                     found[name] = ()
+                elif value.isidentifier():
+                    found[name] = self._dtype(name, value)
                 else:
                     raw.append(f"{name}{kind} = {value}")
             tokens.take(",")
         return raw, found
+
+    def _dtype(self, name: str, value: str) -> int:
+        """Reads `FLOAT16` in the place of the number of a dtype."""
+        found = as_dtype(name, value, self.where)
+        if not isinstance(found, int):
+            raise self.tokens.wrong(f"the attribute {name} is {value}, which is no value")
+        return found
 
     def _plain(self, raw: list[str]) -> dict[str, Wanted]:
         if not raw:

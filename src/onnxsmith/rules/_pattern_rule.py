@@ -76,6 +76,12 @@ def _read(pattern: str, replacement: str) -> _Text:
     return _Text(plan, Producers(plan), by, frozenset(one.name for one in by.variables))
 
 
+def _attribute(name: str, wanted: Any, values: Mapping[str, Any]) -> Any:
+    """The value of an attribute of the replacement; None leaves it out."""
+    value = values[wanted.name] if isinstance(wanted, AttributeVariable) else wanted
+    return ir.Attr(name, value.type, value.value, value.ref_attr_name) if isinstance(value, ir.Attr) else value
+
+
 def _written(tape: ir.tape.Tape, by: Pattern, values: Mapping[str, Any]) -> ir.Value:
     """Makes the nodes of the replacement, and returns its result."""
     made: list[ir.Value] = []
@@ -88,8 +94,8 @@ def _written(tape: ir.tape.Tape, by: Pattern, values: Mapping[str, Any]) -> ir.V
         return tape.initializer(ir.tensor(value), name=one.name) if isinstance(value, np.ndarray) else value
 
     for node in by.nodes:
-        given = {key: values[one.name] if isinstance(one, AttributeVariable) else one for key, one in node.attributes}
-        attributes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        given = {key: _attribute(key, one, values) for key, one in node.attributes}
+        attributes = {name: value for name, value in given.items() if value is not None}
         inputs = [operand(one) for one in node.inputs]
         while inputs and inputs[-1] is None:
             inputs.pop()

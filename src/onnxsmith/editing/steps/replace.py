@@ -13,6 +13,7 @@ from onnxsmith.editing.instantiating import instantiated
 from onnxsmith.editing.places import ALL, places
 from onnxsmith.editing.placing import operators
 from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.unneeded import called_functions, remove_uncalled
 from onnxsmith.editing.work import Work, depending, graph_of
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.patterns.match import Match
@@ -58,11 +59,13 @@ class Replace(Step):
         if self.where:
             work.infer()  # dtypes and shapes that the file does not declare
         said = " ".join(self.find.split()) if isinstance(self.find, str) else pattern.name
+        called = called_functions(work.model)
         matches = places(work.model, pattern, self.where, self.count, said)
         labels = ", ".join(walk.node_label(match.node) for match in matches[:3])
         replaced: dict[ir.Value, ir.Value] = {}
         for match in matches:
             self._replace(work, match, by, replaced)
+        remove_uncalled(work.model, called)
         return f"in {several(len(matches), 'place')}: {labels}{', …' if len(matches) > 3 else ''}"
 
     def _replace(self, work: Work, match: Match, by: Pattern, replaced: dict[ir.Value, ir.Value]) -> None:
@@ -70,6 +73,7 @@ class Replace(Step):
         read = {*match.bindings, *(one.name for one in by.variables)}
         known = {name: value for name, value in match.values.items() if name in read and value not in match.outputs}
         bound = {name: _newest(value, replaced) for name, value in known.items()}
+        _refuse_untaken(match, by, bound)
         if len(match.outputs) > 1:
             _refuse_dependent(work, match, bound)
         make = operators(work, graph_of(match.node), match.node, f"the replacement of {labels}")
@@ -104,6 +108,19 @@ def _newest(value: ir.Value, replaced: dict[ir.Value, ir.Value]) -> ir.Value:
     while value in replaced:
         value = replaced[value]
     return value
+
+
+def _refuse_untaken(match: Match, by: Pattern, bound: Mapping[str, ir.Value]) -> None:
+    read = {one.name for one in by.variables}
+    missing = [one.name for one in match.pattern.variables if one.name in read and one.name not in bound]
+    if missing:
+        raise problem(
+            "edit/replacement",
+            f"by reads {', '.join(missing)}, which this match does not have",
+            where=walk.node_label(match.node),
+            why="the variable is in a choice of find that is not taken there",
+            fix="write one replacement for each choice",
+        )
 
 
 def _refuse_dependent(work: Work, match: Match, bound: dict[str, ir.Value]) -> None:

@@ -1,4 +1,4 @@
-"""`replace` with a file of replacements: conditions, counts, all or nothing."""
+"""`replace`: files of replacements, conditions, counts, local functions; all or nothing."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def test_conditions(tmp_path: Path, conditions: str, left: str) -> None:
         ("where = { x = { name = 2 } }", "edit/where", "name is 2"),
         ("where = { x = { attributes = 2 } }", "edit/where", "attributes is 2"),
         ("where = { x = 2 }", "edit/where", "no table"),
+        ("where = [2]", "edit/where", "where is [2], no table"),
         ('where = { x = { op = "Relu" } }', "edit/no-match", "as no node makes x"),
         ("cuont = 2", "edit/step-argument", "did you mean count"),
     ],
@@ -136,3 +137,43 @@ def test_a_file_of_both_kinds_of_tables(tmp_path: Path) -> None:
     found = replaced(tmp_path, f'{DOUBLE}[[step]]\ndo = "rename"\ntensor = "x"\nto = "image"\n')
     assert isinstance(found, Problem)
     assert found.id == "edit/patch-file"
+
+
+FUNCTIONS = """<ir_version: 10, opset_import: ["": 20, "local": 1]>
+net (float[n,4] x) => (float[n,4] y) {
+   a = local.soft <at = 0> (x)
+   b = local.twice(a)
+   y = local.soft <at = 1> (b)
+}
+<domain: "local", opset_import: ["": 20]>
+soft <at> (u) => (w) { v = Neg(u) w = Softmax <axis: int = @at> (v) }
+<domain: "local", opset_import: ["": 20, "local": 1]>
+twice (u) => (w) { w = local.inner(u, u) }
+<domain: "local", opset_import: ["": 20]>
+inner (u, v) => (w) { w = Add(u, v) }
+"""
+
+
+def test_an_attribute_that_callers_give_stays_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnxsmith.save(from_text(FUNCTIONS), path)
+    with onnxsmith.edit(path) as m:
+        m.replace("Softmax <axis = ?a> (x)", "Exp(LogSoftmax <axis = ?a> (x))", count=1)
+    soft = onnxsmith.load(path).functions["local", "soft", ""]
+    (node,) = (node for node in soft if node.op_type == "LogSoftmax")
+    assert node.attributes["axis"].ref_attr_name == "at"
+
+
+def test_functions_that_nothing_calls_any_more_go(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnxsmith.save(from_text(FUNCTIONS), path)
+    with onnxsmith.edit(path) as m:
+        m.replace("local.twice(x)", "Mul(x, 2.0)")
+    assert {name for _, name, _ in onnxsmith.load(path).functions} == {"soft"}
+
+
+def test_a_variable_of_a_choice_that_is_not_taken(tmp_path: Path) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(net(tmp_path)) as m:
+        m.replace("Neg(either(Mul(x, c_b), x))", "Max(x, c_b)")
+    assert caught.value.problem.id == "edit/replacement"
+    assert "choice" in (caught.value.problem.why or "")
