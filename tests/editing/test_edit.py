@@ -166,6 +166,12 @@ def test_replacing_by_a_variable_and_by_a_result_inside_of_the_match(tmp_path: P
     assert [node.op_type for node in onnxsmith.load(path).graph].count("Relu") == 1
 
 
+def test_an_operator_of_a_newer_opset_names_the_command_that_converts(tmp_path: Path) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(saved(NET, tmp_path)) as m:
+        m.replace("Mul(x, x)", "Swish(x)")
+    assert caught.value.problem.fix == "convert the model first: `onnxsmith opset MODEL 24 -o FILE`, or the step opset"
+
+
 @pytest.mark.parametrize(
     ("find", "by", "id_"),
     [

@@ -177,3 +177,14 @@ def test_a_variable_of_a_choice_that_is_not_taken(tmp_path: Path) -> None:
         m.replace("Neg(either(Mul(x, c_b), x))", "Max(x, c_b)")
     assert caught.value.problem.id == "edit/replacement"
     assert "choice" in (caught.value.problem.why or "")
+
+
+def test_many_matches_of_several_results(tmp_path: Path) -> None:
+    lines = [f"a{n} = Exp(v{n}) b{n} = Neg(v{n}) v{n + 1} = Add(a{n}, b{n})" for n in range(60)]
+    text = f'<ir_version: 10, opset_import: ["": 21]> g (float[n] v0) => (float[n] v60) {{ {" ".join(lines)} }}'
+    path = tmp_path / "net.onnx"
+    onnxsmith.save(from_text(text.replace("Exp", "Tanh")), path)
+    with onnxsmith.edit(path) as m:
+        m.replace("(x) => (p, q) { p = Tanh(x) q = Neg(x) }", "(x) => (p, q) { q = Neg(x) p = Neg(Tanh(q)) }", count=60)
+    ops = [node.op_type for node in onnxsmith.load(path).graph]
+    assert [ops.count(op) for op in ("Tanh", "Neg", "Add")] == [60, 120, 60]

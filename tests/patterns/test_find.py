@@ -11,6 +11,7 @@ import pytest
 from onnxsmith.model.files.text import from_text
 from onnxsmith.patterns.building import Const, Scalar, near
 from onnxsmith.patterns.find import find
+from onnxsmith.patterns.pattern_of import pattern_of
 from onnxsmith.problem import OnnxsmithError
 from tests.patterns.models import BRANCHES, model, places
 
@@ -324,3 +325,17 @@ def test_a_dtype_by_its_name() -> None:
     for wrong in ("Cast <to = FLOAT61> (x)", "Softmax <axis = last> (x)"):
         with pytest.raises(OnnxsmithError):
             places(given, wrong)
+
+
+def test_results_without_a_name() -> None:
+    given = model(
+        "a, h = LSTM <hidden_size = 2> (x, w, w) y = Relu(h)",
+        inputs="float[T,N,2] x, float[1,8,2] w",
+        outputs="float[1,N,2] y",
+    )
+    for results in ("_, h", "_, h, _"):
+        pattern = pattern_of(f"{results} = LSTM(x, w, w)  y = Relu(h)")
+        assert pattern_of(pattern.text()) == pattern
+        assert places(given, pattern) == ["y"]
+    assert places(given, "h, _, _ = LSTM(x, w, w)  y = Relu(h)") == []
+    assert places(given, "_, _, h = LSTM(x, w, w)  y = Relu(h)") == []

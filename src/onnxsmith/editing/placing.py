@@ -13,6 +13,9 @@ from onnxsmith.operators import constants
 from onnxsmith.operators.operators import Operators
 from onnxsmith.problem import problem
 
+OTHER_OPSET = "convert the model first: `onnxsmith opset MODEL {} -o FILE`, or the step opset"
+"""What an edit does where a new operator needs another opset; completed by the number."""
+
 
 def home_of(work: Work, value: ir.Value) -> ir.Graph:
     """The graph in which a value is made, or whose input it is."""
@@ -28,7 +31,7 @@ def home_of(work: Work, value: ir.Value) -> ir.Graph:
 def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -> Operators:
     """Makes nodes in `graph` before a node, or at the end."""
     work.infer()
-    return Operators(work.model, graph, before, blame=lambda: where)
+    return Operators(work.model, graph, before, blame=lambda: where, other_opset=OTHER_OPSET)
 
 
 def operand_index(work: Work, node: ir.Node, which: int | str) -> int:

@@ -42,9 +42,10 @@ class Maker:
         before: ir.Node | None = None,
         *,
         blame: Callable[[], str] = user_line,
+        other_opset: str = "build with opset={}",
     ) -> None:
         self._model = model
-        self._blame = blame
+        self._blame, self._other_opset = blame, other_opset
         self._places = [Place.of(model, graph, before)]
         self._naming = Naming(model, self._places[0])
         self._growing = Growing(model)
@@ -304,10 +305,10 @@ class Maker:
         since = schemas.versions(op, domain)
         shown, name = (f"{domain}::{op}", domain) if domain else (op, "opset")
         if since and since[0] > version:
-            why, fix = f"it appeared in {name} {since[0]}", f"build with opset={since[0]} or later"
+            why, fix = f"it appeared in {name} {since[0]}", self._other_opset.format(since[0])
         elif since:
             last = schemas.last_alive(op, domain)
-            older = f'build with imports={{"{domain}": {last}}}' if domain else f"build with opset={last}"
+            older = f'build with imports={{"{domain}": {last}}}' if domain else self._other_opset.format(last)
             why, fix = f"{name} {last} was the last that had it", _REPLACED.get(op, older)
         else:
             near = nearest(op, known)

@@ -122,7 +122,8 @@ class _Reader:
         if tokens.peek(1) in ("=", ","):
             names = []
             while not tokens.take("="):
-                names.append("" if tokens.peek() == "," else tokens.name("the name of a result"))
+                given = "" if tokens.peek() == "," else tokens.name("the name of a result")
+                names.append("" if given == "_" else given)
                 if not tokens.take(",") and tokens.peek() != "=":
                     raise tokens.wrong("'=' is expected")
         else:

@@ -43,7 +43,7 @@ def text(pattern: Pattern) -> str:
     head = ", ".join(_declared(one) for one in pattern.variables)
     lines = []
     for index, node in enumerate(pattern.nodes):
-        results = ", ".join(names.get((index, n), "") for n in range(len(node.outputs)))
+        results = ", ".join(names.get((index, n), "_") for n in range(len(node.outputs)))
         operator = (f"{node.domain}.{node.op_type}" if node.domain else node.op_type) or "any"
         attributes = ", ".join(f"{name} = {attribute_text(value)}" for name, value in node.attributes)
         operands = ", ".join(_operand(one, names) for one in node.inputs)

@@ -7,16 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import onnx_ir as ir
-
-from onnxsmith.editing.instantiating import instantiated
 from onnxsmith.editing.places import ALL, places
-from onnxsmith.editing.placing import operators
+from onnxsmith.editing.replacing import replace_all
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import called_functions, remove_uncalled
-from onnxsmith.editing.work import Work, depending, graph_of
-from onnxsmith.model.graph import captures, walk
-from onnxsmith.patterns.match import Match
+from onnxsmith.editing.work import Work
+from onnxsmith.model.graph import walk
 from onnxsmith.patterns.pattern import Pattern
 from onnxsmith.patterns.pattern_of import pattern_of
 from onnxsmith.patterns.replacement_of import replacement_of
@@ -62,75 +58,9 @@ class Replace(Step):
         called = called_functions(work.model)
         matches = places(work.model, pattern, self.where, self.count, said)
         labels = ", ".join(walk.node_label(match.node) for match in matches[:3])
-        replaced: dict[ir.Value, ir.Value] = {}
-        for match in matches:
-            self._replace(work, match, by, replaced)
+        new = replace_all(work, matches, by)
+        if self.changes:
+            work.change(*new)
+        work.reshape(*new)
         remove_uncalled(work.model, called)
         return f"in {several(len(matches), 'place')}: {labels}{', …' if len(matches) > 3 else ''}"
-
-    def _replace(self, work: Work, match: Match, by: Pattern, replaced: dict[ir.Value, ir.Value]) -> None:
-        labels = ", ".join(walk.node_label(node) for node in match.removable[:2])
-        read = {*match.bindings, *(one.name for one in by.variables)}
-        known = {name: value for name, value in match.values.items() if name in read and value not in match.outputs}
-        bound = {name: _newest(value, replaced) for name, value in known.items()}
-        _refuse_untaken(match, by, bound)
-        if len(match.outputs) > 1:
-            _refuse_dependent(work, match, bound)
-        make = operators(work, graph_of(match.node), match.node, f"the replacement of {labels}")
-        new = instantiated(by, make, bound, match.attributes)
-        for old, value in zip(match.outputs, new, strict=True):
-            if value in bound.values():  # a variable is no new value: what is an output needs a name of its own
-                if old.is_graph_output():
-                    value = make.Identity(value).value
-            else:
-                value.type = value.type or old.type
-            _take_place(work, old, value)
-            replaced[old] = value
-            if self.changes:
-                work.change(value)
-        work.reshape(*new)
-        for node in reversed(match.removable):
-            if not any(one.uses() or one.is_graph_output() for one in node.outputs) and node.graph is not None:
-                captures.release(node)
-                node.graph.remove(node, safe=True)
-
-
-def _take_place(work: Work, old: ir.Value, new: ir.Value) -> None:
-    """Lets everything read the new value; a graph output keeps its name."""
-    was_output, name = old.is_graph_output(), old.name
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-    if was_output:
-        old.name = work.names.free(f"{name}_replaced")
-        new.name = name
-
-
-def _newest(value: ir.Value, replaced: dict[ir.Value, ir.Value]) -> ir.Value:
-    while value in replaced:
-        value = replaced[value]
-    return value
-
-
-def _refuse_untaken(match: Match, by: Pattern, bound: Mapping[str, ir.Value]) -> None:
-    read = {one.name for one in by.variables}
-    missing = [one.name for one in match.pattern.variables if one.name in read and one.name not in bound]
-    if missing:
-        raise problem(
-            "edit/replacement",
-            f"by reads {', '.join(missing)}, which this match does not have",
-            where=walk.node_label(match.node),
-            why="the variable is in a choice of find that is not taken there",
-            fix="write one replacement for each choice",
-        )
-
-
-def _refuse_dependent(work: Work, match: Match, bound: dict[str, ir.Value]) -> None:
-    later = depending(work.model, set(match.outputs))
-    wrong = [name for name, value in bound.items() if value in later]
-    if wrong:
-        raise problem(
-            "edit/cycle",
-            f"{', '.join(wrong)} is computed from a result of the pattern",
-            where=walk.node_label(match.node),
-            why="the replacement would read its own result",
-            fix="make the pattern larger, so that it has what lies between",
-        )
