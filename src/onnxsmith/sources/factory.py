@@ -23,13 +23,15 @@ from onnxsmith.problem import OnnxsmithError, problem
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report."""
+    """A module with example inputs. `given` is False if there are no example inputs. `notes` are for the report.
+    `names` has the graph's names for arguments of forward that are called otherwise in graphs."""
 
     module: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     given: bool = True
     notes: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[str, TorchModel]:

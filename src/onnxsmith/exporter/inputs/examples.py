@@ -52,7 +52,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
         if name not in values:
             break
         args.append(values.pop(name))
-    return TorchModel(model.module, (*args, *extra), values, notes=model.notes)
+    return TorchModel(model.module, (*args, *extra), values, notes=model.notes, names=model.names)
 
 
 def _tensors(spec: InputSpec) -> dict[str, Any]:

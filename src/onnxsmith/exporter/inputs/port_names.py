@@ -22,7 +22,7 @@ def _input(path: tuple[Any, ...], model: TorchModel) -> str:
     """The input name of a path: `x`, or `state.0.hidden` inside an argument."""
     where, first, *rest = path
     if where.idx == 1:
-        name = str(first.key)
+        name = model.names.get(str(first.key), str(first.key))
     else:
         parameters = [p for p in signature(model.module.forward).parameters.values() if p.kind != p.KEYWORD_ONLY]
         variadic = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
@@ -50,16 +50,20 @@ def wished(found: list[str | None], asked: Sequence[str]) -> list[str | None]:
     return [None if name is None else next(remaining) for name in found]
 
 
-def of_output(path: tuple[Any, ...], given: set[str]) -> str:
-    """The output name of a path; never the name of an input."""
+def of_output(path: tuple[Any, ...], given: set[str], result: Any) -> str:
+    """The output name of a path in the result; never the name of an input."""
     first, *rest = [*map(objects.step, path)] or [""]
-    plain = ["output", first] if _is_plain(path) else [_RESULTS.get(first, first)]
+    known = _RESULTS | (_TRANSFORMERS if type(result).__module__.startswith("transformers.") else {})
+    plain = ["output", first] if _is_plain(path) else [known.get(first, first)]
     name = ".".join(filter(None, [*plain, *rest]))
     return f"output.{name}" if name in given else name
 
 
 _RESULTS = {"past_key_values": "present"}
 """Results with another name in ONNX graphs: transformers' exports call the new cache `present`."""
+
+_TRANSFORMERS = {"cache": "present"}
+"""The same for results of transformers' own classes, which call `past_key_values` `cache` since version 5.24."""
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:

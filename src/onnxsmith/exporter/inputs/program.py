@@ -209,7 +209,7 @@ def _outputs(result: Any, asked: Sequence[str], given: Sequence[str]) -> tuple[l
             why="an output of a graph is a tensor; this Python value would become a constant",
             fix="return tensors only, or None for an absent result",
         )
-    own = [port_names.of_output(path, set(given)) for path, _ in paths]
+    own = [port_names.of_output(path, set(given), result) for path, _ in paths]
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
         raise problem(
             "export/names",

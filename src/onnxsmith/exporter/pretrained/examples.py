@@ -18,6 +18,9 @@ _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
 """Sizes of the examples; a choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16 kHz)
 are the usual sizes of image and speech models."""
 _TEXT = {0: "batch_size", 1: "sequence_length"}
+CACHE, PAST_INPUT = "cache", "past_key_values"
+"""The argument and result of forward that hold keys and values, in transformers 5.24 and before it. Graphs use the
+earlier name: the programs that run them look for it."""
 
 Axes = dict[int, str]
 Made = tuple[torch.Tensor, Axes]
@@ -109,8 +112,9 @@ def _with_past(module: Any, found: Examples) -> Examples:
         kwargs["attention_mask"] = torch.ones(_BATCH, _LENGTH + _NEW, dtype=torch.int64)
         dynamic["attention_mask"] = {0: "batch_size", 1: "past_sequence_length + sequence_length"}
     kwargs[tokens] = kwargs[tokens][:, :_NEW]
-    kwargs["past_key_values"] = result.past_key_values
-    return Examples(kwargs, {**dynamic, **_cache_axes(result.past_key_values)})
+    renamed = CACHE in inspect.signature(module.forward).parameters
+    kwargs[CACHE if renamed else PAST_INPUT] = cache = result[CACHE] if renamed else result[PAST_INPUT]
+    return Examples(kwargs, {**dynamic, **_cache_axes(cache)})
 
 
 def _cache_axes(cache: Any) -> dict[str, Axes]:
@@ -118,10 +122,10 @@ def _cache_axes(cache: Any) -> dict[str, Axes]:
     length."""
     own = {0: "batch_size", 2: "past_sequence_length"}
     if not hasattr(cache, "cross_attention_cache"):
-        return {"past_key_values": own}
+        return {PAST_INPUT: own}
     return {
-        "past_key_values.self_attention_cache": own,
-        "past_key_values.cross_attention_cache": {0: "batch_size", 2: "encoder_sequence_length"},
+        f"{PAST_INPUT}.self_attention_cache": own,
+        f"{PAST_INPUT}.cross_attention_cache": {0: "batch_size", 2: "encoder_sequence_length"},
     }
 
 

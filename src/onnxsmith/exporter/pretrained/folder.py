@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from onnxsmith.exporter.pretrained.examples import examples
+from onnxsmith.exporter.pretrained.examples import CACHE, PAST_INPUT, examples
 from onnxsmith.exporter.pretrained.tasks import PAST, chosen
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.sources.factory import TorchModel, broken_package
@@ -57,7 +57,7 @@ def load(place: str, task: str) -> Pretrained:
         raise _explained(error, config_file) from error
     found = examples(module, config, folder, task)
     notes = (f"{type(module).__name__} for {task}", *notes)
-    return Pretrained(TorchModel(module, (), found.kwargs, notes=notes), found.dynamic)
+    return Pretrained(TorchModel(module, (), found.kwargs, notes=notes, names={CACHE: PAST_INPUT}), found.dynamic)
 
 
 def _transformers() -> Any:
