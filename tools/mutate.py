@@ -88,28 +88,24 @@ CHANGED = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a file: the source of the whole file with it, and the changed expression before and after.
-    `function` is where it stands, "" outside of functions; `text` is the line of the source."""
+    """One change of a file: the source of the whole file with it, and the changed line before and after."""
 
     file: Path
     line: int
-    function: str
-    text: str
     before: str
     after: str
     source: str
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """Names the mutant whatever the number of its line is."""
-        return str(self.file), self.function, self.text, self.before, self.after
+    def key(self) -> tuple[str, str, str]:
+        """Names the mutant whatever its line is."""
+        return str(self.file), self.before, self.after
 
 
 def mutants(file: Path, source: str) -> Iterator[Mutant]:
     """Every mutant of a file."""
     tree = ast.parse(source)
     _forget_texts(tree)
-    lines, functions = source.splitlines(), _functions(tree)
     for index, node in enumerate(ast.walk(tree)):
         for change in range(_changes(node)):
             changed = copy.deepcopy(tree)
@@ -118,19 +114,9 @@ def mutants(file: Path, source: str) -> Iterator[Mutant]:
             _apply(changed, place, change)
             after = ast.unparse(_line_of(place))
             if before != after:
-                line = getattr(node, "lineno", 0)
-                text = lines[line - 1].strip() if line else ""
-                made = ast.unparse(ast.fix_missing_locations(changed))
-                yield Mutant(file, line, functions.get(node, ""), text, before, after, made)
-
-
-def _functions(tree: ast.AST) -> dict[ast.AST, str]:
-    """The name of the innermost function around each node that stands in one."""
-    found: dict[ast.AST, str] = {}
-    for node in ast.walk(tree):  # outer functions come first
-        if isinstance(node, ast.FunctionDef):
-            found |= dict.fromkeys(ast.walk(node), node.name)
-    return found
+                yield Mutant(
+                    file, getattr(node, "lineno", 0), before, after, ast.unparse(ast.fix_missing_locations(changed))
+                )
 
 
 def _forget_texts(tree: ast.AST) -> None:
@@ -278,11 +264,11 @@ def tests_of(area: Area, file: Path) -> list[list[str]]:
     return [found for found in ([test for test in own if (ROOT / test).exists()], general) if found]
 
 
-def equivalent() -> set[tuple[str, ...]]:
+def equivalent() -> set[tuple[str, str, str]]:
     """The mutants that change no behaviour."""
     file = Path(__file__).parent / "equivalent_mutants.toml"
     listed = tomllib.loads(file.read_text(encoding="utf-8")).get("mutant", []) if file.exists() else []
-    return {tuple(one[part] for part in ("file", "function", "line", "before", "after")) for one in listed}
+    return {(one["file"], one["before"], one["after"]) for one in listed}
 
 
 def measured(name: str, area: Area, tree: Copy, sample: int, seed: int) -> bool:
@@ -310,7 +296,6 @@ def measured(name: str, area: Area, tree: Copy, sample: int, seed: int) -> bool:
         came["caught" if noticed else "survived"] += 1
         if not noticed:
             print(f"  survived: {mutant.file}:{mutant.line}: {mutant.before} → {mutant.after}", flush=True)
-            print(f"            {mutant.function}: {mutant.text}", flush=True)
     tried = came["caught"] + came["survived"]
     share = came["caught"] / tried if tried else 0.0
     rest = "".join(f", {count} {what}" for what, count in came.items() if what.startswith("not"))

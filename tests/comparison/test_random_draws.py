@@ -42,6 +42,8 @@ TAKEN = {
     "Bernoulli": "g (float[n,3] x) => (float[n,3] y) { s = Sigmoid(x) r = Bernoulli(s) y = Mul(x, r) }",
     "Multinomial": "g (float[2,30] x) => (int32[2,5] y) { y = Multinomial<sample_size = 5>(x) }",
     "Dropout": "g (float[n,3] x, bool t) => (float[n,3] y, bool[n,3] m) <float r = {0.3}> { y, m = Dropout(x, r, t) }",
+    "Dropout with a seed": """g (float[n,3] x, bool t) => (float[n,3] y) <float r = {0.3}>
+        { y = Dropout<seed = 7>(x, r, t) }""",
     "float16": "g (float16[n,3] x) => (float16[n,3] y) { r = RandomNormalLike(x) y = Add(x, r) }",
     "nothing else": "g (float[n,3] x) => (float[n,3] y) { y = RandomNormalLike(x) }",
     "a scalar": "g (float x) => (float y) { r = RandomUniformLike(x) y = Add(x, r) }",

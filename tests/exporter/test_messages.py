@@ -110,12 +110,23 @@ def test_obj_flatten() -> None:
     assert "QuantizeLinear" in problem.fix
 
 
-def test_an_opset_that_the_converter_has_no_way_to() -> None:
-    net = nn.LayerNorm(4)
-    problem = refusal(net, (torch.rand(2, 4),), opset=12)
+class Sampled(nn.Module):
+    def forward(self, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        return nn.functional.grid_sample(x, grid, align_corners=False)
+
+
+def test_an_opset_without_an_operator() -> None:
+    problem = refusal(Sampled(), (torch.rand(1, 2, 4, 4), torch.rand(1, 3, 3, 2)), opset=12)
     assert problem.id == "export/opset"
-    assert "18" in problem.what
+    assert "GridSample" in problem.where
+    assert "opset 15 has no such operator" in problem.why
     assert "12" in problem.what
+
+
+def test_an_opset_before_that_of_an_operator_with_a_body() -> None:
+    result = onnxsmith.export(nn.LayerNorm(4), (torch.rand(2, 4),), opset=12)
+    assert result.model.opset_imports[""] == 12
+    assert result.ok
 
 
 class Options(nn.Module):

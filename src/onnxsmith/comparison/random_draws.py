@@ -14,7 +14,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -24,6 +23,7 @@ from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
+from onnxsmith.model.surgery.inserting import Inserter, release
 
 _OLDEST = 9
 """The first opset with ConstantOfShape and NonZero, by which a sequence is computed."""
@@ -120,7 +120,8 @@ def _result(node: ir.Node) -> str:
 
 
 def _hash(text: str, node: ir.Node) -> int:
-    seed = node.attributes.get_float("seed", 0.0) if "seed" in node.attributes else ""
+    attribute = node.attributes.get("seed")
+    seed = "" if attribute is None else float(attribute.value)  # Dropout has an integer, the others a float
     return zlib.crc32(f"{text} {seed}".encode()) % (_PERIOD - 2) + 1
 
 
@@ -129,47 +130,19 @@ def _replace(model: ir.Model, keys: Mapping[ir.Node, int]) -> None:
         version = imports.get("", imports.get("ai.onnx", 0))
         for graph in (owner, *walk.nested(owner)):
             for node in [node for node in graph if node in keys]:
-                _stand_in(_Writer(graph, node, version), node, keys[node])
+                _stand_in(_Writer(node, "fixed", version), node, keys[node])
 
 
 def _stand_in(write: _Writer, node: ir.Node, key: int) -> None:
     made = _WRITTEN[node.op_type](write, node, key)
-    for value, new in zip(node.outputs, made, strict=False):
-        new.name, value.name = value.name, None
-        if value.type is not None:
-            new.type, new.shape = value.type, value.shape
-        value.replace_all_uses_with(new, replace_graph_outputs=True)
     like = node.inputs[0] if node.inputs else None
-    write.graph.remove(node, safe=True)
-    if like is not None and like.is_initializer() and not like.uses() and isinstance(like.graph, ir.Graph):
-        _drop(like.graph, like)
+    write.replace(made)
+    if like is not None and like.is_initializer():
+        release(like)  # it was read for its shape only
 
 
-def _drop(graph: ir.Graph, value: ir.Value) -> None:
-    """Removes an initializer that was read for its shape only."""
-    if not value.is_graph_input() and not value.is_graph_output():
-        del graph.initializers[value.name or ""]
-
-
-class _Writer:
-    """Inserts nodes in front of `place`."""
-
-    def __init__(self, graph: ir.Graph | ir.Function, place: ir.Node, version: int) -> None:
-        self.graph, self.version = graph, version
-        self._place = place
-        self._prefix = f"{place.name or ''}{next((v.name for v in place.outputs if v.name), '')}/fixed"
-        self._count = 0
-
-    def op(self, op_type: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
-        given = [ir.convenience.convert_attribute(name, value) for name, value in attributes.items()]
-        node = ir.Node("", op_type, inputs, given, version=None)
-        self.graph.insert_before(self._place, node)
-        self._count += 1
-        node.outputs[0].name = f"{self._prefix}{self._count}"
-        return node.outputs[0]
-
-    def constant(self, value: Any, dtype: Any = np.int64) -> ir.Value:
-        return self.op("Constant", value=ir.tensor(np.array(value, dtype)))
+class _Writer(Inserter):
+    """Inserts the nodes that compute a sequence in front of a draw."""
 
     def remainder(self, value: ir.Value, by: ir.Value) -> ir.Value:
         return self.op("Sub", value, self.op("Mul", by, self.op("Div", value, by)))
@@ -183,7 +156,7 @@ class _Writer:
 
     def uniform(self, shape: Sequence[int] | ir.Value, key: int) -> ir.Value:
         """Floats between 0 and 1, in a static shape or in the shape that a tensor holds."""
-        if self.version < _OLDEST:
+        if self.opset < _OLDEST:
             if isinstance(shape, ir.Value) or math.prod(shape) > _MOST_WRITTEN:
                 raise _TooOldError
             written = (np.arange(math.prod(shape)) % _PERIOD * key + key // 2) % _PERIOD
@@ -198,7 +171,7 @@ class _Writer:
         drawn = self.remainder(self.op("Add", steps, self.constant(key // 2)), period)
         half = self.op("Add", self.op("Cast", drawn, to=_FLOAT), self.constant(0.5, np.float32))
         flat = self.op("Div", half, self.constant(_PERIOD, np.float32))
-        return self.op("Reshape", flat, shape, **({"allowzero": 1} if self.version >= 14 else {}))
+        return self.op("Reshape", flat, shape, **({"allowzero": 1} if self.opset >= 14 else {}))
 
     def typed(self, value: ir.Value, node: ir.Node, like: ir.Value | None = None) -> ir.Value:
         """The value in the dtype of the node's attribute, else in the dtype of the operand `like`."""
@@ -209,7 +182,7 @@ class _Writer:
         dtype = like.const_value.dtype if like.const_value is not None else like.dtype
         if dtype is not None:
             return self.op("Cast", value, to=int(dtype))
-        return self.op("CastLike", value, like) if self.version >= 15 else value
+        return self.op("CastLike", value, like) if self.opset >= 15 else value
 
 
 def _random(write: _Writer, node: ir.Node, key: int) -> list[ir.Value]:

@@ -9,9 +9,14 @@ from contextlib import contextmanager
 import onnx
 import onnx_ir as ir
 
-from onnxsmith.model.graph import provenance
+from onnxsmith.model.graph import provenance, versions
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.surgery.lowering import lowered
 from onnxsmith.problem import problem
+from onnxsmith.words import several
+
+_SHOWN = 3
+"""Nodes that a refusal names; a choice."""
 
 
 def of(model: ir.Model) -> int:
@@ -36,6 +41,27 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
             why=f"the installed onnx {onnx.__version__} writes opsets 7 to {newest}",
             fix=f"choose an opset from this range; without --opset the model keeps {now}",
         )
+    return _lower(model, now, target) if target < now else _raised(model, now, target)
+
+
+def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
+    found = lowered(model, target)
+    if found.stuck:
+        first, more = found.stuck[:_SHOWN], len(found.stuck) - _SHOWN
+        reasons = [f"{one.node}: {one.reason}" for one in first] + (
+            [f"and {several(more, 'node')} more"] if more > 0 else []
+        )
+        raise problem(
+            "export/opset",
+            f"the model is at opset {now} and could not be brought to {target}",
+            where=", ".join(one.node for one in first),
+            why="; ".join(reasons),
+            fix=f"omit the opset (the model stays at {now}), or choose an opset nearer to {now}",
+        )
+    return found.model
+
+
+def _raised(model: ir.Model, now: int, target: int) -> ir.Model:
     from onnxscript import version_converter
 
     copy = cloned(model)
@@ -49,9 +75,10 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
             "export/opset",
             f"the model is at opset {now} and could not be brought to {target}",
             why="; ".join(errors) or "the converters of onnxscript and onnx did not change it",
-            fix=f"omit --opset (the model stays at {now}), or choose an opset nearer to {now}",
+            fix=f"omit the opset (the model stays at {now}), or choose an opset nearer to {now}",
         )
     _restore_origin(copy, model)
+    copy.ir_version = max(copy.ir_version or 0, versions.least_ir(copy))
     return copy
 
 
