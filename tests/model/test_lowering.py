@@ -221,6 +221,14 @@ def test_the_modes_of_grid_sample_get_their_earlier_names() -> None:
     assert [node.attributes.get_string("mode") for node in after.graph] == ["bilinear", "bicubic"]
 
 
+def test_a_refusal_names_the_line_of_the_source() -> None:
+    before = model("g (int64[4] x) => (int64[4] y) { y = BitwiseNot(x) }", 18)
+    before.graph[0].metadata_props["pkg.torch.onnx.stack_trace"] = 'File "net.py", line 3, in forward'
+    with pytest.raises(OnnxsmithError) as caught:
+        opset.convert(before, 17)
+    assert caught.value.problem.where == "BitwiseNot -> y (net.py:3)"
+
+
 def test_a_refusal_names_three_nodes_and_counts_the_others() -> None:
     nodes = " ".join(f"y{at} = BitwiseNot(x)" for at in range(5))
     outputs = ", ".join(f"int64[4] y{at}" for at in range(5))

@@ -28,9 +28,11 @@ _find = cache(schema.find)
 
 @dataclass(frozen=True)
 class Stuck:
-    """A node that cannot be written in the earlier opset, by its operator and name, and why."""
+    """A node that cannot be written in the earlier opset, by its operator and name, its origin in the source, and
+    why."""
 
     node: str
+    source: str
     reason: str
 
 
@@ -80,7 +82,7 @@ def _lowered(model: ir.Model, target: int) -> Lowered:
 
 def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck]:
     """Lowers a node that is written in opset `version`, and the nodes that replace it."""
-    label = f"{node.op_type} {walk.node_label(node)}"
+    label, source = f"{node.op_type} {walk.node_label(node)}", provenance.of(node).source
     while True:
         newer = _find(node.op_type, "", version)
         if newer is None or newer.since <= target:
@@ -91,14 +93,14 @@ def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck
         operands = [value for value in node.inputs if value is not None]
         made, written, reason = _changed(node, newer, version, target, write)
         if reason:
-            return [Stuck(label, reason)]
+            return [Stuck(label, source, reason)]
         provenance.inherit(made, [node])
         gone = node.graph is None
         for value in operands if gone else ():
             release(value)
         found = [one for new in made for one in _lower(new, written, target, names)]
         if found:
-            return [Stuck(label, f"in what replaces it, {found[0].node}: {found[0].reason}")]
+            return [Stuck(label, source, f"in what replaces it, {found[0].node}: {found[0].reason}")]
         if gone:
             return []
         version = before

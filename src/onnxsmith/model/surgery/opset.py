@@ -54,7 +54,7 @@ def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
         raise problem(
             "export/opset",
             f"the model is at opset {now} and could not be brought to {target}",
-            where=", ".join(one.node for one in first),
+            where=", ".join(f"{one.node} ({one.source})" if one.source else one.node for one in first),
             why="; ".join(reasons),
             fix=f"omit the opset (the model stays at {now}), or choose an opset nearer to {now}",
         )
