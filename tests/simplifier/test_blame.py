@@ -12,6 +12,7 @@ import pytest
 import onnxsmith
 from onnxsmith import rooms
 from onnxsmith.model.files.text import from_text
+from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Entry, Simplification
 from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.rules.base import Exactness, Match, Rule
@@ -147,3 +148,16 @@ def test_no_rewrite_is_blamed_for_a_model_that_differs_without_any() -> None:
     simplify = Journalled(8, [3], hopeless=True)
     assert without_culprits(simplify, simplify.judge, lambda model, where: None) is None
     assert simplify.runs == 2
+
+
+def test_a_rewrite_is_to_blame_for_an_invalid_model_that_the_runtime_takes() -> None:
+    simplify, honest = Journalled(8, [5]), Journalled(8, [])
+
+    def check(model: ir.Model, where: str) -> None:
+        if not simplify.judge(model).equal:
+            raise problem("model/invalid", "the model is invalid", why="it has a node too many")
+
+    found = without_culprits(simplify, honest.judge, check)
+    assert found is not None
+    (culprit,) = found.part.switched_off
+    assert (culprit.where, culprit.why_not) == ("node 5", "the model is invalid it has a node too many")
