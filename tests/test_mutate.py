@@ -52,6 +52,25 @@ def test_each_kind_of_change(mutate: ModuleType) -> None:
     assert all(compile(one.source, "m.py", "exec") for one in mutate.mutants(Path("m.py"), SOURCE))
 
 
+def test_a_mutant_is_named_by_its_function_and_its_line(mutate: ModuleType) -> None:
+    for indent in ("", "# a line more\n"):
+        keys = {one.after: one.key for one in mutate.mutants(Path("m.py"), indent + SOURCE)}
+        assert keys["x <= least"] == ("m.py", "inside", "if x < least and not x == 7:", "x < least", "x <= least")
+        assert keys["8"][2:] == ("if x < least and not x == 7:", "7", "8")
+    (outside,) = mutate.mutants(Path("m.py"), "LIMIT = 3")
+    assert outside.key == ("m.py", "", "LIMIT = 3", "3", "4")
+
+
+def test_every_equivalent_mutant_exists(mutate: ModuleType) -> None:
+    listed = mutate.equivalent()
+    found = {
+        one.key
+        for file in sorted({Path(key[0]) for key in listed})
+        for one in mutate.mutants(file, (mutate.ROOT / file).read_text(encoding="utf-8"))
+    }
+    assert listed <= found, listed - found
+
+
 def test_every_area_has_its_files(mutate: ModuleType) -> None:
     for area in mutate.AREAS.values():
         root = mutate.ROOT

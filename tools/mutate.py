@@ -88,24 +88,28 @@ CHANGED = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a file: the source of the whole file with it, and the changed line before and after."""
+    """One change of a file: the source of the whole file with it, and the changed expression before and after.
+    `function` is where it stands, "" outside of functions; `text` is the line of the source."""
 
     file: Path
     line: int
+    function: str
+    text: str
     before: str
     after: str
     source: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """Names the mutant whatever its line is."""
-        return str(self.file), self.before, self.after
+    def key(self) -> tuple[str, ...]:
+        """Names the mutant whatever the number of its line is."""
+        return str(self.file), self.function, self.text, self.before, self.after
 
 
 def mutants(file: Path, source: str) -> Iterator[Mutant]:
     """Every mutant of a file."""
     tree = ast.parse(source)
     _forget_texts(tree)
+    lines, functions = source.splitlines(), _functions(tree)
     for index, node in enumerate(ast.walk(tree)):
         for change in range(_changes(node)):
             changed = copy.deepcopy(tree)
@@ -114,9 +118,19 @@ def mutants(file: Path, source: str) -> Iterator[Mutant]:
             _apply(changed, place, change)
             after = ast.unparse(_line_of(place))
             if before != after:
-                yield Mutant(
-                    file, getattr(node, "lineno", 0), before, after, ast.unparse(ast.fix_missing_locations(changed))
-                )
+                line = getattr(node, "lineno", 0)
+                text = lines[line - 1].strip() if line else ""
+                made = ast.unparse(ast.fix_missing_locations(changed))
+                yield Mutant(file, line, functions.get(node, ""), text, before, after, made)
+
+
+def _functions(tree: ast.AST) -> dict[ast.AST, str]:
+    """The name of the innermost function around each node that stands in one."""
+    found: dict[ast.AST, str] = {}
+    for node in ast.walk(tree):  # outer functions come first
+        if isinstance(node, ast.FunctionDef):
+            found |= dict.fromkeys(ast.walk(node), node.name)
+    return found
 
 
 def _forget_texts(tree: ast.AST) -> None:
@@ -147,7 +161,9 @@ def _changes(node: ast.AST) -> int:
         case ast.Expr() | ast.AugAssign() | ast.Raise() | ast.Continue() | ast.Break():
             return 1
         case ast.Return(value=value):
-            return int(value is not None and not (isinstance(value, ast.Constant) and value.value is None))
+            # `return False` becomes `return True`; None in its place says the same to whoever asks whether it is true
+            nothing = isinstance(value, ast.Constant) and (value.value is None or value.value is False)
+            return int(value is not None and not nothing)
     return 0
 
 
@@ -264,11 +280,11 @@ def tests_of(area: Area, file: Path) -> list[list[str]]:
     return [found for found in ([test for test in own if (ROOT / test).exists()], general) if found]
 
 
-def equivalent() -> set[tuple[str, str, str]]:
+def equivalent() -> set[tuple[str, ...]]:
     """The mutants that change no behaviour."""
     file = Path(__file__).parent / "equivalent_mutants.toml"
     listed = tomllib.loads(file.read_text(encoding="utf-8")).get("mutant", []) if file.exists() else []
-    return {(one["file"], one["before"], one["after"]) for one in listed}
+    return {tuple(one[part] for part in ("file", "function", "line", "before", "after")) for one in listed}
 
 
 def measured(name: str, area: Area, tree: Copy, sample: int, seed: int) -> bool:
@@ -296,6 +312,7 @@ def measured(name: str, area: Area, tree: Copy, sample: int, seed: int) -> bool:
         came["caught" if noticed else "survived"] += 1
         if not noticed:
             print(f"  survived: {mutant.file}:{mutant.line}: {mutant.before} → {mutant.after}", flush=True)
+            print(f"            {mutant.function}: {mutant.text}", flush=True)
     tried = came["caught"] + came["survived"]
     share = came["caught"] / tried if tried else 0.0
     rest = "".join(f", {count} {what}" for what, count in came.items() if what.startswith("not"))

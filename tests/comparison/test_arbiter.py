@@ -126,6 +126,33 @@ def test_float64_is_believed_where_it_gives_numbers(
     assert bool(Arbiter(lambda: _Answers(*truth)).lost(run, "y")) is is_lost
 
 
+ONE = (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("exact", "reference", "value", "tolerance", "said"),
+    [
+        # the scale of an element is the root mean square, 1, and the element itself, 1: 0.002 is 1.0e-03 of it
+        (ONE, np.float32([1.002, 1]), np.float32([1.001, 1]), 1e-6, "5.0e-04 of its scale, the reference 1.0e-03"),
+        (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 1e-6, ""),
+        (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 2e-3, "1.5e-03 of its scale, the reference 1.0e-03"),
+        (ONE, np.float32([1.01, 1]), np.float32([1.001, 1]), 1e-6, ""),  # 5e-3 is over 2^-8: no usable reference
+        (ONE, np.float32([1.002, 1]), np.int64([1, 1]), 1e-6, ""),
+        (ONE, np.float32([1.002, 1]), [np.float32([1.001, 1])], 1e-6, ""),
+        ((1, 1), np.float32([1.002, 1]), np.float32([1.001, 1]), 1e-6, ""),  # float64 answers with integers
+    ],
+)
+def test_the_side_that_is_closer_to_float64_is_right(
+    exact: tuple[float, ...], reference: object, value: object, tolerance: float, said: str
+) -> None:
+    run = Run(Feed("any", {}, {}), {"y": reference, "z": reference})
+    arbiter = Arbiter(lambda: _Answers(*exact))
+    found = arbiter.settle(run, "y", value, tolerance, 0.0)
+    assert found.endswith(said)
+    assert bool(found) == bool(said)
+    assert arbiter.settle(run, "z", value, tolerance, 0.0) == ""  # float64 gives no such output
+
+
 def test_a_fault_on_an_input_that_is_left_out_is_not_seen() -> None:
     rounding = {"y": counted(1, 1, 2.0**-24)}
     checks = Checks(_Answers.signature, rounding, drawn=lambda _: set(), arbiter=Arbiter(lambda: _Answers(1.0, 2.0)))

@@ -169,6 +169,18 @@ def test_another_runtime_need_not_take_what_is_empty(answer: Answer) -> None:
     assert part.equal
     assert part.untried == ("n = 0 is not taken by other",)
     assert 0 not in (part.sizes or {})["n"]
+    said = {refuses_empty: "nothing empty", dies_of_empty: "crashed"}[answer]
+    assert f"n = 0 is not taken by other: {said}" in part.notes
+
+
+def test_another_runtime_may_answer_differently_to_what_is_empty() -> None:
+    def one_for_none(feeds: Feeds) -> Outputs:
+        return negative(feeds) if np.asarray(feeds["x"]).size else {"y": np.zeros(1, np.float32)}
+
+    part = verify(fake(negative), fake(one_for_none, "other"), plan(), {})
+    assert part.equal
+    assert part.untried == ("n = 0 is answered differently by other",)
+    assert not [note for note in part.notes if "n = 0" in note]
 
 
 def test_the_same_runtime_has_to() -> None:

@@ -110,6 +110,8 @@ def test_what_cannot_be_told_apart_is_in_the_headline() -> None:
     found = random_draws.fixed(from_text(head() + text), from_text(head() + other))
     assert found is not None
     assert "independently" in found.untried
+    part = verify_models(from_text(head() + text), from_text(head() + other))
+    assert "independently drawn random numbers were not tested" in part.untried
 
 
 def test_dropout_draws_where_it_may_be_training() -> None:
@@ -147,3 +149,16 @@ def test_the_dtype_is_that_of_the_attribute_else_of_the_operand() -> None:
         name = np.dtype(dtype).name.replace("float64", "double")
         text = f"{head()}g (float16[4] x) => ({name}[4] y) {{ y = RandomNormalLike{attributes}(x) }}"
         assert drawn(text, x=np.zeros(4, np.float16)).dtype == dtype
+
+
+@pytest.mark.parametrize(("opset", "casts"), [(14, 0), (15, 1), (20, 1)])
+def test_in_a_function_the_dtype_is_cast_like_the_operand_from_opset_15_on(opset: int, casts: int) -> None:
+    text = (
+        f'<ir_version: 10, opset_import: ["": {opset}, "own": 1]> g (float[4] x) => (float[4] y) {{ y = own.noise(x) }}'
+        f'<domain: "own", opset_import: ["": {opset}]> noise (a) => (b) {{ b = RandomNormalLike(a) }}'
+    )
+    fixed = random_draws.fixed(from_text(text), from_text(text))
+    assert fixed is not None
+    (function,) = fixed.pair[0].functions.values()
+    assert [node.op_type for node in function].count("CastLike") == casts
+    assert run(fixed.pair[0], {"x": np.zeros(4, np.float32)}).outputs["y"].dtype == np.float32

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.tabular import _larger
+from onnxsmith.comparison.trying import Plan, Run, Tries
+from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.runtimes.base import Outputs, Session
 
 TREES = """<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>
 g (float[{rows},2] x) => (float[{rows},1] y) {{
@@ -41,3 +46,31 @@ def test_equal_trees_are_equal_on_rows_of_their_own() -> None:
     found = compared()
     assert found.equal
     assert 64 in found.sizes["n"]
+
+
+class _Silent(Session):
+    """A session that is not run."""
+
+    def run(self, feeds: object) -> Outputs:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("width", "sizes", "known", "rows"),
+    [
+        (8192, {"n": 2}, {}, 512),  # one result of 8,192 columns: 2^22 elements in 512 rows
+        (8193, {"n": 2}, {}, 256),
+        (2**19, {"n": 2}, {}, 8),
+        (2**21, {"n": 2}, {}, None),  # not more than the two that there are
+        (4096, {"n": 512}, {}, None),
+        (4096, {"n": 2}, {"n": 2}, None),
+    ],
+)
+def test_many_rows_are_tried_as_far_as_they_fit(
+    width: int, sizes: dict[str, int], known: dict[str, int], rows: int | None
+) -> None:
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float[n,{width}] x) => (float[n,{width}] y) {{ y = Neg(x) }}'
+    model, _ = inferred(from_text(text))
+    tries = Tries(_Silent(), Plan(Generator.for_model(model), known=known))
+    found = _larger(tries, Run(Feed("base", sizes, {}), {}), 512)
+    assert found == (None if rows is None else {"n": rows})

@@ -14,7 +14,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save
+from onnxsmith.model.files.save import save, staged
 from onnxsmith.model.files.text import from_text
 from tests.conftest import Refused
 
@@ -264,6 +264,28 @@ def test_weights_over_the_limit_go_outside(tmp_path: Path, monkeypatch: pytest.M
     assert len(save(holding(ir.Tensor(np.zeros(1250), name="w")), tmp_path / "m.onnx")) == 2
 
 
+def test_weights_of_exactly_the_limit_stay_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxsmith.model.files.save.INLINE_LIMIT", 10_000)  # 1,250 doubles
+    assert len(save(holding(ir.Tensor(np.zeros(1250), name="w")), tmp_path / "m.onnx")) == 1
+
+
+@pytest.mark.parametrize(("elements", "files"), [(475_000_000, 1), (475_000_001, 2)])
+def test_the_limit_is_1_9_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elements: int, files: int) -> None:
+    weight = ir.LazyTensor(lambda: ir.tensor(np.zeros(1)), ir.DataType.FLOAT, shape=ir.Shape([elements]), name="w")
+    monkeypatch.setattr("onnxsmith.model.files.save._serialise", lambda model, target: b"")
+    monkeypatch.setattr("onnxsmith.model.files.external.move_out", lambda model, data: data.touch())
+    assert len(save(holding(weight), tmp_path / "m.onnx")) == files
+
+
+def test_the_bytes_of_the_files_are_counted_before_they_move(tmp_path: Path) -> None:
+    with staged(tmp_path / "m.onnx") as stage:
+        stage.write(holding(ir.Tensor(np.zeros(5000), name="w")), external_data=True)
+        counted = stage.nbytes()
+        files = stage.commit()
+    assert counted == sum(file.stat().st_size for file in files)
+    assert files[1].stat().st_size == 5000 * 8
+
+
 @pytest.mark.parametrize("error", [ValueError, "EncodeError"])
 def test_what_one_message_cannot_hold_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, error: object
@@ -274,8 +296,9 @@ def test_what_one_message_cannot_hold_is_too_large(
         raise EncodeError("Failed to serialize proto") if error == "EncodeError" else ValueError("over 2GB")
 
     monkeypatch.setattr("onnxsmith.model.files.save.ir.to_proto", fails)
-    with refused("save/too-large"):
+    with refused("save/too-large") as refusal:
         save(holding(), tmp_path / "m.onnx")
+    assert refusal.problem.why.endswith("; one message ends at 2,147,483,647 bytes")
 
 
 def test_descriptions_of_weights_go_with_them(tmp_path: Path) -> None:

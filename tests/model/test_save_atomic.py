@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pytest
 
 from onnxsmith.model.files import save as room
 from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import commit, save, staged
+from onnxsmith.model.files.save import commit, save, save_for_now, staged
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.system import disk
@@ -101,8 +102,40 @@ def test_a_full_disk_leaves_the_old_model(
     with refused("save/failed") as refusal:
         save(filled(NEW), tmp_path / "m.onnx", external_data=True)
     assert refusal.problem.what == "the disk is full"
+    assert refusal.problem.fix == "free some space and run it again; the old file is unchanged"
     assert names(tmp_path) == before
     assert numbers(tmp_path / "m.onnx") == {OLD}
+
+
+@pytest.mark.parametrize(
+    ("number", "free", "what"),
+    [
+        (None, 2**20 - 1, "the disk is full"),
+        (None, 2**20, "the model could not be written"),
+        (errno.EACCES, 0, "the model could not be written"),
+        (errno.EDQUOT, 2**40, "the disk is full"),
+    ],
+)
+def test_a_short_write_without_an_error_number_is_a_full_disk_where_less_than_a_mebibyte_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, number: int | None, free: int, what: str
+) -> None:
+    def short() -> None:
+        raise OSError("5000 requested and 17 written") if number is None else OSError(number, "refused")
+
+    strike("write", short, monkeypatch.setattr)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with refused("save/failed") as refusal:
+        save(filled(NEW), tmp_path / "m.onnx")
+    assert refusal.problem.what == what
+
+
+def test_only_a_temporary_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(disk.HERE, "flush", flushed.append)
+    save_for_now(filled(OLD), tmp_path / "now.onnx", external_data=True)
+    assert flushed == []
+    save(filled(OLD), tmp_path / "m.onnx", external_data=True)
+    assert [file.name for file in flushed] == ["m.onnx", "m.onnx.data"]
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -234,6 +267,52 @@ def test_two_models_go_into_place_together_or_not_at_all(
     write_both(tmp_path, NEW)
     assert all(numbers(tmp_path / name) == {NEW} for name in ("a.onnx", "b.onnx"))
     assert len(names(tmp_path)) == 4
+
+
+def test_where_links_are_impossible_the_old_model_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    save(filled(OLD), tmp_path / "a.onnx")
+    replace = Path.replace
+
+    def linked(self: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    def replaced(self: Path, target: Path) -> Path:
+        if target.name == "b.onnx":
+            disk_full()
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", linked)
+    monkeypatch.setattr(Path, "replace", replaced)
+    with refused("save/failed"):
+        write_both(tmp_path, NEW)
+    assert names(tmp_path) == ["a.onnx"]
+    assert numbers(tmp_path / "a.onnx") == {OLD}
+
+
+@pytest.mark.parametrize("gone", ["a.onnx", "a.onnx.data"])
+def test_placed_files_that_somebody_removed_meanwhile_do_not_hinder_the_undoing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, gone: str
+) -> None:
+    replace = Path.replace
+
+    def replaced(self: Path, target: Path) -> Path:
+        if target.name == "b.onnx":
+            (tmp_path / gone).unlink()
+            disk_full()
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    with refused("save/failed") as refusal:
+        write_both(tmp_path, NEW)
+    assert refusal.problem.what == "the disk is full"
+    assert names(tmp_path) == []
+
+
+def test_a_stage_that_nobody_wrote_to_is_not_committed(tmp_path: Path) -> None:
+    with staged(tmp_path / "m.onnx") as stage, pytest.raises(AssertionError, match="nothing was written"):
+        stage.commit()
 
 
 # Over the model that the weights are read from

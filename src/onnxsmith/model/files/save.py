@@ -40,7 +40,7 @@ nodes and names need room, too."""
 class Stage:
     """A model that is being written to `target`: `write` it, check the file at `path`, then `commit`."""
 
-    def __init__(self, target: Path, folder: Path, *, linked: bool = False, durable: bool = True) -> None:
+    def __init__(self, target: Path, folder: Path, *, linked: bool, durable: bool) -> None:
         self.target = target
         self.folder = folder
         self.path = folder / target.name
