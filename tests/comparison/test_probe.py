@@ -130,7 +130,7 @@ def test_levels_stay_within_their_dtype() -> None:
         127,
         -124,
         -128,
-    }  # 0.03 of 127.5 are 4 steps: one way, or nothing the other way
+    }  # 0.03 of 127.5 are 4 steps, where there is room
 
 
 @pytest.mark.parametrize(
