@@ -40,8 +40,8 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
 
 demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enlarge a photograph with it
-	$(BIN)/onnxsmith export examples/super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
-	$(BIN)/python examples/super_resolution/upscale.py superres.onnx examples/super_resolution/photo.png -o upscaled.png --evaluate
+	$(BIN)/onnxsmith export examples/66_super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
+	$(BIN)/python examples/66_super_resolution/upscale.py superres.onnx examples/66_super_resolution/photo.png -o upscaled.png --evaluate
 
 test: $(DEV_STAMP) ## run the tests, except those that need a GPU
 	$(PYTEST)

@@ -2,111 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests import documents
+
 ROOT = Path(__file__).parent.parent.parent
-EXAMPLES = [str(path.relative_to(ROOT)) for path in ROOT.glob("examples/*/README.md")]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/building.md", "docs/editing.md", "docs/samples.md", *EXAMPLES]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/building.md", "docs/editing.md", "docs/samples.md"]
 
 SKIPPED = ("make ", "pip install ", "git ")
-OPTIONAL = "(optional)"
-ANYTHING = "…"
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.])")
-TOLERANCE = 0.05
-"""How far a printed decimal may be from the document's: other machines round differently. In dB it is not seen."""
-
-
-@dataclass
-class Step:
-    """A command with the lines shown below it, a program, or a file to write."""
-
-    kind: str
-    text: str
-    line: int
-    shown: list[str] = field(default_factory=list)
-    path: str = ""
-
-
-@dataclass
-class Block:
-    """A fenced block, and the path in the line above it (`` `path/of/file.py`: ``), if there is one."""
-
-    language: str
-    path: str
-    line: int
-    lines: list[str] = field(default_factory=list)
-
-
-def steps(document: str) -> Iterator[Step]:
-    """The steps of a document; nothing below a heading that says "(optional)"."""
-    for block in blocks(document):
-        text = "\n".join(block.lines) + "\n"
-        if block.path:
-            yield Step("file", text, block.line, path=block.path)
-        elif block.language == "console":
-            yield from _commands(block.lines, block.line)
-        elif block.language == "python":
-            yield Step("python", text, block.line)
-
-
-def blocks(document: str) -> Iterator[Block]:
-    """The fenced blocks, but those below an optional heading."""
-    block: Block | None = None
-    before, depth = "", 0
-    for number, line in enumerate(document.splitlines(), 1):
-        heading = re.match(r"(#+) .*", line)
-        if line.startswith("```") and block is None:
-            named = re.fullmatch(r"`(\S+\.\w+)`:", before)
-            block = Block(line[3:], named[1] if named else "", number + 1)
-        elif line.startswith("```") and block is not None:
-            if not depth:
-                yield block
-            block, before = None, ""
-        elif block is not None:
-            block.lines.append(line)
-        elif heading and (not depth or len(heading[1]) <= depth):
-            depth = len(heading[1]) if OPTIONAL in line else 0
-        elif line:
-            before = line
-
-
-def _commands(block: list[str], start: int) -> Iterator[Step]:
-    step: Step | None = None
-    for number, line in enumerate(block, start):
-        if line.startswith("$ "):
-            if step:
-                yield step
-            step = Step("command", line[2:], number)
-        elif step is not None and line.strip() != ANYTHING:
-            step.shown.append(line)
-    if step:
-        yield step
-
-
-def differs(shown: str, printed: str) -> str:
-    """The first line of `shown` that was not printed, numbers that are close to each other being the same."""
-    lines = [" ".join(line.split()) for line in printed.splitlines()]
-    return next((line for line in shown.splitlines() if not any(_agree(" ".join(line.split()), x) for x in lines)), "")
-
-
-def _agree(shown: str, printed: str) -> bool:
-    """Whether a line says the same: `…` stands for anything without a space, decimals may differ by `TOLERANCE`."""
-    pattern = NUMBER.sub("\0", shown)
-    pattern = re.escape(pattern).replace("\0", r"([-+]?\d+(?:\.\d+)?)").replace(re.escape(ANYTHING), r"\S*")
-    found = re.fullmatch(pattern, printed)
-    if found is None:
-        return False
-    pairs = zip(NUMBER.findall(shown), found.groups(), strict=True)
-    return all(a == b or ("." in a and abs(float(a) - float(b)) <= TOLERANCE) for a, b in pairs)
 
 
 @pytest.fixture
@@ -119,19 +27,13 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def environment(tmp_path: Path, tree: Path) -> dict[str, str]:
     """`python` and `onnxsmith` are this Python's, with the sources of the copy."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, arguments in (("python", ""), ("onnxsmith", " -m onnxsmith")):
-        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
-        (folder / name).chmod(0o755)
-    path = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(tree / "src"), "COLUMNS": "120"}
+    return documents.environment(tmp_path / "bin", tree / "src")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_does_what_it_says(name: str, tree: Path, environment: dict[str, str]) -> None:
     done = 0
-    for step in steps((tree / name).read_text(encoding="utf-8")):
+    for step in documents.steps((tree / name).read_text(encoding="utf-8")):
         where = f"{name}, line {step.line}"
         if step.kind == "file":
             target = tree / step.path
@@ -146,7 +48,7 @@ def test_a_document_does_what_it_says(name: str, tree: Path, environment: dict[s
             command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         assert found.returncode == 0, f"{where}: {step.text}\n{found.stdout}{found.stderr}"
-        missing = differs("\n".join(step.shown), found.stdout) if step.kind == "command" else ""
+        missing = documents.missing(step.shown, found.stdout) if step.kind == "command" else ""
         assert not missing, f"{where}: not printed: {missing}\n{found.stdout}"
         done += 1
     assert done, f"{name} tells nobody to do anything"
@@ -158,10 +60,10 @@ def test_a_document_does_what_it_says(name: str, tree: Path, environment: dict[s
 def test_commands_are_found_and_optional_ones_left_out() -> None:
     document = "# A\n```console\n$ make x\n$ one\nout\n…\nmore\n```\n## B (optional)\n```console\n$ two\n```\n"
     document += "### C\n```console\n$ three\n```\n## D\n```python\nfour\n```\n`a/b.py`:\n\n```python\nfive\n```\n"
-    found = [(step.kind, step.text, step.shown, step.path) for step in steps(document)]
+    found = [(step.kind, step.text, step.shown, step.path) for step in documents.steps(document)]
     assert found == [
         ("command", "make x", [], ""),
-        ("command", "one", ["out", "more"], ""),
+        ("command", "one", ["out", "…", "more"], ""),
         ("python", "four\n", [], ""),
         ("file", "five\n", [], "a/b.py"),
     ]
@@ -180,4 +82,4 @@ def test_commands_are_found_and_optional_ones_left_out() -> None:
     ],
 )
 def test_lines_are_held_to_each_other(shown: str, printed: str, same: bool) -> None:
-    assert (differs(shown, f"first\n{printed}\nlast") == "") is same
+    assert (documents.missing([shown], f"first\n{printed}\nlast") == "") is same

@@ -105,6 +105,21 @@ def helper(t: torch.Tensor) -> tuple[torch.Tensor, int]:
     return t * t.max().item(), 3
 
 
+class Counting(nn.Module):
+    """How many different numbers there are: equal numbers are one key, equal tensors are two."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * len({int(v): 1 for v in x}) + len({int(v) for v in x}) + len({int(x[0]), int(x[1])})
+
+
+def test_a_number_that_is_a_key_is_not_replaced_by_a_tensor() -> None:
+    found = [
+        s.finding for s in suspicions(Counting(), torch.arange(4)) if s.finding.problem.id == "forward/python-value"
+    ]
+    assert found
+    assert not any(one.code for one in found)
+
+
 class Calling(nn.Module):
     def inner(self, t: torch.Tensor) -> torch.Tensor:
         if t.sum() > 0:

@@ -145,3 +145,14 @@ def test_device_configurations_without_a_name_are_left_out(named: bool) -> None:
     proto = parser.parse_model(HEAD + "g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }")
     proto.graph.node[0].device_configurations.add(configuration_id="two" if named else "", pipeline_stage=1)
     assert carried.left_out(load(proto)) == (() if named else ("a device configuration without a name",))
+
+
+def test_a_shape_without_a_type_is_left_out_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """onnx-ir logs one for each such value, and Python prints it on standard error."""
+    head = '<ir_version: 10, opset_import: ["": 21]> '
+    model = ir.from_onnx_text(head + "g (float[1] x) => (float[1] y) <float[1] b = {1}> { a = Add(x, b) y = Relu(a) }")
+    for value in (model.graph.initializers["b"], model.graph.node(0).outputs[0]):
+        value.type, value.shape = None, ir.Shape([1])
+    assert [info.name for info in carried.to_proto(model).graph.value_info] == []
+    assert model.graph.initializers["b"].shape == [1]
+    assert caplog.messages == []

@@ -49,5 +49,16 @@ class PythonValue(Check):
                 fix="compute with the tensor itself: a tensor of rank 0 works wherever a number does",
             ),
             node,
-            swaps={} if new is None else {node: new},
+            swaps={} if new is None or _hashed(node, code) else {node: new},
         )
+
+
+def _hashed(node: ast.AST, code: Code) -> bool:
+    """Whether the number is a key of a dictionary or an element of a set. Equal tensors are different keys."""
+    above = code.parents.get(node)
+    match above:
+        case ast.Dict(keys=keys):
+            return node in keys
+        case ast.DictComp(key=key) | ast.SetComp(elt=key):
+            return node is key
+    return isinstance(above, ast.Set)

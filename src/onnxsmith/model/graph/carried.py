@@ -102,7 +102,8 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
 def _plain(model: ir.Model) -> onnx.ModelProto:
     """Makes the message with onnx-ir. Hides shapes of untyped values: the format has no place for them, and onnx-ir
     would warn about each."""
-    untyped = [(value, value.shape) for value in _values(model) if value.type is None and value.shape is not None]
+    values = (*_values(model), *walk.initializers(model))
+    untyped = [(value, value.shape) for value in values if value.type is None and value.shape is not None]
     for value, _ in untyped:
         value.shape = None
     try:

@@ -1,6 +1,6 @@
 """A small x3 super-resolution network (sub-pixel convolution) on the luminance plane.
 
-`onnxsmith export examples/super_resolution/model.py:build` calls `build`.
+`onnxsmith export model.py:build` calls `build`.
 """
 
 from pathlib import Path

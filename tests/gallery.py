@@ -1,0 +1,97 @@
+"""Runs the commands of an example in this process: a new one for each would import torch each time."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from onnxsmith import cli
+
+STATUS = ' || echo "exit status: $?"'
+"""What a command that is expected to fail ends with, so that its status is shown."""
+
+_SHELL = re.compile(r"[|&;<>$`*]|^!")
+
+
+def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
+    """What a command prints, errors too, and its exit status. It runs in the current folder.
+
+    `onnxsmith …` and `python FILE …` run in this process, all other commands in bash.
+    """
+    bare = command.removesuffix(STATUS)
+    program = None if _SHELL.search(bare.replace("'", '"')) and _unquoted(bare) else _program(shlex.split(bare))
+    if program is None:
+        shell = subprocess.run(
+            ["bash", "-c", command],
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return shell.stdout, shell.returncode
+    text, status = _called(program, shlex.split(bare)[1:])
+    if status and command != bare:
+        return f"{text}\nexit status: {status}\n", 0
+    return text, status
+
+
+def _unquoted(command: str) -> bool:
+    """Whether a character that the shell treats specially stands outside of quotes."""
+    return _SHELL.search(re.sub(r"'[^']*'|\"[^\"]*\"", "", command)) is not None
+
+
+def _program(words: list[str]) -> Callable[[], object] | None:
+    if words[0] == "onnxsmith":
+        return cli.main
+    if words[0] == "python" and words[1].endswith(".py"):
+        return lambda: runpy.run_path(words[1], run_name="__main__")
+    return None
+
+
+def _called(program: Callable[[], object], arguments: list[str]) -> tuple[str, int]:
+    output = io.StringIO()
+    status: object = 0
+    before = sys.argv
+    sys.argv = ["onnxsmith", *arguments] if program is cli.main else arguments
+    linecache.checkcache()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as a user's process has it, not as the tests have it
+        try:
+            program()
+        except SystemExit as error:
+            status = error.code
+        finally:
+            sys.argv = before
+    if isinstance(status, str):
+        return f"{output.getvalue()}{status}\n", 1
+    return output.getvalue(), int(str(status or 0))
+
+
+@contextlib.contextmanager
+def inside(folder: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """The folder is the current one, its modules can be imported, and leave no trace."""
+    modules, path, before = set(sys.modules), list(sys.path), dict(os.environ)
+    os.environ.update(variables)
+    sys.path.insert(0, str(folder))
+    try:
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        sys.path[:] = path
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", "") or "").startswith(f"{folder}{os.sep}"):
+                del sys.modules[name]
