@@ -14,6 +14,7 @@ from onnxsmith.editing import patch
 from onnxsmith.editing.edit import Edit, edited
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
+from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
 from tests.editing.models import LOOP, NET, WIDE, saved
 
@@ -217,6 +218,62 @@ def test_extract(tmp_path: Path) -> None:
         m.extract("a", "y")
     assert list(run(tmp_path / "part.onnx", a=X)) == ["y"]
     assert np.array_equal(run(tmp_path / "part.onnx", a=X)["y"], (X + np.array([1, 2, 3, 4], np.float32)) ** 2)
+
+
+def test_a_part_of_a_loop_body(tmp_path: Path) -> None:
+    path = saved(LOOP, tmp_path)
+    result = edited(path, tmp_path / "part.onnx", lambda m: m.extract(to="s2"))
+    assert result.ok
+    assert result.report.part(Verification).verified
+    part = onnxsmith.load(tmp_path / "part.onnx")
+    assert {value.name: value.dtype.name for value in part.graph.inputs} == {"s": "FLOAT", "a": "FLOAT"}
+    assert np.allclose(run(tmp_path / "part.onnx", s=X, a=X)["s2"], X * X + X)
+
+
+def test_a_part_of_a_loop_body_between_tensors(tmp_path: Path) -> None:
+    path = saved(LOOP, tmp_path)
+    assert edited(path, tmp_path / "part.onnx", lambda m: m.extract(["inner", "s"], "s2")).ok
+    assert np.allclose(run(tmp_path / "part.onnx", inner=X, s=2 * X)["s2"], 3 * X)
+    assert edited(path, tmp_path / "other.onnx", lambda m: m.extract(["a", "s"], "inner")).ok
+    assert np.allclose(run(tmp_path / "other.onnx", a=X, s=X)["inner"], X * X)
+
+
+def test_a_part_of_a_branch_of_a_body(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[n,4] x, int64 k, bool which) => (float[n,4] y) <bool go = {1}, float[4] w = {1,2,3,4}> {
+      y = Loop(k, go, x) <body = b (int64 i, bool c, float[n,4] s) => (bool c2, float[n,4] s2) {
+        c2 = Identity(c)
+        s2 = If(which) <then_branch = t () => (float[n,4] p) { m = Mul(s, w) p = Add(m, x) },
+                        else_branch = e () => (float[n,4] q) { q = Sub(s, w) }>
+      }>
+    }"""
+    path = saved(text, tmp_path)
+    assert edited(path, tmp_path / "part.onnx", lambda m: m.extract(["m", "x"], "p")).ok
+    assert edited(path, tmp_path / "whole.onnx", lambda m: m.extract(to="p")).ok
+    wide = np.array([1, 2, 3, 4], np.float32)
+    assert np.allclose(run(tmp_path / "whole.onnx", s=X, x=X)["p"], X * wide + X)
+
+
+def test_a_wrong_part_of_a_body_is_found(tmp_path: Path) -> None:
+    path = saved(
+        LOOP.replace("inner = Mul(s, a)", "two = Constant<value_floats = [2.0]>() inner = Mul(s, two)"), tmp_path
+    )
+
+    def change(edit: Edit) -> None:
+        edit.extract(to="s2")
+        edit._do(Swapped())
+
+    assert edited(path, tmp_path / "part.onnx", change).report.verdict is Verdict.DIFFERENT
+    assert not (tmp_path / "part.onnx").exists()
+
+
+@dataclass(frozen=True)
+class Swapped(Step):
+    """Makes an Add a Sub and does not say so."""
+
+    def apply(self, work: Work) -> str:
+        next(node for node in work.model.graph if node.op_type == "Add").op_type = "Sub"
+        return ""
 
 
 def test_an_extracted_part_that_is_wrong_is_found(tmp_path: Path) -> None:

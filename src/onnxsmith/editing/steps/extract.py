@@ -10,8 +10,10 @@ import onnx_ir as ir
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
-from onnxsmith.model.graph import walk
+from onnxsmith.model.graph import tensor_paths, walk
+from onnxsmith.model.surgery.body_model import body_model, with_part
 from onnxsmith.model.surgery.cutting import cut
+from onnxsmith.model.surgery.exposing import expose
 from onnxsmith.model.surgery.joining import joined
 from onnxsmith.problem import problem
 from onnxsmith.words import several
@@ -21,7 +23,10 @@ from onnxsmith.words import several
 class Extract(Step):
     """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`. Without
     `from` the graph inputs that are needed stay inputs. The part is verified in its place: the original, with the part
-    behind the tensors `from`, must give the same tensors `to`."""
+    behind the tensors `from`, must give the same tensors `to`.
+
+    Tensors of a branch or a body give a part of it: its inputs are tensors of the body, and tensors that the body reads
+    from the graphs around it. `to` then names at least one tensor of the body."""
 
     first = ("from_", "to")
 
@@ -32,10 +37,11 @@ class Extract(Step):
         graph = work.model.graph
         starts = work.find.tensors(self.from_) if self.from_ is not None else []
         ends = work.find.tensors(self.to) if self.to is not None else list(graph.outputs)
-        for value in (*starts, *ends):
-            _refuse_inner(work, value)
+        body = _body(work, starts, ends)
         work.infer()
-        whole = work.model
+        original = work.model
+        whole = original if body is None else body_model(original, body)
+        places = {place.value: place.name for place in tensor_paths.places(original)} if body is not None else {}
         names = [value.name or "" for value in starts if value.producer() is not None]
         same = [value.name or "" for value in ends if value in starts or value.producer() is None]
         if same:
@@ -65,9 +71,15 @@ class Extract(Step):
         old_outputs = {value.name or "": work.original.get(value) for value in ends}
         work.become(part)
         work.inputs = dict.fromkeys(wires)
-        work.outputs = old_outputs
         outputs = [value.name or "" for value in part.graph.outputs]
-        work.adapt_candidate.append(lambda candidate: _in_place(whole, candidate, wires, outputs))
+        if body is None:
+            work.outputs = old_outputs
+            work.adapt_candidate.append(lambda candidate: _in_place(whole, candidate, wires, outputs))
+        else:
+            work.outputs = {value.name or "": value.name for value in ends}
+            inner = {value.name or "": places[value] for value in ends}
+            work.adapt_reference.append(lambda reference: _brought_out(reference, inner))
+            work.adapt_candidate.append(lambda candidate: _in_body(original, body, candidate))
         count = several(walk.count_nodes(part), "node")
         return f"{count} from {', '.join(wires) or 'constants'} to {', '.join(outputs)}"
 
@@ -91,17 +103,64 @@ class Extract(Step):
             )
 
 
-def _refuse_inner(work: Work, value: ir.Value) -> None:
-    node = value.producer()
-    graph = work.model.graph
-    if (node is not None and node.graph is graph) or value in graph.inputs or value in graph.initializers.values():
-        return
+def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph | None:
+    """The branch or body that holds the ends; None for the main graph. It can read the starts.
+
+    Raises:
+        OnnxsmithError: `edit/out-of-scope` if the ends are in several graphs, or a start is out of their reach.
+    """
+    inner = {place.value: place for place in tensor_paths.places(work.model) if place.bodies}
+    bodies = [inner[value].bodies if value in inner else () for value in ends]
+    around = {None, *(body.graph for body in bodies[0])}
+    graphs = [inner[value].bodies[-1].graph if value in inner else None for value in (*ends, *starts)]
+    if len({held[-1].graph if held else None for held in bodies}) == 1 and set(graphs) <= around:
+        return graphs[0]
+    value = next(value for value in (*ends, *starts) if value in inner)
     raise problem(
         "edit/out-of-scope",
-        f"{value.name!r} is inside a branch or a body",
+        f"{value.name!r} is inside a branch or a body, and not all tensors of the part are",
         why="a part is cut out of one graph",
-        fix="extract the node that holds the body, or `onnxsmith expose MODEL TENSOR` brings the tensor out",
+        fix=f"name the part's end by `to`, a tensor of {'/'.join(inner[value].path)}; what it reads from outside is an "
+        "input",
     )
+
+
+def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
+    """The model whose outputs are tensors of a body, each under its own name: one value for each run of the body."""
+    exposed = expose(model, inner.values())
+    if exposed.refused:
+        name, why = next(iter(exposed.refused.items()))
+        raise problem(
+            "edit/not-exposable",
+            f"{name!r} cannot be brought out of its body, so the part cannot be compared with the original",
+            why=why,
+            fix="add --no-verify; the part is then written without a comparison",
+        )
+    outputs = {value.name: value for value in exposed.model.graph.outputs}
+    chosen = [outputs[exposed.outlets[name].output] for name in inner.values()]
+    exposed.model.graph.outputs.clear()
+    exposed.model.graph.outputs.extend(chosen)
+    _rename(exposed.model, list(inner))
+    remove_unneeded(exposed.model)
+    return exposed.model
+
+
+def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
+    """The original in whose body the part computes its outputs, brought out like those of the original."""
+    ends = [value.name or "" for value in part.graph.outputs]
+    model, made = with_part(original, body, part)
+    places = {place.value: place.name for place in tensor_paths.places(model)}
+    return _brought_out(model, {end: places[value] for end, value in zip(ends, made, strict=True)})
+
+
+def _rename(model: ir.Model, names: list[str]) -> None:
+    """Names the outputs. Another tensor with such a name gets another one."""
+    outputs = list(model.graph.outputs)
+    for place in tensor_paths.places(model):
+        if place.value.name in names and place.value not in outputs:
+            place.value.name = f"{place.value.name}.whole"
+    for value, name in zip(outputs, names, strict=True):
+        value.name = name
 
 
 def _in_place(whole: ir.Model, part: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
