@@ -1,4 +1,5 @@
-"""Opens a model of 10,000 nodes, removes one node, saves it: processor seconds, beside GraphSurgeon.
+"""Opens a model of 10,000 nodes, removes one node, saves it: processor seconds, beside GraphSurgeon. Extracts a small
+part of a model of 3 GB: peak memory of the largest process, beside onnx.utils.extract_model.
 
 Each run is a process of its own. `onnxsmith` checks the model (specification, strict shape inference) before it writes;
 with verification it also compares it with the original. GraphSurgeon writes unchecked. Imports count apart."""
@@ -61,6 +62,67 @@ def seconds(code: str, source: Path, target: Path) -> float:
     return statistics.median(runs)
 
 
+LARGE = 3 * 2**30
+MEMORY = 200
+PART = """
+import sys
+import onnxsmith
+with onnxsmith.edit(sys.argv[1], sys.argv[2]) as m:
+    m.extract("m5", "r5")
+"""
+ONNX = """
+import sys, onnx.utils
+onnx.utils.extract_model(sys.argv[1], sys.argv[2], ["m5"], ["r5"])
+"""
+
+
+def large(folder: Path) -> Path:
+    """Writes a model of 24 layers with 3 GB of weights, all zero, in a sparse file."""
+    from onnx import TensorProto, helper, save
+
+    weights, nodes, width = [], [], 2**13
+    for at in range(24):
+        tensor = TensorProto(name=f"w{at}", data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+        tensor.dims.extend([width, width // 2] if at % 2 == 0 else [width // 2, width])
+        size = LARGE // 24
+        for key, value in (("location", "weights.bin"), ("offset", at * size), ("length", size)):
+            tensor.external_data.add(key=key, value=str(value))
+        weights.append(tensor)
+        nodes.append(helper.make_node("MatMul", [f"r{at - 1}" if at else "x", f"w{at}"], [f"m{at}"]))
+        nodes.append(helper.make_node("Relu", [f"m{at}"], [f"r{at}"]))
+    with (folder / "weights.bin").open("wb") as file:
+        file.truncate(LARGE)
+    shape = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "large", [shape("x", 1, ["n", width])], [shape("r23", 1, ["n", width])], weights,
+        value_info=[shape(f"{kind}5", 1, ["n", width]) for kind in "mr"],
+    )  # fmt: skip
+    path = folder / "large.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    return path
+
+
+def megabytes(code: str, source: Path, target: Path) -> float:
+    """The peak resident memory of a program, or of the largest of its children."""
+    watched = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
+    )
+    command = [sys.executable, "-c", watched, sys.executable, "-c", code, source, target]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def memory() -> bool:
+    with tempfile.TemporaryDirectory() as name:
+        source = large(Path(name))
+        ours = megabytes(PART, source, Path(name) / "part.onnx")
+        theirs = megabytes(ONNX, source, Path(name) / "other.onnx")
+    print(f"a part of 3 GB: extracted and compared in {ours:.0f} MB (target {MEMORY} MB)")
+    print(f"onnx.utils.extract_model, not compared: {theirs:.0f} MB; ratio {ours / theirs:.2f}")
+    return ours <= MEMORY
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         source, target = Path(name) / "chain.onnx", Path(name) / "edited.onnx"
@@ -75,7 +137,7 @@ def main() -> int:
     print(f"{NODES:,} nodes: open, remove one, check, save: {ours:.2f} s (target {TARGET:.2f} s)")
     print(f"the same, compared with the original: {whole:.2f} s in this process")
     print(f"GraphSurgeon, unchecked: {theirs:.2f} s; ratio {ours / theirs:.2f}")
-    return 0 if ours <= TARGET else 1
+    return 0 if memory() and ours <= TARGET else 1
 
 
 if __name__ == "__main__":

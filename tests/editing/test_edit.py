@@ -12,8 +12,10 @@ import pytest
 import onnxsmith
 from onnxsmith.editing import patch
 from onnxsmith.editing.edit import Edit, edited
+from onnxsmith.editing.steps import extract
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
+from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
 from tests.editing.models import LOOP, NET, WIDE, saved
@@ -218,6 +220,22 @@ def test_extract(tmp_path: Path) -> None:
         m.extract("a", "y")
     assert list(run(tmp_path / "part.onnx", a=X)) == ["y"]
     assert np.array_equal(run(tmp_path / "part.onnx", a=X)["y"], (X + np.array([1, 2, 3, 4], np.float32)) ** 2)
+
+
+@pytest.mark.parametrize("step", ["", "Add"])
+def test_a_part_of_a_large_model_is_compared_from_its_first_tensors_on(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extract, "_LARGE", -1)
+
+    def change(edit: Edit) -> None:
+        edit.extract("a", "y")
+        if step:
+            edit._do(Swapped())
+
+    result = edited(saved(NET, tmp_path), tmp_path / "part.onnx", change)
+    assert result.report.verdict is (Verdict.DIFFERENT if step else Verdict.DONE)
+    assert "from its first tensors on" in result.report.part(Edits).notes[0]
 
 
 def test_a_part_of_a_loop_body(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import tensor_paths, walk
+from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.body_model import body_model, with_part
 from onnxsmith.model.surgery.cutting import cut
 from onnxsmith.model.surgery.exposing import expose
@@ -18,12 +19,17 @@ from onnxsmith.model.surgery.joining import joined
 from onnxsmith.problem import problem
 from onnxsmith.words import several
 
+_LARGE = 2**30
+"""Bytes of weights outside the part above which the original is not run as a whole. A choice: 1 GiB is read in a second
+or two, and runtimes hold it twice."""
+
 
 @dataclass(frozen=True)
 class Extract(Step):
     """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`. Without
     `from` the graph inputs that are needed stay inputs. The part is verified in its place: the original, with the part
-    behind the tensors `from`, must give the same tensors `to`.
+    behind the tensors `from`, must give the same tensors `to`. If more than 1 GiB of weights lie outside the part, it
+    is compared with the original from the tensors `from` on.
 
     Tensors of a branch or a body give a part of it: its inputs are tensors of the body, and tensors that the body reads
     from the graphs around it. `to` then names at least one tensor of the body."""
@@ -74,7 +80,15 @@ class Extract(Step):
         outputs = [value.name or "" for value in part.graph.outputs]
         if body is None:
             work.outputs = old_outputs
-            work.adapt_candidate.append(lambda candidate: _in_place(whole, candidate, wires, outputs))
+            ahead = _bytes(whole) - _bytes(part)
+            if ahead > _LARGE:
+                work.adapt_reference.append(lambda reference: _started(reference, wires, outputs))
+                work.notes.append(
+                    "the part was compared from its first tensors on: what the model computes before and beside it "
+                    f"has {ahead / 2**30:.1f} GiB of weights"
+                )
+            else:
+                work.adapt_candidate.append(lambda candidate: _in_place(whole, candidate, wires, outputs))
         else:
             work.outputs = {value.name or "": value.name for value in ends}
             inner = {value.name or "": places[value] for value in ends}
@@ -123,6 +137,18 @@ def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph 
         fix=f"name the part's end by `to`, a tensor of {'/'.join(inner[value].path)}; what it reads from outside is an "
         "input",
     )
+
+
+def _bytes(model: ir.Model) -> int:
+    return sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
+
+
+def _started(model: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
+    """The original from the tensors `wires` on, cut by onnx-ir: the part is compared with what others make of it."""
+    copy = inferred(model)[0]
+    graph = ir.convenience.extract(copy.graph, wires, outputs)
+    functions = list(copy.functions.values())
+    return ir.Model(graph, ir_version=copy.ir_version, producer_name=copy.producer_name, functions=functions)
 
 
 def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
