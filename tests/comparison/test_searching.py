@@ -31,11 +31,12 @@ class _Takes(Session):
         self.signature = signature(from_text(f'<ir_version: 8, opset_import: ["": 17]> {text}'))
         self.takes, self.answer = takes, answer
         self.shapes: list[tuple[int, ...]] = []
+        self.says: Callable[[tuple[int, ...]], str] = lambda shape: "not this one"
 
     def run(self, feeds: Mapping[str, Any]) -> Outputs:
         self.shapes.append(feeds["x"].shape)
         if not self.takes(feeds["x"].shape):
-            raise problem("runtime/failed", "not this one")
+            raise problem("runtime/failed", self.says(feeds["x"].shape))
         return {"y": np.full(1, self.answer)}
 
 
@@ -93,3 +94,10 @@ def test_an_answer_without_a_number_is_kept_while_the_sweep_goes_on() -> None:
     assert found is not None
     assert found.feed.sizes["k"] == 2
     assert session.shapes[-1] == (399, 64)
+
+
+def test_48_sizes_that_refusals_suggest_are_tried() -> None:
+    session = _Takes(TWO, lambda shape: False)
+    session.says = lambda shape: f"Got: {shape[1]} Expected: {shape[1] + 1000}"
+    assert search(TWO, session)._by_refusals() is None
+    assert len(session.shapes) == 4 + 48

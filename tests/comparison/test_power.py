@@ -1,0 +1,156 @@
+"""Which planted faults count as seen, and in which weights they are planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from onnxsmith.comparison.power import measured
+from onnxsmith.comparison.probe import ADDED, EACH, TABLE, Probe
+from onnxsmith.comparison.trying import Run
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.model.surgery.weights import Weight
+from onnxsmith.report.parts.verification import Power
+from onnxsmith.runtimes.base import Outputs
+
+Fault = tuple[str, float, str, str]
+"""The name of what is changed, its share, its manner, and the label of the run."""
+
+
+def weight(name: str, dtype: Any = np.float32) -> Weight:
+    return Weight(name, ir.tensor(np.ones(2, dtype), name=name), 1)
+
+
+class _Plants(Probe):
+    """A probe whose answer to a fault is the fault itself; faults in `solid` cannot be planted."""
+
+    def __init__(self, *weights: Weight, solid: str = "", runs: bool = True) -> None:
+        self.weights = weights
+        self.solid, self.runs = solid, runs
+        self.planted: list[Fault] = []
+
+    def plain(self, feed: Feed) -> Outputs | None:
+        return {} if self.runs else None
+
+    def _plant(self, fault: Fault) -> Outputs | None:
+        self.planted.append(fault)
+        return {"fault": fault} if fault[0] not in self.solid.split() else None
+
+    def faulty(self, feed: Feed, weight: Weight, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
+        return self._plant((weight.name, share, manner, feed.label))
+
+    def faulty_input(self, feed: Feed, name: str, share: float, seed: int, *, manner: str = EACH) -> Outputs | None:
+        return self._plant((name, share, manner, feed.label))
+
+
+class _Sees:
+    """A check that sees some faults; their effect is `times` their share."""
+
+    def __init__(self, seen: Callable[[Fault], bool], times: float = 1000.0) -> None:
+        self.seen, self.times = seen, times
+
+    def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
+        return self.seen(faulty["fault"])
+
+    def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
+        return float(faulty["fault"][1] * self.times)
+
+
+def run(label: str = "first", elements: int = 1) -> Run:
+    return Run(Feed(label, {}, {"x": np.zeros(elements, np.float32)}), {})
+
+
+def power(seen: Callable[[Fault], bool], *, times: float = 1000.0, probe: Probe | None = None) -> Power:
+    found = measured(probe or _Plants(weight("w")), [run()], _Sees(seen, times))
+    assert found is not None
+    return found
+
+
+def above(share: float) -> Callable[[Fault], bool]:
+    return lambda fault: fault[2] == EACH and fault[1] >= share
+
+
+def test_a_fault_is_seen_at_one_percent_at_five_at_a_hundred_or_never() -> None:
+    assert power(above(0.01)) == Power("weights", of=1, tried=1, seen=1)
+    assert power(above(0.011)) == Power("weights", of=1, tried=1, seen=0, only_large=("w",))
+    assert power(above(0.051)) == Power("weights", of=1, tried=1, seen=0, blind=("w",))
+    assert power(above(1.01)) == Power("weights", of=1, tried=1, seen=0, inert=("w",))
+
+
+@pytest.mark.parametrize(("least", "kind"), [(0.05, "only_large"), (1.0, "blind")])
+def test_a_fault_whose_next_smaller_one_moves_no_more_than_rounding_is_slight(least: float, kind: str) -> None:
+    times = {0.05: 100.0, 1.0: 20.0}[least]  # a fault of 1%, or of 5%, has then the effect of one usual difference
+    assert power(above(least), times=times) == Power("weights", of=1, tried=1, seen=0, slight=("w",))
+    found = power(above(least), times=times * 1.001)
+    assert getattr(found, kind) == ("w",)
+
+
+def test_other_values_of_a_table_count_as_a_small_fault() -> None:
+    assert power(lambda fault: fault[1:3] == (0.01, TABLE)).seen == 1
+
+
+def test_an_added_fault_counts_where_one_percent_changes_nothing_that_is_read() -> None:
+    def seen(fault: Fault) -> bool:
+        return fault[1:3] == (0.01, ADDED) or above(1.0)(fault)
+
+    assert power(seen).seen == 0
+    assert power(seen, times=np.inf).seen == 1
+
+
+def test_a_fault_is_looked_for_on_two_inputs_and_small_ones_on_the_others_too() -> None:
+    runs = [run("first"), run("small", 2), run("large", 9), run("middle", 5)]
+    probe = _Plants(weight("w"))
+    found = measured(probe, runs, _Sees(lambda fault: fault[1] >= 0.05 or fault[3] == "small"))
+    assert found is not None
+    assert found.seen == 1
+    # the first, then the largest ones
+    assert [fault[3] for fault in probe.planted if fault[1:3] == (0.01, EACH)] == ["first", "large", "middle", "small"]
+    assert {fault[3] for fault in probe.planted if fault[1] > 0.01} == {"first"}
+
+
+def test_a_fault_is_at_least_eight_roundings_of_its_dtype() -> None:
+    probe = _Plants(weight("w", ml_dtypes.bfloat16))
+    found = power(above(0.03), probe=probe)
+    assert (found.seen, found.small, found.large) == (1, 8 * 2.0**-8, 0.05)
+    assert probe.planted[0][1] == 8 * 2.0**-8
+    levels = _Plants(Weight("w", ir.tensor(np.ones(2, np.int8), name="w"), 1))
+    assert power(above(0.01), probe=levels).small == 0.01
+
+
+def test_24_weights_from_the_first_to_the_last_are_tried() -> None:
+    for count, tried in ((24, range(24)), (47, range(0, 47, 2))):
+        probe = _Plants(*(weight(str(place)) for place in range(count)))
+        found = power(above(0.01), probe=probe)
+        assert (found.of, found.tried, found.seen) == (count, 24, 24)
+        assert [int(fault[0]) for fault in probe.planted] == list(tried)
+
+
+def test_once_more_than_one_in_twenty_is_missed_no_other_weight_is_tried() -> None:
+    probe = _Plants(*(weight(str(place)) for place in range(20)))
+    found = power(above(0.05), probe=probe)
+    assert (found.tried, found.only_large) == (2, ("0", "1"))  # one of twenty would be few enough
+    probe = _Plants(*(weight(str(place)) for place in range(20)))
+    assert power(above(1.0), probe=probe).blind == ("0", "1")
+
+
+def test_what_cannot_be_changed_is_not_counted() -> None:
+    found = power(above(0.01), probe=_Plants(weight("a"), weight("b"), solid="a"))
+    assert (found.of, found.tried, found.seen) == (2, 1, 1)
+    assert measured(_Plants(weight("a"), solid="a"), [run()], _Sees(above(0.01))) is None
+    assert measured(_Plants(weight("a"), runs=False), [run()], _Sees(above(0.01))) is None
+
+
+def test_faults_are_planted_in_the_inputs_where_no_weight_moves_an_output() -> None:
+    assert power(above(0.01), probe=_Plants()) == Power("inputs", of=1, tried=1, seen=1)
+    still = _Plants(weight("a"), weight("b"))
+    found = power(lambda fault: fault[0] == "x" and fault[1] >= 0.01, probe=still)
+    assert found == Power("inputs", of=1, tried=1, seen=1, idle=2)
+    weak = power(lambda fault: fault[0] == "x" and fault[1] >= 0.5, probe=_Plants(weight("a"), weight("b")))
+    assert weak == Power("weights", of=2, tried=2, seen=0, inert=("a", "b"))
+    one = power(lambda fault: fault[0] in "ax" and fault[1] >= 0.01, probe=_Plants(weight("a"), weight("b")))
+    assert one == Power("weights", of=2, tried=2, seen=1, inert=("b",))
