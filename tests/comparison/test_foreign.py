@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
+from onnxsmith.comparison.foreign import _keyed, _kind_of
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.problem import Problem
 from onnxsmith.report.parts.verification import Verification
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "mine": 1]>\n'
@@ -99,3 +102,30 @@ def test_a_part_without_a_kernel_anywhere() -> None:
     found = verify_models(from_text(text), from_text(text))
     assert found.equal
     assert OUTSIDE in found.notes[0]
+
+
+THREE = "g (float[2] x) => (double[2] y) { [a] a = Erf(x)\n [b] b = Cast<to = 11>(a)\n [c] y = Erf(b) }"
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "kind"),
+    [
+        ("onnxruntime has no kernel for ai.onnx:Erf", "node 'c'", ("", "Erf", "DOUBLE", "DOUBLE")),
+        ("onnxruntime has no kernel for Erf", "", ("", "Erf", "FLOAT", "FLOAT")),  # the first
+        ("onnxruntime has no kernel for Cast", "node 'c'", None),
+        ("onnxruntime has no kernel for Tanh", "", None),
+        ("onnxruntime does not know it", "node 'c'", None),
+    ],
+)
+def test_the_node_without_a_kernel_is_found_by_its_operator_and_name(
+    what: str, where: str, kind: tuple[str, ...] | None
+) -> None:
+    model = inferred(from_text(HEAD + THREE))[0]
+    assert [node.name for node in model.graph] == ["a", "b", "c"]
+    assert _kind_of(Problem("runtime/no-kernel", what, where=where), model) == kind
+
+
+def test_nodes_are_paired_by_a_name_of_their_own_else_by_their_place() -> None:
+    text = "g (float[2] x) => (float[2] y) { [a] a = Abs(x) [b] b = Neg(a) c = Neg(b) [a] d = Neg(c) y = Abs(d) }"
+    keyed = _keyed(list(from_text(HEAD + text).graph))
+    assert list(keyed) == [("", "Abs", "#1"), ("", "Neg", "b"), ("", "Neg", "#2"), ("", "Neg", "#3"), ("", "Abs", "#2")]

@@ -90,3 +90,36 @@ def test_why_no_runtime_takes_a_model(refused: Refused) -> None:
 def test_openvino_does_not_judge_long_integers(text: str) -> None:
     """It computes them in 32 bits, without a warning if these overflow."""
     assert "on reference " in verify_models(from_text(head() + text), from_text(head() + text)).reference
+
+
+def constant(number: int, reader: str, dtype: str = "int64") -> str:
+    return (
+        f"g ({dtype}[n] x) => (float[k] y) {{ c = Constant<value = {dtype}[1] {{{number}}}>() {reader} "
+        "y = Cast<to = 1>(a) }"
+    )
+
+
+def weight(number: int, reader: str) -> str:
+    return f"g (int64[n] x) => (float[k] y) <int64[1] c = {{{number}}}> {{ {reader} y = Cast<to = 1>(a) }}"
+
+
+ADD, SLICE = "a = Add(x, c)", "a = Slice(x, x, c)"
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        *((made(number, ADD), number > 2**31 - 1) for made in (constant, weight) for number in (2**31 - 1, 2**31)),
+        *((made(number, ADD), number < -(2**31)) for made in (constant, weight) for number in (-(2**31), -(2**31) - 1)),
+        *((made(2**62, SLICE), False) for made in (constant, weight)),
+        *((made(2**62, "b = Slice(x, x, c) a = Add(b, c)"), True) for made in (constant, weight)),
+        (constant(2**31, ADD, "uint32"), True),
+        (constant(2**31 - 1, ADD, "uint32"), False),
+        ("g (float[n] x) => (int64[1] y) { y = Shape(x) }", True),
+        ("g (float[n] x) => (int32[1] y) { a = Shape(x) y = Cast<to = 6>(a) }", False),
+        ("g (float[n] x) => (float[n] y) <float[1] c = {1e30}> { y = Add(x, c) }", False),
+        ("g (int64[n] x) => (float[k] y) <int64[0] c = {}> { a = Concat<axis = 0>(x, c) y = Cast<to = 1>(a) }", False),
+    ],
+)
+def test_numbers_beyond_32_bits_are_looked_for(text: str, needs: bool) -> None:
+    assert runtime_choice._needs_long_integers(from_text(head() + text)) == needs

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
 import pytest
 
 from onnxsmith import compare
+from onnxsmith.comparison import unseen_nodes as room
+from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.unseen_nodes import _Answer, _read, _same
 from onnxsmith.model.files.text import from_text
 from onnxsmith.report.base import Report
 from onnxsmith.report.verdict import Verdict
@@ -125,3 +133,76 @@ def test_a_limit_of_whole_numbers_that_is_one_off_is_seen() -> None:
     )
     assert judged(text, "early = {6}", "early = {5}").verdict is Verdict.DIFFERENT
     assert judged(text, "late = {22}", "late = {23}").verdict is Verdict.DIFFERENT
+
+
+F, I64 = ir.DataType.FLOAT, ir.DataType.INT64
+
+
+class _Blind:
+    """A check that sees nothing."""
+
+    def sees(self, run: object, usual: object, faulty: object) -> bool:
+        return False
+
+    def effect(self, run: object, usual: object, faulty: object) -> float:
+        return 0.0
+
+
+def pair(*reads: str) -> Any:
+    return SimpleNamespace(reads=reads)
+
+
+def seen(**shapes: tuple[int, ...]) -> _Answer:
+    return _Answer(frozenset(), {name: (I64 if name == "i" else F, shape) for name, shape in shapes.items()})
+
+
+def test_axes_that_change_together_share_a_symbol() -> None:
+    answers = [seen(a=(2, 3), b=(3, 2), i=(5,)), seen(a=(4, 3), b=(3, 4), i=(1,)), seen(a=(1, 3), b=(3, 1), i=(5,))]
+    read, sizes = _read(pair("a", "b", "i", "a"), answers) or ({}, {})
+    assert read == {"a": (F, ("n2_4_1", 3)), "b": (F, (3, "n2_4_1")), "i": (I64, ("n5_1_5",))}
+    assert sizes == {"n2_4_1": 4, "n5_1_5": 1}  # those of the second, where the three have the most elements
+
+
+def test_what_has_no_shape_or_another_rank_is_not_read() -> None:
+    assert _read(pair(), [seen(a=(2,))]) is None
+    assert _read(pair("a", "b"), [seen(a=(2,))]) is None
+    assert _read(pair("a"), [seen(a=(2,)), seen(a=(2, 3))]) is None
+    assert _read(pair("a"), [seen(a=(2,)), seen(a=(2,))]) == ({"a": (F, (2,))}, {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], True),
+        ([1.0, 1.0], [1.0, 1.0 + 2**-20], True),
+        ([1.0, 1.0], [1.0, 1.1], False),
+        ([1.0, 2.0], [[1.0, 2.0]], False),
+        ([1.0], [1], False),
+        (["a", "b"], ["a", "b"], True),
+        (["a", "b"], ["a", "c"], False),
+    ],
+)
+def test_constants_are_the_same_up_to_rounding(one: Any, other: Any, same: bool) -> None:
+    def made(values: Any) -> ir.TensorProtocol:
+        array = np.array(values)
+        return ir.tensor(array.astype(np.float32) if array.dtype.kind == "f" else array)
+
+    assert _same(made(one), made(other)) == same
+
+
+@pytest.mark.parametrize(("count", "tried"), [(0, 0), (1, 1), (32, 32), (33, 17), (64, 32), (65, 22)])
+def test_of_many_pairs_32_are_compared(monkeypatch: pytest.MonkeyPatch, count: int, tried: int) -> None:
+    compared: list[int] = []
+
+    def unseen(probe: object, model: object, found: list[int], *_: object) -> list[str]:
+        compared.append(len(found))
+        return [f"said {place}" for place in found]
+
+    monkeypatch.setattr(room, "_unseen", unseen)
+    monkeypatch.setattr(room.twins, "pairs", lambda *_: (list(range(count)), []))
+    model = from_text(HEAD + "(float[n] x) => (float[n] y) { y = Neg(x) }")
+    one, other = (Probe(model, pytest.fail) for _ in range(2))
+    said = room.unseen_nodes(one, other, [], _Blind())
+    assert compared == ([tried] if count else [])
+    more = f", and {tried - 1} more" if tried > 1 else ""
+    assert said == ((f"said 0{more}",) if count else ())

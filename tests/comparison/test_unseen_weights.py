@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
+import pytest
 
 from onnxsmith import compare
+from onnxsmith.comparison.unseen_weights import _changes, places
 from onnxsmith.model.files.text import from_text
 from onnxsmith.report.verdict import Verdict
 
@@ -67,3 +72,43 @@ def test_a_zero_point_that_no_input_shows_is_named() -> None:
     assert report.verdict is Verdict.CANNOT_TELL
     shown = text.replace("bool[n,2] y", "float[n,2] y").replace("y = Less(d, far)", "y = Neg(d)")
     assert compare(from_text(shown % 3), from_text(shown % 100)).report.verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "apart"),
+    [
+        # the root mean square is 1: 64 roundoffs of 2^-24 are 2^-18
+        (np.float32([1 + 2**-18, 1]), np.float32([1, 1]), [False, False]),
+        (np.float32([1 + 2**-17, 1]), np.float32([1, 1]), [True, False]),
+        (np.float32([np.nan, np.inf, 1]), np.float32([np.nan, np.inf, 1]), [False, False, False]),
+        (np.float32([np.nan, np.inf, np.inf]), np.float32([1, 1, -np.inf]), [True, True, True]),
+        (np.float32([np.inf]), np.float32([np.nan]), [True]),
+        (np.int64([3, 4]), np.int64([3, 5]), [False, True]),
+    ],
+)
+def test_places_differ_by_more_than_64_roundings(own: Any, wanted: Any, apart: list[bool]) -> None:
+    assert list(places(own, wanted)) == apart
+
+
+@pytest.mark.parametrize(
+    ("differing", "tried"),
+    [
+        ([3], [[3]]),
+        ([1, 3, 5], [[1], [3], [5]]),
+        (range(16), [[row] for row in range(0, 16, 2)]),  # eight of them
+        (range(9), [[row] for row in range(0, 9, 2)]),
+        (range(17), [list(range(17))]),  # more than half: all at once
+    ],
+)
+def test_a_few_rows_are_replaced_one_by_one(differing: Sequence[int], tried: list[list[int]]) -> None:
+    own, wanted = np.zeros((32, 2)), np.zeros((32, 2))
+    wanted[list(differing), 1] = 1.0
+    found = list(_changes(own, wanted, own != wanted))
+    assert [list(np.flatnonzero(one.any(axis=1))) for one in found] == tried
+    assert not own.any()
+
+
+def test_a_vector_is_replaced_as_a_whole() -> None:
+    own, wanted = np.zeros(8), np.eye(8)[3]
+    (found,) = _changes(own, wanted, own != wanted)
+    assert found is wanted
