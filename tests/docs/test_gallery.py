@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +17,20 @@ EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is
 PAGES = {name: ROOT / "examples" / name / "README.md" for name in EXAMPLES}
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder with a short name: reports show paths of files, and break lines behind 160 characters."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_prints_what_its_page_says(name: str, tmp_path: Path) -> None:
-    without = shutil.ignore_patterns("__pycache__")
-    folder = Path(shutil.copytree(ROOT / "examples" / name, tmp_path / name, ignore=without))
-    variables = documents.environment(tmp_path / "bin", ROOT / "src")
+def test_an_example_prints_what_its_page_says(name: str, short_path: Path) -> None:
+    without = shutil.ignore_patterns("__pycache__", "*.onnx", "*.onnx.data")
+    folder = Path(shutil.copytree(ROOT / "examples" / name, short_path / name, ignore=without))
+    variables = documents.environment(short_path / "bin", ROOT / "src")
     done = 0
     with gallery.inside(folder, variables):
         for step in documents.steps(PAGES[name].read_text(encoding="utf-8")):
