@@ -10,9 +10,14 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith import compare
-from onnxsmith.comparison.unseen_weights import _changes, places
+from onnxsmith.comparison.probe import Probe
+from onnxsmith.comparison.trying import Run
+from onnxsmith.comparison.unseen_weights import _apart, _changes, _is_seen_with, places
+from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.surgery.weights import Weight
 from onnxsmith.report.verdict import Verdict
+from onnxsmith.runtimes.base import Outputs
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((64, 4)).astype(np.float32)
@@ -112,3 +117,32 @@ def test_a_vector_is_replaced_as_a_whole() -> None:
     own, wanted = np.zeros(8), np.eye(8)[3]
     (found,) = _changes(own, wanted, own != wanted)
     assert found is wanted
+
+
+class _Constant(Probe):
+    """A probe that answers with the weight."""
+
+    def __init__(self) -> None:
+        pass
+
+    def plain(self, feed: Feed) -> Outputs | None:
+        return {"y": np.zeros(2)}
+
+    def replaced(self, feed: Feed, weight: Weight, value: Any) -> Outputs | None:
+        return {"y": value} if feed.label != "refused" else None
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "is_seen"),
+    [
+        ("any", [0.0, 0.0], False),
+        ("any", [0.0, 1e-30], True),
+        ("any", [0.0, np.nan], True),
+        ("refused", [1.0, 1.0], False),
+    ],
+)
+def test_any_difference_tells_another_weight(label: str, value: list[float], is_seen: bool) -> None:
+    runs = [Run(Feed(label, {}, {}), {})]
+    weight = Weight("w", ir.tensor([0.0]), 1)
+    assert _is_seen_with(_Constant(), runs, weight, np.array(value), _apart) == is_seen
+    assert _apart(runs[0], {"y": np.array([1, 2])}, {"y": np.array([1, 3])})
