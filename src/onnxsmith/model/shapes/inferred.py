@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.shapes import sound_shapes
+from onnxsmith.model.shapes import odd_names, sound_shapes
 from onnxsmith.seams import shape_engine
 
 
@@ -33,8 +33,8 @@ def infer(model: ir.Model) -> str | None:
         for value in defaults:
             value.const_value = None  # a default: the caller may replace it, so no shape may depend on it
         context = sound_shapes.context(model)
-        context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
-        with shape_engine.walking():
+        with odd_names.renamed(model), shape_engine.walking():
+            context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
             shape_engine.walk(
                 context, model.graph, model_functions=model.functions, inference_cache={}, op_function_cache={}
             )
