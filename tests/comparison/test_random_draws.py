@@ -162,3 +162,81 @@ def test_in_a_function_the_dtype_is_cast_like_the_operand_from_opset_15_on(opset
     (function,) = fixed.pair[0].functions.values()
     assert [node.op_type for node in function].count("CastLike") == casts
     assert run(fixed.pair[0], {"x": np.zeros(4, np.float32)}).outputs["y"].dtype == np.float32
+
+
+def test_every_opset_draws_the_same_numbers() -> None:
+    text = "g (float[20000] x) => (float[20000] y) {{ r = {} y = Add(x, r) }}"
+    x = np.zeros(20000, np.float32)
+    for kind in ("RandomUniformLike<low = 2.0, high = 6.0>(x)", "RandomUniform<shape = [20000]>()"):
+        static, computed = (drawn(head(opset) + text.format(kind), x=x) for opset in (8, 20))
+        np.testing.assert_array_equal(static, computed)
+        assert len(np.unique(computed)) == 8191  # each number of the period once
+    assert 0 < computed.min() < 1e-4
+    assert 1 > computed.max() > 1 - 1e-4
+
+
+def test_a_sequence_of_65536_numbers_is_written_out_for_an_old_opset_and_no_longer_one(refused: Refused) -> None:
+    text = head(8) + "g (float[{0}] x) => (float[{0}] y) {{ y = RandomNormalLike(x) }}"
+    assert verify_models(from_text(text.format(2**16)), from_text(text.format(2**16))).equal
+    with refused("verify/nondeterministic"):
+        verify_models(from_text(text.format(2**16 + 1)), from_text(text.format(2**16 + 1)))
+
+
+@pytest.mark.parametrize("opset", [10, 15, 20])
+def test_bernoulli_is_true_as_often_as_its_chances_say(opset: int) -> None:
+    text = head(opset) + "g (float[2,8191] x) => (float[2,8191] y) { y = Bernoulli(x) }"
+    if opset < 15:
+        text = text.replace("y = Bernoulli(x)", "b = RandomUniformLike(x) c = Less(b, x) y = Cast<to = 1>(c)")
+    found = drawn(text, x=np.repeat(np.float32([[0.25], [0.75]]), 8191, axis=1))
+    assert found.dtype == np.float32
+    assert np.allclose(found.mean(axis=1), [0.25, 0.75], atol=1e-3)
+
+
+def test_multinomial_draws_classes_from_the_likeliest_on() -> None:
+    text = head() + "g (float[2,4] x) => ({1}[2,{2}] y) {{ y = Multinomial<{0}>(x) }}"
+    x = np.float32([[0, 9, 0, 0], [0, 0, 0, 9]])
+    for attributes, name, count, dtype in (
+        ("dtype = 6", "int32", 1, np.int32),
+        ("sample_size = 64, dtype = 7", "int64", 64, np.int64),
+    ):
+        found = drawn(text.format(attributes, name, count), x=x)
+        assert (found.dtype, found.shape) == (dtype, (2, count))
+        assert list(found[:, 0]) == [1, 3]
+        assert set(np.unique(found)) <= {0, 1, 2, 3}
+        assert np.all((found[1] - found[0]) % 4 == 2)
+    assert len(np.unique(found)) == 4
+
+
+@pytest.mark.parametrize(
+    ("ratio", "training", "kept"), [("0.25", True, 0.75), ("0.75", True, 0.25), ("", True, 0.5), ("0.25", False, 1.0)]
+)
+def test_dropout_drops_a_share_and_enlarges_the_rest(ratio: str, training: bool, kept: float) -> None:
+    held = f"<float r = {{{ratio}}}>" if ratio else ""
+    text = (
+        head() + f"g (float[8191] x, bool t) => (float[8191] y, bool[8191] m) {held} "
+        f"{{ y, m = Dropout(x, {'r' if ratio else ''}, t) }}"
+    )
+    fixed = random_draws.fixed(from_text(text), from_text(text))
+    assert fixed is not None
+    found = run(fixed.pair[0], {"x": np.full(8191, 3.0, np.float32), "t": np.array(training)}).outputs
+    np.testing.assert_allclose(found["y"], np.where(found["m"], 3.0 / kept, 0.0), rtol=1e-6)
+    assert found["m"].mean() == pytest.approx(kept, abs=1e-3)
+
+
+def test_draws_of_equal_names_are_equal_and_of_other_names_are_not() -> None:
+    def numbers(nodes: str) -> list[Any]:
+        text = head() + f"g (float[9] x) => (float[9] y, float[9] z) {{ {nodes} }}"
+        fixed = random_draws.fixed(from_text(text), from_text(text))
+        assert fixed is not None
+        return list(run(fixed.pair[0], {"x": np.zeros(9, np.float32)}).outputs.values())
+
+    y, z = numbers("[a] y = RandomNormalLike(x) [b] z = RandomNormalLike(x)")
+    assert not np.array_equal(y, z)
+    other, same = numbers("[b] y = RandomNormalLike(x) [a] z = RandomNormalLike(x)")
+    assert np.array_equal(z, other)
+    assert np.array_equal(y, same)
+    for nodes in (
+        "y = RandomNormalLike(x) z = RandomNormalLike(x)",
+        "[a] y = RandomNormalLike(x) [a] z = RandomNormalLike(x)",
+    ):
+        assert not np.array_equal(*numbers(nodes))
