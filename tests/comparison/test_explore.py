@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.comparison.explore import Explorer, Plan
+from onnxsmith.comparison.explore import Explorer, Plan, Run
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.untried import clauses
 from onnxsmith.comparison.verify import Side, verify
-from onnxsmith.feeds.generate import Generator
+from onnxsmith.feeds.generate import Feed, Generator
 from onnxsmith.feeds.numbers import numbers
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import Answer, FakeSession
@@ -219,3 +220,133 @@ def test_what_is_short_is_tried_long_where_that_is_cheap() -> None:
         "{ m = ReduceMax(x, a) z = Expand(m, wide) y = Neg(z) }"
     )
     assert max((held(dear, dear).sizes or {})["n"]) < 200
+
+
+# What the reference is asked
+
+
+RATE = """g (float[n] x, int64 rate, int64[m] mask) => (float[n] y) {
+    fast = Constant<value_int = 16000>() slow = Constant<value_int = 8000>()
+    c = Equal(rate, fast) d = Equal(rate, slow) e = Equal(mask, fast) y = Neg(x) }"""
+
+
+def explorer(answer: Answer, text: str = RATE, **how: object) -> Explorer:
+    return Explorer(fake(answer, text=text).session, replace(plan(text), **how), {})
+
+
+def test_each_number_that_the_graph_compares_an_input_with_is_fed_or_said_to_be_refused() -> None:
+    def without_8000(feeds: Feeds) -> Outputs:
+        if np.any(np.asarray(feeds["rate"]) == 8000):
+            raise problem("runtime/failed", "not at this rate")
+        return negative(feeds)
+
+    assert explorer(negative)._plan.generator.choices().keys() == {"rate", "mask"}
+    found = explorer(negative)
+    rates = {int(np.asarray(run.feed.values["rate"])) for run in found.runs()}
+    assert {16000, 8000} <= rates
+    assert not [note for note in found.notes if "compares with" in note]
+    found = explorer(without_8000)
+    assert 8000 not in {int(np.asarray(run.feed.values["rate"])) for run in found.runs()}
+    assert "rate = 8000, which the graph compares with, was refused at every size that was tried" in found.notes
+    masks = [np.asarray(run.feed.values["mask"]) for run in found.runs()]
+    assert any(len(np.unique(mask)) > 1 for mask in masks)  # each element gets its own choice once
+
+
+def test_the_largest_values_that_give_numbers_are_tried() -> None:
+    def largest(answer: Answer) -> list[float]:
+        text = "g (float[n] x) => (float[n] y) { y = Neg(x) }"
+        found = Explorer(fake(answer).session, plan(text), {})
+        return [float(np.abs(run.feed.values["x"]).max(initial=0)) for run in list(found.runs())[:2]]
+
+    def overflowing(feeds: Feeds) -> Outputs:
+        x = np.asarray(feeds["x"])
+        return {"y": np.where(np.abs(x).max(initial=0) > 6, np.nan, x)}
+
+    usual, large = largest(negative)
+    assert large > 10 > usual
+    usual, other = largest(overflowing)
+    assert max(usual, other) < 6
+    assert usual != other
+
+
+def test_given_inputs_stand_alone_where_the_reference_takes_no_other() -> None:
+    given = Feed("mine", {}, {"x": np.zeros(3, np.float32)})
+
+    def only_mine(feeds: Feeds) -> Outputs:
+        if np.asarray(feeds["x"]).any():
+            raise problem("runtime/failed", "not this one")
+        return negative(feeds)
+
+    found = Explorer(fake(only_mine).session, replace(plan(), given=(given,)), {})
+    runs = list(found.runs())
+    assert [(run.feed.label, run.feed.sizes, run.generated) for run in runs] == [("mine", {"n": 3}, False)]
+    assert found.notes[0] == "only the given inputs were compared: the reference refused all generated inputs"
+    assert found.untried[-1] == "no generated input was accepted"
+    alone = Explorer(fake(negative).session, replace(plan(), given=(given,), generate=False), {})
+    assert len(list(alone.runs())) == 1
+    assert (alone.notes, alone.untried) == ([], ("n was tried at 3 only",))
+
+
+def drawing(feeds: Feeds) -> Outputs:
+    drawing.count = getattr(drawing, "count", 0) + 1  # type: ignore[attr-defined]
+    return {"y": np.asarray(feeds["x"]) + drawing.count}  # type: ignore[attr-defined]
+
+
+def test_an_output_that_changes_from_run_to_run_is_an_error_unless_it_may_draw() -> None:
+    found = Explorer(fake(drawing).session, replace(plan(), random=True), {})
+    run = next(found.runs())
+    assert found.unsteady(run) == {"y"}
+    assert found.repeated(run) == found.drawn == {"y"}
+    strict = Explorer(fake(drawing).session, plan(), {})
+    run = next(strict.runs())
+    with pytest.raises(OnnxsmithError) as caught:
+        strict.repeated(run)
+    assert caught.value.problem.id == "verify/nondeterministic"
+    assert caught.value.problem.what == "output 'y' differs between two runs on the same input"
+    steady = Explorer(fake(negative).session, plan(), {})
+    assert steady.repeated(next(steady.runs())) == set()
+
+
+def test_what_is_drawn_on_a_given_input_alone_does_not_count_as_drawn() -> None:
+    def draws_on_zeros(feeds: Feeds) -> Outputs:
+        return negative(feeds) if np.asarray(feeds["x"]).any() else drawing(feeds)
+
+    given = Feed("mine", {}, {"x": np.zeros(3, np.float32)})
+    found = Explorer(fake(draws_on_zeros).session, replace(plan(), random=True), {})
+    runs = list(found.runs())
+    mine = Run(given, draws_on_zeros(given.values), generated=False)
+    assert found.repeated(mine) == set()
+    assert found.unsteady(mine) == {"y"}
+    assert found.unsteady(runs[0]) == set()
+
+
+def test_memory_that_a_kernel_does_not_fill_is_unsteady_only_without_elements() -> None:
+    last = [0.0]
+
+    def leftover(feeds: Feeds) -> Outputs:
+        x = np.asarray(feeds["x"])
+        if x.size:
+            last[0] = float(x[0])
+            return negative(feeds)
+        return {"y": np.array([last[0]], np.float32)}
+
+    found = Explorer(fake(negative).session, plan(), {})
+    empty = next(run for run in found.runs() if run.is_empty)
+    usual = next(run for run in found.runs() if not run.is_empty)
+    candidate = fake(leftover, "other").session
+    assert found.unsteady_in(candidate, empty) == {"y"}
+    assert found.unsteady_in(candidate, usual) == set()
+    assert found.unsteady_in(candidate, replace(empty, generated=False)) == set()
+    assert found.unsteady_in(fake(negative, "other").session, empty) == set()
+
+
+def test_inputs_that_neither_side_takes_on_the_candidates_runtime_are_counted() -> None:
+    found = Explorer(fake(negative).session, plan(), {})
+    runs = list(found.runs())[:2]
+    refusal = Problem("runtime/failed", "it is too large.", why="a limit")
+    for run in runs:
+        found.leave_out(run, "other", refusal)
+    label = runs[0].feed.label
+    assert found.notes == [f"other takes neither model on {label}: it is too large. a limit"]
+    assert found.untried[-1] == f"the candidate's runtime refuses 2 inputs, first {label}"
+    assert all(run.left_out for run in runs)
