@@ -284,3 +284,12 @@ def test_new_nodes_have_the_origin_of_the_node_that_they_replace() -> None:
     assert {node.metadata_props.get("pkg.torch.onnx.stack_trace") for node in after.graph} == {
         'File "net.py", line 3, in forward'
     }
+
+
+def test_the_nodes_of_two_bodies_have_names_of_their_own() -> None:
+    """onnxruntime refuses two nodes of one name; each body of the specification numbers its nodes from the start."""
+    text = "g (float[2,16] x) => (float[2,16] y) { [first] a = Gelu(x)  [second] b = Gelu(a)  [third] y = Mish(b) }"
+    found = opset.convert(model(text, 20), 16)
+    names = [node.name for node in found.graph]
+    assert len(set(names)) == len(names) > 3
+    assert {name.split("_")[0] for name in names if name} == {"first", "second", "third"}

@@ -95,6 +95,10 @@ def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck
         if reason:
             return [Stuck(label, source, reason)]
         provenance.inherit(made, [node])
+        for (
+            new
+        ) in made:  # the bodies of operators number their nodes from the start, and onnxruntime wants unique names
+            new.name = names.free(f"{node.name}_{new.op_type}") if node.name else None
         gone = node.graph is None
         for value in operands if gone else ():
             release(value)
