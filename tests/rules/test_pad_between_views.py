@@ -52,10 +52,13 @@ def test_two_pads_of_one_view() -> None:
     assert len(result.graph) == 4
 
 
+def before_a_convolution(pad: str) -> str:
+    return f"""g (float[N,4,5] x, float v) => (float[A,B,C,D] y) <{CONSTANTS.replace("3, 1, 0, 2", "3, 0, 0, 2")}> {{
+        b = {pad}\n c = Unsqueeze(b, two)\n y = Conv(c, w) }}"""
+
+
 def test_zeros_before_a_convolution() -> None:
-    text = f"""g (float[N,4,5] x) => (float[A,B,C,D] y) <{CONSTANTS.replace("3, 1, 0, 2", "3, 0, 0, 2")}> {{
-        b = Pad(x, p)\n c = Unsqueeze(b, two)\n y = Conv(c, w) }}"""
-    result = assert_rewritten(RULE, "Reshape Conv", text)
+    result = assert_rewritten(RULE, "Reshape Conv", before_a_convolution("Pad(x, p)"))
     assert list(result.graph.node(1).attributes["pads"].as_ints()) == [0, 3, 0, 2]
 
 
@@ -81,6 +84,9 @@ LEFT_ALONE = {
     "other dimensions change": around("Reshape(x, flat)", "Unsqueeze(b, two)"),
     "a view before it only": around("Squeeze(x, two)", "Neg(b)", y="A,B,C"),
     "a view after it only": around("Neg(x)", "Unsqueeze(b, two)", "N,4,5"),
+    "another value before a convolution": before_a_convolution("Pad(x, p, value)"),
+    "a value from outside before a convolution": before_a_convolution("Pad(x, p, v)"),
+    "the edge before a convolution": before_a_convolution('Pad<mode = "edge">(x, p)'),
 }
 
 

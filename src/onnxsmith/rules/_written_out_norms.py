@@ -184,7 +184,7 @@ class WrittenOut(Rule):
         if not all(isinstance(dim, int) for dim in last):
             return NoMatch("the size of the axes that it goes over is not known", source.name or "")
         if not _axes_agree(found):
-            return NoMatch("scale or bias do not have the normalised axes", node.name or "")
+            return NoMatch("scale or bias do not have the normalised axes")
         refusal = too_old(node, self.operator, self.since) or read_elsewhere(every)
         return refusal or Match(node, every, {"source": source, "sizes": last, "affine": found})
 

@@ -30,7 +30,8 @@ class Exactness(IntEnum):
 
 @dataclass(frozen=True)
 class NoMatch:
-    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame."""
+    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame;
+    the anchor if it is empty."""
 
     reason: str
     where: str = ""

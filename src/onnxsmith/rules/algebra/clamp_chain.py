@@ -48,7 +48,7 @@ class ClampChain(Rule):
             return None
         both = Clamp(inner.source, outer.of(inner.low), outer.of(inner.high))
         if not can_write(node, both):
-            return NoMatch(f"opset {facts.opset(node)} has no Clip for the dtype, which came with 12", node.name or "")
+            return NoMatch(f"opset {facts.opset(node)} has no Clip for the dtype, which came with 12")
         return read_elsewhere((node, first)) or Match(node, (node, first), {"clamp": both})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

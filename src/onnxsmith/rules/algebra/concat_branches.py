@@ -57,7 +57,7 @@ class ConcatBranches(Rule):
             if alike.steps and saved > 0:
                 return Match(node, (node, *alike.nodes()), {"alike": alike, "start": start, "count": len(row)})
             if alike.steps and not more:
-                refusal = NoMatch("it would take as many nodes", node.name or "")
+                refusal = NoMatch("it would take as many nodes")
         return refusal
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -53,7 +53,7 @@ class ConcatChain(Rule):
         if not inner:
             return refusal
         if len(inputs) > len(node.inputs) + sum(len(made.inputs) for made in set(inner)):
-            return NoMatch("the same parts would be written several times", node.name or "")
+            return NoMatch("the same parts would be written several times")
         return Match(node, (node, *dict.fromkeys(inner)), {"inputs": inputs})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -66,11 +66,11 @@ class ExpandGather(Rule):
             if 0 <= neighbour < len(source) and facts.same(_without(source, neighbour), _without(merged, neighbour)):
                 size, times = source[neighbour], after[axis]
                 if not isinstance(size, int) or not isinstance(times, int):
-                    return NoMatch("how many elements are repeated, or how often, is not known", node.name or "")
+                    return NoMatch("how many elements are repeated, or how often, is not known")
                 if merged[neighbour] not in (size * times, None):
                     return None
                 if not 0 < size * times <= _MOST:
-                    return NoMatch("it would take too many indices", node.name or "")
+                    return NoMatch("it would take too many indices")
                 order = np.arange(size)
                 indices = np.repeat(order, times) if neighbour < axis else np.tile(order, times)
                 every = (node, expand, insert)

@@ -59,7 +59,7 @@ class ReshapeChain(Rule):
             return Match(node, (node, first), {**found, "target": written})
         if target is None:
             return None
-        return NoMatch("the target copies a dimension that only the first result has", node.name or "")
+        return NoMatch("the target copies a dimension that only the first result has")
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         if "target" in match.found:

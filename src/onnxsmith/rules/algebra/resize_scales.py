@@ -47,7 +47,7 @@ class ResizeScales(Rule):
         for size, dim in zip(sizes, dims, strict=True):
             factor = None if dim is None else symbols.exact_quotient(size, dim)
             if not isinstance(factor, int) or factor < 1:
-                return NoMatch("a size is not a whole multiple of the data's", node.name or "")
+                return NoMatch("a size is not a whole multiple of the data's")
             factors.append(factor)
         return Match(node, (node,), {"factors": factors})
 

@@ -47,7 +47,7 @@ class SplitSequence(Rule):
         sequence = node.outputs[0]
         readers = list(sequence.consumers())
         if sequence.is_graph_output() or not readers:
-            return NoMatch("the sequence is used as a whole", node.name or "")
+            return NoMatch("the sequence is used as a whole")
         sizes = _sizes(node)
         if isinstance(sizes, NoMatch):
             return sizes
@@ -56,11 +56,11 @@ class SplitSequence(Rule):
         for reader in readers:
             place = _place(reader, len(lengths)) if reader.graph is node.graph else None
             if place is None:
-                return NoMatch("the sequence is used by others than SequenceAt at a constant place", node.name or "")
+                return NoMatch("the sequence is used by others than SequenceAt at a constant place")
             places[reader] = place
         out = [place for reader, place in places.items() if reader.outputs[0].is_graph_output()]
         if len(set(out)) < len(out):
-            return NoMatch("one element is two results of the graph", node.name or "")
+            return NoMatch("one element is two results of the graph")
         return Match(node, (node, *places), {"axis": axis, "sizes": lengths, "places": places})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> Mapping[ir.Value, ir.Value]:

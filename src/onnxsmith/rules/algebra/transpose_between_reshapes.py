@@ -64,7 +64,7 @@ class TransposeBetweenReshapes(Rule):
                 return None
             found["target"] = _views.target(data, wanted)
             if found["target"] is None:
-                return NoMatch("the new shape takes more than one number that is not known", node.name or "")
+                return NoMatch("the new shape takes more than one number that is not known")
         return read_elsewhere(every) or Match(node, every, found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -47,7 +47,7 @@ class TransposeReduce(Rule):
         axes = tuple(sorted(order[axis] for axis in found.axes))
         left = [one for axis, one in enumerate(order) if axis not in found.axes]
         if left != sorted(left) or (found.kept and axes != found.axes):
-            return NoMatch("the axes that are left change places", node.name or "")
+            return NoMatch("the axes that are left change places")
         return Match(node, (node, transpose), {"source": transpose.inputs[0], "over": Reduction(axes, found.kept)})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -74,7 +74,7 @@ class TransposeRegion(Rule):
             return None
         if region.added() == len(gone):
             more = len(gone) > 1
-            return NoMatch("as many transposes would be needed as there are", node.name or "") if more else None
+            return NoMatch("as many transposes would be needed as there are") if more else None
         twins = [twin for twin in region.twins.values() if first((twin, node)) is not twin]
         if twins:
             return NoMatch("a value in the other order comes too late", twins[0].name or "")

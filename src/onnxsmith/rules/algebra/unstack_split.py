@@ -65,7 +65,7 @@ class UnstackSplit(Rule):
         made = perm[axis]
         count, width = dims[made], dims[made + 1]
         if not isinstance(count, int) or not isinstance(width, int) or count < 2:
-            return NoMatch("the sizes of the axis and of the one behind it are not known", node.name or "")
+            return NoMatch("the sizes of the axis and of the one behind it are not known")
         target = _views.target(data, [*dims[:made], count * width, *dims[made + 2 :]])
         if target is None:
             return NoMatch("more than one dimension is not the data's at the same place", reshape.name or "")

@@ -53,7 +53,7 @@ class ViewChain(Rule):
             return Match(node, (node, first), {**found, "axes": merged})
         target = _views.target(before, after)
         if target is None:
-            return NoMatch("more than one dimension is not the data's at the same place", node.name or "")
+            return NoMatch("more than one dimension is not the data's at the same place")
         return Match(node, (node, first), {**found, "target": target})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

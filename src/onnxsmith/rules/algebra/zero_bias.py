@@ -38,7 +38,7 @@ class ZeroBias(Rule):
         if len(node.inputs) < 3 or node.inputs[2] is None or uniform(node.inputs[2]) != 0:
             return None
         if node.op_type == "Gemm" and facts.opset(node) < 11:
-            return NoMatch("before opset 11 a Gemm needs its third input", node.name or "")
+            return NoMatch("before opset 11 a Gemm needs its third input")
         return Match(node, (node,))
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

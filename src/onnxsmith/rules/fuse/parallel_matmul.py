@@ -63,14 +63,14 @@ class ParallelMatmul(Rule):
             return None
         own = [other for other in twins if _is_own(other.inputs[1])]
         if len(own) < 2 or node not in own:
-            return None if node in own else NoMatch("the matrix is used elsewhere too", node.name or "")
+            return None if node in own else NoMatch("the matrix is used elsewhere too")
         for products in _groups(_order.first_to_last(own), node):
             root = bundle([product.outputs[0] for product in products], -1)
             found = _bundle_ops.region(root) if root is not None else None
             if found is None or found.saved + len(products) - 1 <= 0 or _bundle_ops.waits(found):
                 continue
             if sum(found.root.sizes) > _MOST_WIDTHS * shape[0]:
-                return NoMatch("together they would be much wider than what they are made of", node.name or "")
+                return NoMatch("together they would be much wider than what they are made of")
             before = found.before(products)
             if before is not None:
                 return Match(node, (*found.nodes, *products), {"products": products, "region": found}, before)

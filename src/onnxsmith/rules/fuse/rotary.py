@@ -148,7 +148,7 @@ class Rotary(Rule):
         if not isinstance(found, _Rotation):
             return found
         if found.cost >= found.gain and not _goes(*(cache.value for cache in found.caches)):
-            return NoMatch("it would take as many nodes as it frees", node.name or "")
+            return NoMatch("it would take as many nodes as it frees")
         return Match(node, found.nodes, {"rotation": found})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

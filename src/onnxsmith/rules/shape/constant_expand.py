@@ -41,7 +41,7 @@ class ConstantExpand(Rule):
             return None
         written = _written(target, data)
         if written is None:
-            return NoMatch("an element of the target depends on sizes that are not the data's", node.name or "")
+            return NoMatch("an element of the target depends on sizes that are not the data's")
         if len(written) <= len(data) and all(element == 1 for element in written):
             return passes_on(node)
         if facts.constant(node.inputs[1]) is not None:

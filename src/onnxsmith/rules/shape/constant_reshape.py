@@ -49,7 +49,7 @@ class ConstantReshape(Rule):
             return None
         target = _views.target(facts.dims(node.inputs[0]), wanted)
         if target is None:
-            return NoMatch(_why_not(facts.dims(node.inputs[0]) or (), wanted), node.name or "")
+            return NoMatch(_why_not(facts.dims(node.inputs[0]) or (), wanted))
         return Match(node, (node,), {"source": node.inputs[0], "target": target})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -64,7 +64,7 @@ class GatherOne(Rule):
         behind = len(dims) - axis % len(dims) - 1
         new = 1 + (facts.constant(data) is None) + (behind > 0)
         if new > freed(node, kept={shape}) - views:
-            return NoMatch("it would take more nodes than it frees", node.name or "")
+            return NoMatch("it would take more nodes than it frees")
         index = np.full((1,) * len(counted), int(number), np.int64)
         return Match(node, (node,), {"index": index, "shape": shape, "behind": behind})
 

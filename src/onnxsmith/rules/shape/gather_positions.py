@@ -84,7 +84,7 @@ class GatherPositions(Rule):
         new = len(ends) + sum(len(facts.dims(end) or ()) == 0 for end in ends.values())
         new += sum(found[view] is not None for view in ("perm", "axes"))
         if new > freed(node, kept=set(ends.values())):
-            return NoMatch("it would take more nodes than it frees", node.name or "")
+            return NoMatch("it would take more nodes than it frees")
         return Match(node, (node,), found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -71,7 +71,7 @@ class KnownVector(Rule):
         kept = {part.value for part in parts if part.value is not None}
         if (len(parts) > 1) >= freed(node, kept=kept):
             plain = node.op_type == "Concat" and kept.issuperset(_computed(node))
-            return None if plain else NoMatch("it would take as many nodes as it frees", node.name or "")
+            return None if plain else NoMatch("it would take as many nodes as it frees")
         return Match(node, (node,), {"parts": parts})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
