@@ -74,18 +74,18 @@ def _arithmetic(op_type: str, source: ir.Value, number: npt.NDArray[np.float64])
 
 def _normalisation(node: ir.Node, source: ir.Value) -> Step | NoMatch:
     if integer(node, "training_mode", 0) != 0 or len(node.outputs) > 1:
-        return NoMatch("the normalisation is in training mode", node.name or "")
+        return NoMatch("the normalisation is in training mode", node)
     if integer(node, "spatial", 1) != 1:
-        return NoMatch("it normalises each position by itself", node.name or "")
+        return NoMatch("it normalises each position by itself", node)
     found: dict[str, npt.NDArray[np.float64]] = {}
     for name, value in zip(("scale", "shift", "mean", "variance"), node.inputs[1:], strict=False):
         array = facts.constant(value)
         if array is None or array.dtype.kind != "f" or array.ndim != 1:
-            return NoMatch(f"{name} is not a constant", node.name or "")
+            return NoMatch(f"{name} is not a constant", node)
         found[name] = array.astype(np.float64)
     epsilon = node.attributes.get("epsilon")
     if epsilon is not None and epsilon.is_ref():
-        return NoMatch("it takes epsilon from its function", node.name or "")
+        return NoMatch("it takes epsilon from its function", node)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = found["scale"] / np.sqrt(found["variance"] + (epsilon.as_float() if epsilon else 1e-5))
         return Step(source, scale, found["shift"] - found["mean"] * scale, by_channel=True)

@@ -83,7 +83,7 @@ class _Flow:
             if facts.is_constant(found.weight) and len(found.weight.uses()) == 1:
                 self.ends[value] = None
                 return True
-            self.refusal = NoMatch("the weights are used elsewhere too, or not constant", found.weight.name or "")
+            self.refusal = NoMatch("the weights are used elsewhere too, or not constant", found.weight)
             return False
         node = maker(value, self.reader, *_BACK, *_BOTH, *_EITHER, "LayerNormalization")
         if node is None:
@@ -241,7 +241,7 @@ def _into(end: ir.Value, factor: Array, reader: ir.Node) -> Sink | NoMatch | Non
     found = linear(end, reader, *LINEAR)
     if isinstance(found, Linear):
         scale = factor.reshape(()) if factor.size == 1 else factor
-        folded = fold(found, Step(end, scale, np.zeros(())), end.name or "", underflow=False)
+        folded = fold(found, Step(end, scale, np.zeros(())), end, underflow=False)
         if isinstance(folded, NoMatch):
             return folded
         kept: Folded = folded
@@ -262,15 +262,15 @@ def _scaled(end: ir.Value, node: ir.Node, factor: Array) -> Sink | NoMatch | Non
         value = node.inputs[place]
         array = facts.constant(value)
         if array is None or value is None:
-            return NoMatch("a scale or a bias is not constant", node.name or "")
+            return NoMatch("a scale or a bias is not constant", node)
         if node.op_type == "MatMul" and factor.size > 1:
             return None
         product = _product(array, 1 / factor if node.op_type == "Div" else factor, end)
         if product is None:
-            return NoMatch("the constant cannot take the factor", value.name or "")
+            return NoMatch("the constant cannot take the factor", value)
         freed = array.nbytes if len(value.uses()) == 1 else 0
         if product.nbytes > freed + _SLACK:
-            return NoMatch("the constant would take more room", value.name or "")
+            return NoMatch("the constant would take more room", value)
         new[place] = ir.tensor(product, name=f"{value.name}_scaled")
     inputs = list(node.inputs)
 

@@ -18,7 +18,7 @@ from onnxsmith.model.shapes.uniform import uniform
 from onnxsmith.rules import _written_out_norms
 from onnxsmith.rules._channels import Step, Vector, per_channel, steps
 from onnxsmith.rules._patterns import FLOATS, fits, integer, maker, read_elsewhere, two_ways
-from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.rules.base import Blamed, Exactness, Match, NoMatch, Rule
 
 Array = npt.NDArray[Any]
 _MOST_SHARING = 64
@@ -133,7 +133,7 @@ def _linear(nodes: tuple[ir.Node, ...], bias: ir.Value | None) -> Linear | NoMat
     if node.op_type == "MatMul" and facts.constant(weight) is None:
         return None
     dims = _known_dims(weight)
-    where = weight.name or "" if weight is not None else ""
+    where = weight if weight is not None else ""
     if weight is None or dims is None or len(dims) < 2 or (node.op_type == "MatMul" and len(dims) != 2):
         return NoMatch("the number of channels is not known", where)
     shape = tuple(dim for dim in dims if isinstance(dim, int))
@@ -141,7 +141,7 @@ def _linear(nodes: tuple[ir.Node, ...], bias: ir.Value | None) -> Linear | NoMat
     if len(shape) < len(dims) or not group or shape[0] % group or 0 in shape:
         return NoMatch("the number of channels is not known", where)
     if any(attribute.is_ref() for attribute in node.attributes.values()):
-        return NoMatch("it takes attributes from its function", node.name or "")
+        return NoMatch("it takes attributes from its function", node)
     rank = len(dims)
     if node.op_type == "MatMul":
         data = facts.dims(node.inputs[0])
@@ -161,7 +161,7 @@ def _known_dtype(value: ir.Value) -> ir.DataType | None:
     return value.dtype if tensor is None else tensor.dtype
 
 
-def fold(found: Linear, step: Step, where: str, *, underflow: bool, shared: bool = False) -> Folded | NoMatch:
+def fold(found: Linear, step: Step, where: Blamed, *, underflow: bool, shared: bool = False) -> Folded | NoMatch:
     """Folds the step after the operator into its weights. `underflow` allows small products to lose bits; `shared`
     allows other readers of the weights."""
     vectors = step.vectors(found.channels, found.rank, found.axis)
@@ -178,7 +178,7 @@ def fold(found: Linear, step: Step, where: str, *, underflow: bool, shared: bool
     return bias if isinstance(bias, NoMatch) else Folded(found, weight, bias)
 
 
-def fold_input(found: Linear, step: Step, where: str, *, underflow: bool) -> Folded | NoMatch:
+def fold_input(found: Linear, step: Step, where: Blamed, *, underflow: bool) -> Folded | NoMatch:
     """Folds the step before the operator into its weights."""
     vectors = step.vectors(found.channels_in, found.rank, found.axis)
     if vectors is None or not (
@@ -186,7 +186,7 @@ def fold_input(found: Linear, step: Step, where: str, *, underflow: bool) -> Fol
     ):
         return NoMatch("the constant is not one number for each channel", where)
     if integer(found.node, "transA", 0):
-        return NoMatch("the channels of its data are not along the last axis", found.node.name or "")
+        return NoMatch("the channels of its data are not along the last axis", found.node)
     scale, shift = vectors
     weight = _product(found, scale, where, data=True, underflow=underflow) if (scale != 1).any() else None
     if isinstance(weight, NoMatch):
@@ -194,7 +194,7 @@ def fold_input(found: Linear, step: Step, where: str, *, underflow: bool) -> Fol
     bias = None
     if shift.any():
         if not _is_unpadded(found.node):
-            return NoMatch("zeros are padded after the shift", found.node.name or "")
+            return NoMatch("zeros are padded after the shift", found.node)
         array = facts.constant(found.weight)
         assert array is not None  # rules ask for it before
         alpha = found.node.attributes.get("alpha")
@@ -212,13 +212,13 @@ def _is_unpadded(node: ir.Node) -> bool:
 
 
 def _product(
-    found: Linear, scale: Vector, where: str, *, data: bool, underflow: bool, shared: bool = False
+    found: Linear, scale: Vector, where: Blamed, *, data: bool, underflow: bool, shared: bool = False
 ) -> Array | NoMatch:
     array = facts.constant(found.weight)
     if array is None or array.dtype.kind != "f":
-        return NoMatch("weights or bias are not constants: the weight is not a constant", found.weight.name or "")
+        return NoMatch("weights or bias are not constants: the weight is not a constant", found.weight)
     if (len(found.weight.uses()) > 1 and not shared) or found.weight.is_graph_output():
-        return NoMatch("the weights are used elsewhere too", found.weight.name or "")
+        return NoMatch("the weights are used elsewhere too", found.weight)
     with np.errstate(over="ignore", invalid="ignore"):
         exact = found.scaled(array, scale, data=data)
         size, limits = np.abs(exact), np.finfo(array.dtype)
@@ -230,23 +230,23 @@ def _product(
     return exact.astype(array.dtype)
 
 
-def _sum(found: Linear, scale: Vector, shift: Vector, where: str) -> Array | NoMatch:
+def _sum(found: Linear, scale: Vector, shift: Vector, where: Blamed) -> Array | NoMatch:
     """Returns the new bias: the old bias times the scale, plus the shift."""
     dtype = _known_dtype(found.weight)
     if dtype not in FLOATS or dtype is None:
-        return NoMatch("the dtype is not known to be floating point", found.weight.name or "")
+        return NoMatch("the dtype is not known to be floating point", found.weight)
     if found.bias is None and found.node.op_type == "MatMul" and found.rank != 2:
-        return NoMatch("a MatMul has no bias, and is not provably a Gemm", found.node.name or "")
+        return NoMatch("a MatMul has no bias, and is not provably a Gemm", found.node)
     old = np.zeros(1)
     if found.bias is not None:
         array, number = facts.constant(found.bias), uniform(found.bias)
         if array is None and number is not None and len(found.nodes) == 1:
             array = np.full(1, number, dtype.numpy())
         if array is None:
-            return NoMatch("weights or bias are not constants: the bias is not a constant", found.bias.name or "")
+            return NoMatch("weights or bias are not constants: the bias is not a constant", found.bias)
         row = per_channel(array, found.channels, 1 if found.axis == 1 else found.rank, -1)
         if row is None:
-            return NoMatch("the bias is not one number for each channel", found.bias.name or "")
+            return NoMatch("the bias is not one number for each channel", found.bias)
         beta = found.node.attributes.get("beta")
         old = row * (1.0 if beta is None else beta.as_float())
     with np.errstate(over="ignore", invalid="ignore"):
@@ -275,7 +275,7 @@ class AfterLinear(Rule):
                 return step
             every = (node, *found.nodes)
             folded = read_elsewhere(every) or fold(
-                found, step, where.name or "", underflow=self.underflow, shared=_is_done_alike(found, node)
+                found, step, where, underflow=self.underflow, shared=_is_done_alike(found, node)
             )
             return folded if isinstance(folded, NoMatch) else Match(node, every, {"folded": folded})
         return None
@@ -326,7 +326,7 @@ class BeforeLinear(Rule):
                 folded = fold(before, step, "", underflow=self.underflow)
                 if isinstance(folded, Folded):
                     return None
-            folded = read_elsewhere((node, made)) or fold_input(found, step, where.name or "", underflow=self.underflow)
+            folded = read_elsewhere((node, made)) or fold_input(found, step, where, underflow=self.underflow)
             if isinstance(folded, NoMatch):
                 return folded
             return Match(node, (node, made), {"folded": folded, "source": step.source})

@@ -25,10 +25,9 @@ class Padding:
 def padding(node: ir.Node, *, any_value: bool = False) -> Padding | NoMatch:
     """Returns the padding of a Pad, also with computed amounts, or a refusal if it is unknown. `any_value` accepts any
     value, known or not."""
-    where = node.name or ""
     mode = node.attributes.get("mode")
     if any(attribute.is_ref() for attribute in node.attributes.values()) or facts.opset(node) < 2:
-        return NoMatch("it takes its mode from its function", where)
+        return NoMatch("it takes its mode from its function", node)
     if facts.opset(node) < 11:
         pads: Sequence[facts.Element] | None = node.attributes["pads"].as_ints() if "pads" in node.attributes else None
         value = node.attributes["value"].as_float() if "value" in node.attributes else 0.0
@@ -40,7 +39,7 @@ def padding(node: ir.Node, *, any_value: bool = False) -> Padding | NoMatch:
         value = found
     amounts = [pad for pad in pads or () if isinstance(pad, int)]
     if pads is None or len(amounts) != len(pads):
-        return NoMatch("how much it pads is not known", where)
+        return NoMatch("how much it pads is not known", node)
     axes = _axes(node, len(amounts) // 2)
     if isinstance(axes, NoMatch):
         return axes
@@ -57,7 +56,7 @@ def _value(node: ir.Node) -> float | NoMatch:
     if given is None:
         return 0.0
     if array is None or array.size != 1 or array.dtype.kind not in "fiub":
-        return NoMatch("what it pads with is not a constant number", given.name or "")
+        return NoMatch("what it pads with is not a constant number", given)
     return float(array.item())
 
 
@@ -69,7 +68,7 @@ def _axes(node: ir.Node, count: int) -> tuple[int, list[int]] | NoMatch:
     data, axes = facts.dims(node.inputs[0]), facts.integers(given)
     places = [axis for axis in axes or () if isinstance(axis, int)]
     if data is None or axes is None or len(places) != len(axes) or len(places) != count:
-        return NoMatch("which axes it pads is not known", node.name or "")
+        return NoMatch("which axes it pads is not known", node)
     return len(data), [place % len(data) for place in places]
 
 
@@ -88,11 +87,11 @@ class PadInto(Rule):
         if isinstance(found, NoMatch):
             return found
         if found.value is None:
-            return NoMatch("it does not pad with a constant", pad.name or "")
+            return NoMatch("it does not pad with a constant", pad)
         if any((*found.begin[:2], *found.end[:2])):
-            return NoMatch("batch or channels are padded too", pad.name or "")
+            return NoMatch("batch or channels are padded too", pad)
         if min(*found.begin, *found.end) < 0:
-            return NoMatch("it crops", pad.name or "")
+            return NoMatch("it crops", pad)
         own = own_pads(node, len(found.begin) - 2)
         if isinstance(own, NoMatch):
             return own
@@ -123,7 +122,7 @@ def kernel(node: ir.Node) -> list[int] | None:
 def own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
     """Returns the operator's own padding: before each axis of its window, then after each; a refusal if unknown."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
-        return NoMatch("it takes attributes from its function", node.name or "")
+        return NoMatch("it takes attributes from its function", node)
     auto = node.attributes.get("auto_pad")
     mode = auto.as_string() if auto is not None else "NOTSET"
     pads = node.attributes.get("pads")
@@ -131,12 +130,12 @@ def own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
         return [0] * (2 * axes)
     if mode == "NOTSET" and pads is not None:
         own = list(pads.as_ints())
-        return own if len(own) == 2 * axes else NoMatch("it does not pad its own axes", node.name or "")
+        return own if len(own) == 2 * axes else NoMatch("it does not pad its own axes", node)
     sizes, strides, dilations = kernel(node), node.attributes.get("strides"), node.attributes.get("dilations")
     if sizes is None or len(sizes) != axes or (dilations is not None and any(d != 1 for d in dilations.as_ints())):
-        return NoMatch(f"what {mode} pads is not known", node.name or "")
+        return NoMatch(f"what {mode} pads is not known", node)
     if strides is not None and any(stride != 1 for stride in strides.as_ints()):
-        return NoMatch(f"what {mode} pads depends on the size of the data", node.name or "")
+        return NoMatch(f"what {mode} pads depends on the size of the data", node)
     less, more = [(size - 1) // 2 for size in sizes], [size // 2 for size in sizes]
     return [*less, *more] if mode == "SAME_UPPER" else [*more, *less]
 
@@ -145,10 +144,10 @@ def pool_refusal(node: ir.Node, pads: Sequence[int]) -> NoMatch | None:
     """Returns the refusal of paddings that no pool can do."""
     sizes = kernel(node)
     if sizes is None or any(pad >= size for pad, size in zip(pads, [*sizes, *sizes], strict=False)):
-        return NoMatch("the padding would be as wide as the window", node.name or "")
+        return NoMatch("the padding would be as wide as the window", node)
     dilations = node.attributes.get("dilations")
     if dilations is not None and any(dilation != 1 for dilation in dilations.as_ints()):
-        return NoMatch("its window has holes", node.name or "")
+        return NoMatch("its window has holes", node)
     if integer(node, "ceil_mode", 0) != 0:
-        return NoMatch("its last window may lie beyond the data", node.name or "")
+        return NoMatch("its last window may lie beyond the data", node)
     return None

@@ -76,13 +76,11 @@ def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
     for node in nodes[1:]:
         for value in node.outputs:
             if is_read_outside(value, nodes):
-                return NoMatch(f"a result of {node.op_type} in the middle is used elsewhere too", value.name or "")
+                return NoMatch(f"a result of {node.op_type} in the middle is used elsewhere too", value)
     return None
 
 
 def too_old(node: ir.Node, op_type: str, since: int) -> NoMatch | None:
     """Returns a refusal if the model's opset does not have the operator."""
     have = facts.opset(node)
-    return (
-        None if have >= since else NoMatch(f"opset {have} has no {op_type}, which came with {since}", node.name or "")
-    )
+    return None if have >= since else NoMatch(f"opset {have} has no {op_type}, which came with {since}", node)

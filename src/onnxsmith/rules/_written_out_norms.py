@@ -178,11 +178,11 @@ class WrittenOut(Rule):
         if self._goes_on(node, found):
             return None
         if source.dtype is not (found.narrowed or ir.DataType.FLOAT):
-            return NoMatch("the dtype is not known to be float", source.name or "")
+            return NoMatch("the dtype is not known to be float", source)
         dims = facts.dims(found.normed.value) or ()
         last = dims[len(dims) - found.normed.axes :]
         if not all(isinstance(dim, int) for dim in last):
-            return NoMatch("the size of the axes that it goes over is not known", source.name or "")
+            return NoMatch("the size of the axes that it goes over is not known", source)
         if not _axes_agree(found):
             return NoMatch("scale or bias do not have the normalised axes")
         refusal = too_old(node, self.operator, self.since) or read_elsewhere(every)

@@ -14,6 +14,11 @@ from typing import Any, ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.model.graph import walk
+
+Blamed = ir.Node | ir.Value | str
+"""What a refusal is about: a node, a value or the name of one."""
+
 
 class Exactness(IntEnum):
     """How far a rewrite may change a number: by no bit; not in value (-0.0 may become 0.0, infinity stays); by
@@ -30,11 +35,18 @@ class Exactness(IntEnum):
 
 @dataclass(frozen=True)
 class NoMatch:
-    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame;
-    the anchor if it is empty."""
+    """A refusal: the pattern is there, but the rewrite is not allowed. `where` is the value or node to blame, or its
+    name; the anchor if it is empty."""
 
     reason: str
-    where: str = ""
+    where: Blamed = ""
+
+    def place(self, anchor: ir.Node) -> str:
+        """The name of what is to blame."""
+        if isinstance(self.where, ir.Node):
+            return walk.node_label(self.where)
+        name = self.where.name if isinstance(self.where, ir.Value) else self.where
+        return name or walk.node_label(anchor)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
         for id_, rule in by_type.get(node.op_type, ()):
             match = rule.match(node)
             if isinstance(match, NoMatch):
-                state.journal.refuse(id_, match.where or walk.node_label(node), match.reason)
+                state.journal.refuse(id_, match.place(node), match.reason)
             if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
                 reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
                 if reached is not None:

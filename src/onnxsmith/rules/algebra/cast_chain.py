@@ -59,12 +59,12 @@ class CastChain(PatternRule):
             return None
         a, b, c = (_T(dtype or 0) for dtype in dtypes)
         if not _holds(b, a):
-            return NoMatch(f"not every {a.name} is a {b.name}", found.made("a").name or "")
+            return NoMatch(f"not every {a.name} is a {b.name}", found.made("a"))
         if b in _FLOATS and c in _INTEGERS and c is not _T.BOOL and not _holds(c, a):
             why = f"not every {a.name} is a {c.name}, and what else becomes is not defined"
-            return NoMatch(why, found.node.name or "")
+            return NoMatch(why, found.node)
         if a in _INTEGERS and c in (_T.FLOAT16, _T.BFLOAT16) and not _holds(c, a):
-            return NoMatch(f"{a.name} to {c.name} may round twice", found.node.name or "")
+            return NoMatch(f"{a.name} to {c.name} may round twice", found.node)
         return {}
 
 

@@ -45,7 +45,7 @@ class ConcatChain(Rule):
             if made is None or not _same_axis(made, node) or value is None:
                 inputs.append(value)
             elif value.is_graph_output() or list(value.consumers()) != [node]:
-                refusal = NoMatch("what was concatenated is used elsewhere too", value.name or "")
+                refusal = NoMatch("what was concatenated is used elsewhere too", value)
                 inputs.append(value)
             else:
                 inputs.extend(made.inputs)

@@ -41,7 +41,7 @@ class DropoutInference(Rule):
         if facts.opset(node) < 7 and not integer(node, "is_test", 0):
             return NoMatch("it runs in training mode")
         if any(mask.uses() or mask.is_graph_output() for mask in node.outputs[1:]):
-            return NoMatch("its mask is read", node.outputs[1].name or "")
+            return NoMatch("its mask is read", node.outputs[1])
         return passes_on(node)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -85,12 +85,12 @@ def _refused(product: ir.Node, bias: ir.Value | None, transposed: bool, rank: in
     if weight is None or not facts.is_constant(weight):
         return NoMatch("the weights are not constant", where)
     if transposed and len(weight.uses()) > 1:
-        return NoMatch("the weights are transposed and used elsewhere too", weight.name or "")
+        return NoMatch("the weights are transposed and used elsewhere too", weight)
     dims = facts.dims(bias)
     if bias is not None and (dims is None or len(dims) > 2 or (len(dims) == 2 and dims[0] != 1)):
-        return NoMatch("the bias is not known to be one row", bias.name or "")
+        return NoMatch("the bias is not known to be one row", bias)
     if bias is not None and dims is not None and len(dims) > rank:
-        return NoMatch("the bias has more axes than the data", bias.name or "")
+        return NoMatch("the bias has more axes than the data", bias)
     return None
 
 

@@ -37,5 +37,5 @@ class Identity(PatternRule):
     def check(self, found: Match) -> Answer:
         result = found["y"]
         if result.is_graph_output() and not can_be_output(found["x"], found.graph):
-            return NoMatch("the result is a graph output, which needs a value of its own", result.name or "")
+            return NoMatch("the result is a graph output, which needs a value of its own", result)
         return {}

@@ -52,5 +52,5 @@ def _of_integers(node: ir.Node) -> NoMatch | None:
     for value, other in two_ways(node):
         array = facts.constant(other)
         if array is not None and array.size == 1 and array.item() == 0 and value.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be float16, float or double", value.name or "")
+            return NoMatch("the dtype is not known to be float16, float or double", value)
     return None

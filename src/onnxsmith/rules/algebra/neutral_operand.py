@@ -53,7 +53,7 @@ class NeutralOperand(Rule):
             shape = facts.dims(other) if array is None else array.shape
             if shape is not None and fits(shape, source):
                 return Match(node, (node,), {"source": source})
-            refused = NoMatch("the other operand's shape could change the result's", other.name or "")
+            refused = NoMatch("the other operand's shape could change the result's", other)
         return refused
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

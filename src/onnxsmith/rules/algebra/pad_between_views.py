@@ -62,7 +62,7 @@ class PadBetweenViews(Rule):
         if dims is None or order is None or len(order) != len(found.begin):
             return None
         if any(axis is None for axis, *amounts in zip(order, found.begin, found.end, strict=True) if any(amounts)):
-            return NoMatch("a dimension of 1 is padded", pad.name or "")
+            return NoMatch("a dimension of 1 is padded", pad)
         return read_elsewhere((node, pad)) or _moved(node, pad, source, dims, order, found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -67,5 +67,5 @@ def _opens(node: ir.Node, axis: int, cut: _slices.Range) -> NoMatch | None:
     for reader in source.consumers():
         other = (_slices.ranges(reader) or {}).get(axis) if reader.op_type == "Slice" else None
         if other is not None and other.step == 1 and other.start == cut.end:
-            return NoMatch("the size of the dimension is not known", source.name or "")
+            return NoMatch("the size of the dimension is not known", source)
     return None

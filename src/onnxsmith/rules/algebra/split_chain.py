@@ -45,7 +45,7 @@ class SplitChain(Rule):
         if part is None or outer is None or inside is None or outside is None or inside[0] != outside[0]:
             return None
         if len(part.uses()) > 1 or part.is_graph_output():
-            return NoMatch("the part is used elsewhere too", part.name or "")
+            return NoMatch("the part is used elsewhere too", part)
         place = outer.outputs.index(part)
         sizes = [*outside[1][:place], *inside[1], *outside[1][place + 1 :]]
         return Match(node, (node, outer), {"axis": inside[0], "sizes": sizes, "place": place}, outer)

@@ -73,24 +73,24 @@ def _sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
     """Returns the axis, as written, and the sizes of the parts along it."""
     dims, axis = facts.dims(node.inputs[0]), integer(node, "axis", 0)
     if dims is None or axis is None or not -len(dims) <= axis < len(dims):
-        return NoMatch("the axis is not known", node.name or "")
+        return NoMatch("the axis is not known", node)
     whole = dims[axis]
     if not isinstance(whole, int) or whole < 1:
-        return NoMatch("the size of the axis is not known", node.name or "")
+        return NoMatch("the size of the axis is not known", node)
     if len(node.inputs) < 2 or node.inputs[1] is None:
         if integer(node, "keepdims", 1) != 1:
-            return NoMatch("the parts lose the axis", node.name or "")
+            return NoMatch("the parts lose the axis", node)
         return axis, [1] * whole
     array = facts.constant(node.inputs[1])
     if array is None:
-        return NoMatch("the sizes of the parts are not constants", node.name or "")
+        return NoMatch("the sizes of the parts are not constants", node)
     if array.ndim:
         sizes = [int(size) for size in array]
     else:
         size = int(array)
         sizes = [min(size, whole - start) for start in range(0, whole, size)] if size > 0 else []
     if sum(sizes) != whole or min(sizes) < 1:
-        return NoMatch("the parts are not the whole", node.name or "")
+        return NoMatch("the parts are not the whole", node)
     return axis, sizes
 
 

@@ -43,5 +43,5 @@ class TransposeGather(PatternRule):
             return None
         left = [one for one in order if one != order[axis]]
         if left != sorted(left):
-            return NoMatch("the axes that are left change places", found.node.name or "")
+            return NoMatch("the axes that are left change places", found.node)
         return {"taken": order[axis]}

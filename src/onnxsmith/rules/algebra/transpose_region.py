@@ -77,7 +77,7 @@ class TransposeRegion(Rule):
             return NoMatch("as many transposes would be needed as there are") if more else None
         twins = [twin for twin in region.twins.values() if first((twin, node)) is not twin]
         if twins:
-            return NoMatch("a value in the other order comes too late", twins[0].name or "")
+            return NoMatch("a value in the other order comes too late", twins[0])
         return Match(node, (gone[0], *region.nodes, *gone[1:]), {"region": region})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -68,11 +68,11 @@ class UnstackSplit(Rule):
             return NoMatch("the sizes of the axis and of the one behind it are not known")
         target = _views.target(data, [*dims[:made], count * width, *dims[made + 2 :]])
         if target is None:
-            return NoMatch("more than one dimension is not the data's at the same place", reshape.name or "")
+            return NoMatch("more than one dimension is not the data's at the same place", reshape)
         taken = _taken(stack, axis)
         middle = [value for one in (reshape, transpose) if one is not None for value in one.outputs]
         if taken is None or any(value.is_graph_output() for value in middle) or _branches(reshape, transpose):
-            return NoMatch("the stack is used in other ways too", stack.name or "")
+            return NoMatch("the stack is used in other ways too", stack)
         if len(taken) < 2:
             return None
         turned = [old - (old > made) for old in perm if old != made]

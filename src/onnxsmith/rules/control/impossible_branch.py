@@ -63,13 +63,12 @@ class ImpossibleBranch(Rule):
         failing = [holds for holds, supposed in cases.items() if any(fails(one, supposed) for one in _after(node))]
         if not failing:
             return None
-        where = condition.name or ""
         if len(failing) > 1:
-            return NoMatch("neither branch leads to a result", where)
+            return NoMatch("neither branch leads to a result", condition)
         dims = facts.dims(condition)
         shape = [dim for dim in dims or () if isinstance(dim, int)]
         if maker.graph is not node.graph or condition.is_graph_output() or dims is None or len(shape) < len(dims):
-            return NoMatch("the condition is read outside of the graph where the If is", where)
+            return NoMatch("the condition is read outside of the graph where the If is", condition)
         return Match(node, (maker,), {"shape": shape, "holds": not failing[0]}, before=maker)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> dict[ir.Value, ir.Value]:

@@ -151,24 +151,22 @@ def _product(value: ir.Value | None, node: ir.Node) -> tuple[ir.Node, float, lis
 def _misfit(found: _Scores, values: ir.Value) -> NoMatch | None:
     query, keys, held = facts.dims(found.query), facts.dims(found.keys), facts.dims(values)
     if query is None or keys is None or held is None or not len(query) == len(keys) == len(held) == 4:
-        return NoMatch("not all of it has four axes", found.query.name or "")
+        return NoMatch("not all of it has four axes", found.query)
     if not (facts.same(query[:2], keys[:2]) and facts.same(query[:2], held[:2])):
-        return NoMatch("batch or heads are not provably the same", found.query.name or "")
+        return NoMatch("batch or heads are not provably the same", found.query)
     if found.mask is None:
         return None
     rows, dims = (query[2], keys[3]), facts.dims(found.mask)
     if dims is None or not 2 <= len(dims) <= 4 or not facts.same(dims[-1:], rows[1:]):
-        return NoMatch("the mask does not provably have a column for each key", found.mask.name or "")
+        return NoMatch("the mask does not provably have a column for each key", found.mask)
     in_front = zip(reversed(dims[:-2]), reversed(query[:2]), strict=False)
     if any(dim != 1 and not facts.same([dim], [there]) for dim, there in in_front):
-        return NoMatch("the mask is not known to leave batch and heads as they are", found.mask.name or "")
+        return NoMatch("the mask is not known to leave batch and heads as they are", found.mask)
     is_one_row = dims[-2] == 1 and all(isinstance(dim, int) for dim in (*dims, rows[0]))
     if not facts.same(dims[-2:-1], rows[:1]) and not is_one_row:
-        return NoMatch("the mask does not provably have a row for each query", found.mask.name or "")
+        return NoMatch("the mask does not provably have a row for each query", found.mask)
     if not _hides_as_the_operator_does(found):
-        return NoMatch(
-            "the mask may hide all keys from a query, of which runtimes make different things", found.mask.name or ""
-        )
+        return NoMatch("the mask may hide all keys from a query, of which runtimes make different things", found.mask)
     return None
 
 

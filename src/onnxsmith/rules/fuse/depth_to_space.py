@@ -71,7 +71,7 @@ class DepthToSpace(Rule):
         if block is None:
             return None
         if first.inputs[0].dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be floating point", first.inputs[0].name or "")
+            return NoMatch("the dtype is not known to be floating point", first.inputs[0])
         refusal = too_old(node, f"{op_type} with modes", 11) or read_elsewhere((node, transpose, first))
         found = {"op_type": op_type, "block": block, "mode": mode, "source": first.inputs[0]}
         return refusal or Match(node, (node, transpose, first), found)

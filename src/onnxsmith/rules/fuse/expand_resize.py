@@ -66,7 +66,7 @@ class ExpandResize(Rule):
         if not facts.same(wanted, facts.dims(node.outputs[0])):
             return None
         if source.dtype not in _DTYPES:
-            return NoMatch("the dtype is none that Resize runs for", source.name or "")
+            return NoMatch("the dtype is none that Resize runs for", source)
         refusal = too_old(node, "Resize with a nearest_mode", 11) or read_elsewhere((node, expand, view))
         return refusal or Match(node, (node, expand, view), {"source": source, "factors": factors})
 

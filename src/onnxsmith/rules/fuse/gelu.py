@@ -60,7 +60,7 @@ class Gelu(Rule):
             if found is None:
                 continue
             if found.source.dtype not in FLOATS:
-                return NoMatch("the dtype is not known to be floating point", found.source.name or "")
+                return NoMatch("the dtype is not known to be floating point", found.source)
             refusal = too_old(node, "Gelu", 20) or read_elsewhere(found.nodes)
             return refusal or Match(node, found.nodes, {"source": found.source, "approximate": approximate})
         return None

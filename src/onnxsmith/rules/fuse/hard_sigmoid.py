@@ -53,7 +53,7 @@ class HardSigmoid(Rule):
         if found is None or _formula.clip_bounds(found.gate[0]) != bounds:
             return None
         if found.source.dtype not in (ir.DataType.FLOAT16, ir.DataType.FLOAT):
-            return NoMatch("the dtype is not known to be one that HardSigmoid is there for", found.source.name or "")
+            return NoMatch("the dtype is not known to be one that HardSigmoid is there for", found.source)
         line = {(1, 0): 1 / 6, (0, 0): 0.5} if formula is _SIXTH else found.argument
         attributes = {"alpha": _stored(line[1, 0]), "beta": _stored(line.get((0, 0), 0.0))}
         return read_elsewhere(found.nodes) or Match(

@@ -55,9 +55,9 @@ class Hardswish(Rule):
             if gate is None or gate.inputs[0] is not source:
                 continue
             if not (_is(gate, "alpha", 0.2, 1 / 6) and _is(gate, "beta", 0.5, 0.5)):
-                return NoMatch("the HardSigmoid has another slope or offset", gate.name or "")
+                return NoMatch("the HardSigmoid has another slope or offset", gate)
             if source.dtype not in FLOATS:
-                return NoMatch("the dtype is not known to be floating point", source.name or "")
+                return NoMatch("the dtype is not known to be floating point", source)
             refusal = too_old(node, "HardSwish", _SINCE) or read_elsewhere((node, gate))
             return refusal or Match(node, (node, gate), {"source": source})
         for bounds, formula in _CLIPPED.items():
@@ -65,9 +65,7 @@ class Hardswish(Rule):
             if found is None or _formula.clip_bounds(found.gate[0]) != bounds:
                 continue
             if found.source.dtype not in (ir.DataType.FLOAT16, ir.DataType.FLOAT):
-                return NoMatch(
-                    "the dtype is not known to be one that HardSigmoid is there for", found.source.name or ""
-                )
+                return NoMatch("the dtype is not known to be one that HardSigmoid is there for", found.source)
             return read_elsewhere(found.nodes) or Match(node, found.nodes, {"source": found.source})
         return None
 

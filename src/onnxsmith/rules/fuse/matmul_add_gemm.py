@@ -48,5 +48,5 @@ class MatmulAddGemm(PatternRule):
             return NoMatch("the dtype is none that Gemm is sure to have", product)
         added = found.constant("c_b")
         if added.ndim > 2 or added.shape[:-1] not in ((), (1,)) or added.shape[-1:] not in ((), (1,), weight.shape[1:]):
-            return NoMatch("the constant is not one row as wide as the product", found["c_b"].name or "")
+            return NoMatch("the constant is not one row as wide as the product", found["c_b"])
         return {}

@@ -46,7 +46,7 @@ class Mish(Rule):
         if found is None:
             return None
         if found.source.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be floating point", found.source.name or "")
+            return NoMatch("the dtype is not known to be floating point", found.source)
         refusal = too_old(node, "Mish", 18) or read_elsewhere(found.nodes)
         return refusal or Match(node, found.nodes, {"source": found.source})
 

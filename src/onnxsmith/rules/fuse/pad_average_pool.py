@@ -47,12 +47,12 @@ class PadAveragePool(PadInto):
 
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
         if value != 0:
-            return NoMatch("it does not pad with zero", pad.name or "")
+            return NoMatch("it does not pad with zero", pad)
         if facts.opset(node) < 7:
-            return NoMatch("before opset 7 a pool could not count what it pads", node.name or "")
+            return NoMatch("before opset 7 a pool could not count what it pads", node)
         own = own_pads(node, len(pads) // 2)
         if isinstance(own, NoMatch) or (any(own) and integer(node, "count_include_pad", 0) != 1):
-            return NoMatch("the pool pads too, and does not count what it pads", node.name or "")
+            return NoMatch("the pool pads too, and does not count what it pads", node)
         return pool_refusal(node, pads)
 
     def written(self, match: Match) -> dict[str, list[int] | int]:

@@ -44,4 +44,4 @@ class PadConv(PadInto):
     exactness = Exactness.REASSOCIATES
 
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
-        return None if value == 0 else NoMatch("it does not pad with zero", pad.name or "")
+        return None if value == 0 else NoMatch("it does not pad with zero", pad)

@@ -51,10 +51,10 @@ class PadMaxPool(PadInto):
 
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
         if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
-            return NoMatch("the places of the largest are read, which count the padding", node.name or "")
+            return NoMatch("the places of the largest are read, which count the padding", node)
         if value != -math.inf and not (value == 0 and not_negative(pad.inputs[0])):
-            return NoMatch("what it pads could be the largest", pad.name or "")
+            return NoMatch("what it pads could be the largest", pad)
         own = own_pads(node, len(pads) // 2)
         if isinstance(own, NoMatch) or (any(own) and value == 0):
-            return NoMatch("the pool pads too, and not with zero", node.name or "")
+            return NoMatch("the pool pads too, and not with zero", node)
         return pool_refusal(node, pads)

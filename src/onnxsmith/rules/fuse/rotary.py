@@ -180,7 +180,7 @@ def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
     for value in (written.cos, written.sin):
         found = _halved(value, node)
         if found is None:
-            return NoMatch("its two halves are not known to be equal", value.name or "")
+            return NoMatch("its two halves are not known to be equal", value)
         caches.append(_Cache(value, _four(value)[0], *found))
     return _Rotation(written.source, _four(written.source)[0], (caches[0], caches[1]), written.nodes)
 
@@ -220,7 +220,7 @@ def _refusal(written: _Written) -> NoMatch | None:
     """Returns the refusals that do not depend on how cosines and sines are made."""
     node, source = written.nodes[0], written.source
     if source.dtype not in _DTYPES:
-        return NoMatch("the dtype is not known to be float16 or float", source.name or "")
+        return NoMatch("the dtype is not known to be float16 or float", source)
     refusal = too_old(node, "RotaryEmbedding", 23) or read_elsewhere(written.nodes)
     data = _four(source)
     for value in (written.cos, written.sin):
@@ -228,9 +228,9 @@ def _refusal(written: _Written) -> NoMatch | None:
         if refusal is not None:
             break
         if dims[1] != 1 or not facts.same(dims[2:], data[2:]):
-            refusal = NoMatch("it is not known to be as long as the data and the same for every head", value.name or "")
+            refusal = NoMatch("it is not known to be as long as the data and the same for every head", value)
         elif dims[0] != 1 and not facts.same(dims[:1], data[:1]):
-            refusal = NoMatch("it is not known to have a row for each of the batch, or one for all", value.name or "")
+            refusal = NoMatch("it is not known to have a row for each of the batch, or one for all", value)
     return refusal
 
 

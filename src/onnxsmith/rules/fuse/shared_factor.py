@@ -66,12 +66,11 @@ class SharedFactor(Rule):
                 or read_elsewhere(before.nodes) is not None
             ):
                 continue
-            name = where.name or ""
-            first = fold(before, step, name, underflow=False)
+            first = fold(before, step, where, underflow=False)
             if isinstance(first, NoMatch):
                 return first
             inverse = Step(step.source, 1 / step.scale, step.shift)
-            second = fold_input(after, inverse, name, underflow=False)
+            second = fold_input(after, inverse, where, underflow=False)
             if isinstance(second, NoMatch):
                 return second
             found = {"first": first, "second": second, "source": step.source}

@@ -44,7 +44,7 @@ class Swish(Rule):
         if found is None:
             return None
         if found.source.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be floating point", found.source.name or "")
+            return NoMatch("the dtype is not known to be floating point", found.source)
         refusal = too_old(node, "Swish", 24) or read_elsewhere(found.nodes)
         return refusal or Match(node, found.nodes, {"source": found.source, "alpha": found.argument[1, 0]})
 

@@ -46,5 +46,5 @@ class TransposeGemm(PatternRule):
         if perm(found.made("t")) != [1, 0]:
             return None
         if weight.dtype not in FLOATS:
-            return NoMatch("the dtype is not known to be floating point", weight.name or "")
+            return NoMatch("the dtype is not known to be floating point", weight)
         return {}

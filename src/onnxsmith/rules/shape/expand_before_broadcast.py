@@ -58,7 +58,7 @@ class ExpandBeforeBroadcast(Rule):
             if operand is None or found is None or not _absorbs(node, operand, found):
                 continue
             if found.between and not _is_for_broadcasts(operand, found):
-                refused = NoMatch("what stands between is read where the width counts, too", operand.name or "")
+                refused = NoMatch("what stands between is read where the width counts, too", operand)
                 continue
             return Match(node, (node, *found.between, found.node), {"operand": operand, "widened": found})
         return refused
