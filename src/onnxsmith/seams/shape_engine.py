@@ -90,7 +90,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         if not hasattr(self, "_symbolic_values"):
             self._symbolic_values = {}
 
-    def child(self, opset_imports: Mapping[str, int] | None = None, *, resolved_attrs: Any = None) -> Context:
+    def create_child(self, opset_imports: Mapping[str, int] | None = None, *, resolved_attrs: Any = None) -> Context:
         """A context for the body of a function; it shares the allocator of dimension names."""
         return Context(
             opset_imports if opset_imports is not None else self.opset_imports,
