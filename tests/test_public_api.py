@@ -44,6 +44,7 @@ NAMES = [
     "run",
     "save",
     "simplify",
+    "split",
 ]
 
 SIGNATURES = {
@@ -130,6 +131,11 @@ SIGNATURES = {
         "target: 'str | None' = None, inline_functions: 'bool' = False, max_growth: 'float' = 0.0, "
         "inputs: 'Inputs' = (), explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "
         "verify: 'Verify | bool' = True, "
+        "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
+    ),
+    "split": (
+        "(source: 'Source', folder: 'str | Path', *, into: 'int | None' = None, at: 'Iterable[Any]' = (), "
+        "nodes: 'bool' = False, by_nodes: 'bool' = False, verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onnxsmith.differences.diff import diff
     from onnxsmith.editing.edit import edit
     from onnxsmith.editing.merge import merge
+    from onnxsmith.editing.split import split
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
     from onnxsmith.exporter.tracing.rewriting import rewrite
@@ -67,6 +68,7 @@ __all__ = [
     "run",
     "save",
     "simplify",
+    "split",
 ]
 
 # The module of each public name. The imports above are for type checkers only.
@@ -98,6 +100,7 @@ _HOME = {
     "run": "comparison.run",
     "save": "model.files.save",
     "simplify": "simplifier.simplify",
+    "split": "editing.split",
 }
 
 
