@@ -135,15 +135,15 @@ def test_multiply_adds_of_convolutions_and_matrix_products() -> None:
 
 def test_multiply_adds_that_are_not_known_are_said_to_be_left_out() -> None:
     found = summary(
-        from_text("""<ir_version: 8, opset_import: ["": 17]>
+        from_text("""<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
             g (float x, float[1, 4, 3] s, float[1, 20, 3] w, float[1, 20, 5] r) => (float y, float[M, 1, 4, 5] l) {
                 y = MatMul(x, x)
-                l = LSTM <hidden_size = 5> (s, w, r)
+                l, u = com.acme.Sharpen (s, w, r)
             }""").clone()
     )
-    assert (found.macs.counted, found.macs.unknown_shape, found.macs.other) == (0, 1, {"LSTM": 1})
+    assert (found.macs.counted, found.macs.unknown_shape, found.macs.other) == (0, 1, {"com.acme::Sharpen": 1})
     (facts,) = [block for block in found.blocks() if isinstance(block, Facts)]
-    assert dict(facts.rows)["multiply-adds not counted"] == "1 node of unknown shape, 1 LSTM"
+    assert dict(facts.rows)["multiply-adds not counted"] == "1 node of unknown shape, 1 com.acme::Sharpen"
 
 
 def test_missing_weights_are_a_problem_and_never_looked_for_elsewhere() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
 from onnxsmith.inspection import lookup, tables
+from onnxsmith.inspection.costs.costs import costs as costs_of
 from onnxsmith.inspection.summary import headline, summary
 from onnxsmith.inspection.weights import held
 from onnxsmith.model.files.load import Source, load
@@ -23,18 +25,28 @@ from onnxsmith.runtimes._lenient import checked
 
 
 def inspect(
-    source: Source, *, nodes: bool = False, tensors: bool = False, text: bool = False, name: str | None = None
+    source: Source,
+    *,
+    nodes: bool = False,
+    tensors: bool = False,
+    text: bool = False,
+    name: str | None = None,
+    costs: bool = False,
+    sizes: Mapping[str, int] | None = None,
 ) -> Report:
     """Reports on a model: its outline, and on request tables of its `nodes` and `tensors` and its ONNX `text`.
 
-    With `name`, the report has all facts about the nodes and tensors of that name instead of the outline. Nothing is
-    run. The values of weights are read only for `tensors`, and for a named tensor. Contradicting shapes and tensors
-    without values are problems of the report. A model without some of its values is not checked against the
+    With `costs` or `sizes` (of symbolic dimensions, by name), the report has multiply-accumulates, parameters and
+    memory by torch module, as formulas and at these sizes; other dimensions get an example size. With `name`, the
+    report has all facts about the nodes and tensors of that name instead of the outline.
+
+    Nothing is run. The values of weights are read only for `tensors`, and for a named tensor. Contradicting shapes and
+    tensors without values are problems of the report. A model without some of its values is not checked against the
     specification, because the checker needs them.
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
-            `name`.
+            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`.
     """
     path = Path(source) if isinstance(source, str | Path) else None
     where = "the model" if path is None else str(path)
@@ -52,6 +64,9 @@ def inspect(
     if tensors:
         with stage("statistics"):
             parts.append(tables.tensor_table(model))
+    if costs or sizes:
+        with stage("costs"):
+            parts.append(costs_of(shaped, sizes or {}, where))
     if text:
         parts.append(ModelText(to_text(model)))
     return Report(

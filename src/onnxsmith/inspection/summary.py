@@ -51,7 +51,7 @@ def summary(model: ir.Model, shaped: ir.Model, path: Path | None) -> ModelSummar
         operators=walk.histogram(model),
         functions=_functions(model),
         foreign=_foreign(model),
-        macs=macs(nodes(shaped)),
+        macs=macs(nodes(shaped), model.functions),
         modules=_modules([node for _, node in nodes(model) if not is_constant(node)]),
     )
 

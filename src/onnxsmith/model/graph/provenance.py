@@ -42,14 +42,18 @@ class Provenance:
 def of(node: ir.Node) -> Provenance:
     """Returns the origin of a node; its fields are empty if the file does not name it."""
     props = node.metadata_props
-    scopes = _strings(props.get(_SCOPES, ""))
     classes = _strings(props.get(_CLASSES, ""))
-    modules = [scope for scope in scopes[:-1] if scope] if len(scopes) > 1 else []
     return Provenance(
-        module=modules[-1] if modules else "",
+        module=module_of(node),
         source=user_line(props.get(_TRACE, "")),
         op=classes[-1] if classes else "",
     )
+
+
+def module_of(node: ir.Node) -> str:
+    """Returns the path of the torch module that a node comes from; "" if the file does not name it."""
+    scopes = _strings(node.metadata_props.get(_SCOPES, ""))
+    return next((scope for scope in reversed(scopes[:-1]) if scope), "")
 
 
 def estrange(node: ir.Node) -> None:

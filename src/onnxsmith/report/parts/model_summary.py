@@ -84,7 +84,7 @@ class MacTerm:
 class Macs:
     """Multiply-accumulates of one run: the sum of `terms`, over the `counted` convolutions and matrix products of the
     graph. Left out: nodes of `unknown_shape`, nodes `nested` in branches, bodies and functions (the number of runs is
-    unknown), and `other` operators that multiply, by operator."""
+    unknown), and `other` operators without a rule for their count, by operator."""
 
     terms: tuple[MacTerm, ...]
     counted: int

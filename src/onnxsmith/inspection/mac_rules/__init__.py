@@ -1,0 +1,1 @@
+"""How many multiply-accumulates an operator has: one family of operators a file."""
