@@ -31,7 +31,7 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
 
-_FIRST_LIMIT = 60.0
+_TRY_LIMIT = 60.0
 """Default for the seconds that one try may take. A choice."""
 
 
@@ -102,7 +102,7 @@ def _part(process: Process, inputs: str, files: list[Path], **known: Any) -> Red
 
 def _limit(given: float | None) -> float:
     if given is None:
-        return _FIRST_LIMIT
+        return _TRY_LIMIT
     if not given > 0:
         raise problem("reduce/time-limit", f"a time limit of {given:g} s leaves no time", fix="give more than 0")
     return given
