@@ -81,6 +81,7 @@ def test_a_size_that_stays_is_named() -> None:
         "dimension n was checked at size 4 only: the reference refused all others that were tried"
     ]
     assert found.resizer.tied == []
+    assert [sizes[0] for sizes in found.session.tried] == [5, 1, 8, 5, 8, 1, 3, 7, 2, 257, 0]  # all at once, then alone
 
 
 def test_multiples_are_found() -> None:
