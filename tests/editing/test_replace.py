@@ -188,3 +188,13 @@ def test_many_matches_of_several_results(tmp_path: Path) -> None:
         m.replace("(x) => (p, q) { p = Tanh(x) q = Neg(x) }", "(x) => (p, q) { q = Neg(x) p = Neg(Tanh(q)) }", count=60)
     ops = [node.op_type for node in onnxsmith.load(path).graph]
     assert [ops.count(op) for op in ("Tanh", "Neg", "Add")] == [60, 120, 60]
+
+
+def test_an_operator_without_a_schema_takes_type_and_shape_of_what_it_replaces(tmp_path: Path) -> None:
+    """The specification wants both of a graph output, and no inference knows the operator."""
+    output = tmp_path / "out.onnx"
+    with onnxsmith.edit(net(tmp_path), output, verify=False) as m:
+        m.replace("Neg(Neg(d))", "my.layers.Twice(d)", count="all", where={"d": {"dtype": "float32"}})
+    graph = onnxsmith.load(output).graph
+    assert [node.op_type for node in graph] == ["Twice", "Add", "Twice", "Neg", "Neg"]
+    assert [(value.dtype.name, list(value.shape)) for value in graph.outputs[:1]] == [("FLOAT", ["batch", 4])]  # type: ignore[union-attr,arg-type]

@@ -62,6 +62,8 @@ class _Replacing:
                     value = self._make.Identity(value).value
             else:
                 value.type = value.type or old.type
+                if value.shape is None:  # of an operator without a schema; a graph output has to declare its shape
+                    value.shape = old.shape
             self._take_place(old, value)
             self.replaced[old] = value
             if value.producer() is not None:
