@@ -36,6 +36,13 @@ def test_arrays_in_arrays_out(model: Path) -> None:
     assert (part.outputs[0].low, part.outputs[0].high, part.outputs[0].shape) == (0.0, 5.0, (1, 1, 4, 6))
 
 
+def test_a_runtime_behind_the_file(model: Path) -> None:
+    shown = onnxsmith.run(f"{model}@reference", random=True).report.part(Outputs)
+    assert shown.runtime == "reference"
+    with pytest.raises(onnxsmith.OnnxsmithError, match="runtime/unknown"):
+        onnxsmith.run(f"{model}@nothing", random=True)
+
+
 def test_a_picture_keeps_its_sides(model: Path, tmp_path: Path) -> None:
     Image.fromarray(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (7, 1))).save(tmp_path / "wide.png")
     onnxsmith.run(model, [f"x={tmp_path / 'wide.png'}"], output=tmp_path / "out.png", runtime="reference")

@@ -15,7 +15,7 @@ class Run(Command):
 
     name = "run"
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file, or FILE@RUNTIME", metavar="MODEL")
     input: tuple[str, ...] = option(
         "inputs: x=photo.png, x=array.npy, inputs.npz, or x=float32[1,3,8,8] for generated values; repeatable",
         default=(),

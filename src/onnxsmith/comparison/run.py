@@ -56,6 +56,7 @@ def run(
         OnnxsmithError: `run/…` when the inputs do not fit, `runtime/…` when the runtime fails, `output/…` when the
             outputs cannot be written as asked.
     """
+    source, runtime = runtime_choice.named(source, runtime)
     if output is not None:
         _check_output(Path(output))
     with Clock() as clock:

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import rooms
-from onnxsmith.model.files.load import load
+from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.problem import OnnxsmithError, Problem
@@ -156,3 +156,12 @@ def judged(
             found = offered(first, asked, runtime)
             raise (OfferedError if found.fix != first.fix else OnnxsmithError)(found)
         choice = able(asked, refusals)
+
+
+def named(source: Source, runtime: str | None) -> tuple[Source, str | None]:
+    """Splits `m.onnx@reference` into a path and a runtime, unless a file has that name."""
+    if isinstance(source, str) and not Path(source).exists():
+        path, at, asked = source.rpartition("@")
+        if at:
+            return path, asked
+    return source, runtime

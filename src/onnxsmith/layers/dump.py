@@ -73,7 +73,7 @@ def dump(
     target = None if output is None else Path(output)
     if target is not None:
         bundle.check_target(target)
-    source, runtime = _split(source, runtime)
+    source, runtime = runtime_choice.named(source, runtime)
     with Clock() as clock:
         with stage("load"):
             model = load(source)
@@ -156,15 +156,6 @@ def _report(
     notes = tuple([run.trouble] if run.trouble else [])
     notes += tuple(f"{one} is larger than the memory budget, and was held all the same" for one in run.alone)
     return Report("dump", Verdict.DONE, parts, notes=notes)
-
-
-def _split(source: Source, runtime: str | None) -> tuple[Source, str | None]:
-    """Splits `m.onnx@reference` into a path and a runtime."""
-    if isinstance(source, str) and not Path(source).exists():
-        path, at, asked = source.rpartition("@")
-        if at:
-            return path, asked
-    return source, runtime
 
 
 def _plan(
