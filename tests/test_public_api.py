@@ -95,7 +95,8 @@ SIGNATURES = {
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
-        "name: 'str | None' = None, costs: 'bool' = False, sizes: 'Mapping[str, int] | None' = None) -> 'Report'"
+        "name: 'str | None' = None, costs: 'bool' = False, sizes: 'Mapping[str, int] | None' = None, "
+        "weights: 'str | Path | None' = None) -> 'Report'"
     ),
     "load": "(source: 'Source') -> 'ir.Model'",
     "merge": (

@@ -24,6 +24,9 @@ class Inspect(Command):
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension for --costs: batch=4; repeatable", default=(), metavar="NAME=SIZE"
     )
+    weights: str | None = option(
+        "write all weights to this file: .safetensors or .npz", default=None, metavar="FILE", writes=True
+    )
     text: bool = flag("print the model as ONNX text, without weights")
 
     def run(self) -> Report:
@@ -38,4 +41,5 @@ class Inspect(Command):
             name=self.item or None,
             costs=self.costs,
             sizes=given.sizes(self.dim),
+            weights=self.weights,
         )

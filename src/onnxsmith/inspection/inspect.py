@@ -11,8 +11,10 @@ from onnxsmith.clock import stage
 from onnxsmith.inspection import lookup, tables
 from onnxsmith.inspection.costs.costs import costs as costs_of
 from onnxsmith.inspection.summary import headline, summary
+from onnxsmith.inspection.weight_file import WeightFile, check_target, write_weights
 from onnxsmith.inspection.weights import held
 from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.text import to_text
 from onnxsmith.model.graph import carried
 from onnxsmith.model.shapes.inferred import inferred
@@ -20,6 +22,7 @@ from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.model_summary import ModelSummary
 from onnxsmith.report.parts.model_text import ModelText
+from onnxsmith.report.parts.written import written
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes._lenient import checked
 
@@ -33,6 +36,7 @@ def inspect(
     name: str | None = None,
     costs: bool = False,
     sizes: Mapping[str, int] | None = None,
+    weights: str | Path | None = None,
 ) -> Report:
     """Reports on a model: its outline, and on request tables of its `nodes` and `tensors` and its ONNX `text`.
 
@@ -40,18 +44,25 @@ def inspect(
     memory by torch module, as formulas and at these sizes; other dimensions get an example size. With `name`, the
     report has all facts about the nodes and tensors of that name instead of the outline.
 
-    Nothing is run. The values of weights are read only for `tensors`, and for a named tensor. Contradicting shapes and
-    tensors without values are problems of the report. A model without some of its values is not checked against the
-    specification, because the checker needs them.
+    With `weights`, a path to a `.safetensors` or `.npz`, all stored tensors are written there.
+
+    Nothing is run. The values of weights are read only for `weights`, `tensors`, and for a named tensor. Contradicting
+    shapes and tensors without values are problems of the report. A model without some of its values is not checked
+    against the specification, because the checker needs them.
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
-            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`.
+            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`; `save/…`, `bundle/suffix`,
+            `inspect/weights-missing` and `inspect/weights-dtype` when the weights cannot be written.
     """
+    target = None if weights is None else Path(weights)
+    if target is not None:
+        check_target(target)
     path = Path(source) if isinstance(source, str | Path) else None
     where = "the model" if path is None else str(path)
     with stage("load"):
         model = load(source)
+    refuse_loss([target], [source, model])
     missing = [item.name for item in held(model) if item.missing]
     with stage("check"):
         doubts = checked(model, where=where) if not missing else ()
@@ -69,12 +80,17 @@ def inspect(
             parts.append(costs_of(shaped, sizes or {}, where))
     if text:
         parts.append(ModelText(to_text(model)))
+    told: WeightFile | None = None
+    if target is not None:
+        with stage("weights"):
+            told = write_weights(model, target, where)
+        parts.append(written([target]))
     return Report(
         command="inspect",
         verdict=Verdict.DONE,
         parts=tuple(parts),
-        problems=(*doubts, *_missing(outline, where)),
-        notes=tuple(_notes(outline, trouble, carried.left_out(model))),
+        problems=(*doubts, *_missing(outline, where), *(told.problems if told is not None else ())),
+        notes=(*_notes(outline, trouble, carried.left_out(model)), *(told.notes if told is not None else ())),
         headline=headline(outline),
     )
 
