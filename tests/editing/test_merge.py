@@ -11,6 +11,7 @@ import pytest
 import onnxsmith
 from onnxsmith.editing import merge as room
 from onnxsmith.model.files.text import from_text
+from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.verdict import Verdict
 
 FIRST = """<ir_version: 8, opset_import: ["": 17]>
@@ -89,3 +90,17 @@ def test_what_does_not_fit(tmp_path: Path, first: str, second: str, wires: dict[
     assert caught.value.problem.id == id_
     assert caught.value.problem.fix
     assert not (tmp_path / "both.onnx").exists()
+
+
+def test_dimensions_of_the_second_get_the_names_of_the_first(tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["": 21]> '
+    first = from_text(head + "a (float[batch,4] x) => (float[batch,4] u) { u = Relu(x) }")
+    body = "{ y = Neg(v) z = Abs(w) }"
+    second = from_text(head + f"b (float[n,4] v, float[m,4] w) => (float[n,4] y, float[m,4] z) {body}")
+    result = onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"u": "v"})
+    whole = onnxsmith.load(tmp_path / "both.onnx")
+    assert [str(value.shape) for value in (*whole.graph.inputs, *whole.graph.outputs)] == [
+        "[batch,4]", "[m,4]", "[batch,4]", "[m,4]",
+    ]  # fmt: skip
+    assert "dimension n of the second model is batch" in result.report.part(Edits).notes
+    assert [str(value.shape) for value in second.graph.inputs] == ["[n,4]", "[m,4]"]

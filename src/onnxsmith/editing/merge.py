@@ -17,11 +17,12 @@ from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.model.graph.copying import cloned
-from onnxsmith.model.graph.signature import Port, signature
+from onnxsmith.model.graph.signature import Port, is_symbol, signature
+from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.surgery import opset
 from onnxsmith.model.surgery.cutting import cut
 from onnxsmith.model.surgery.joining import joined
-from onnxsmith.model.surgery.names import rename_ports
+from onnxsmith.model.surgery.names import rename_ports, rename_symbols
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.edits import Edits
@@ -61,6 +62,7 @@ def merge(
         one, two = _at_one_opset(a, b, notes)
         _refuse_other_functions(one, two)
         joints = _joints(one, two, dict(wires or {}))
+        _join_dimensions(one, two, joints, notes)
         whole = joined(one, two, {port: source for source, port in joints.items()})
         shared = {value.name for value in one.graph.inputs} & {value.name for value in two.graph.inputs} - set(
             joints.values()
@@ -191,6 +193,24 @@ def _joints(a: ir.Model, b: ir.Model, wires: dict[str, str]) -> dict[str, str]:
                 )
         _refuse_misfit(outputs[source], inputs[port])
     return wires
+
+
+def _join_dimensions(a: ir.Model, b: ir.Model, joints: Mapping[str, str], notes: list[str]) -> None:
+    """Gives symbolic dimensions of the second model the names that they have in the first, where a joint makes them
+    one: `n` of an input becomes the `batch` of the output that it reads."""
+    given = {port.name: port.shape or () for port in signature(a).outputs}
+    read = {port.name: port.shape or () for port in signature(b).inputs}
+    own = set(symbols(signature(b)))
+    names: dict[str, str] = {}
+    for source, port in joints.items():
+        for first, second in zip(given[source], read[port], strict=False):
+            if not (isinstance(first, str) and isinstance(second, str) and is_symbol(first) and is_symbol(second)):
+                continue
+            if first != second and first not in own and names.get(second, first) == first:
+                names[second] = first
+    if names:
+        rename_symbols(b, names)
+        notes += [f"dimension {old} of the second model is {new}" for old, new in names.items()]
 
 
 def _refuse_misfit(given: Port, read: Port) -> None:
