@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 
 import onnxsmith
+from onnxsmith.comparison.run import _summary
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
-from onnxsmith.report.parts.outputs import Outputs
+from onnxsmith.report.parts.outputs import OutputArray, Outputs
 
 UPSCALE = """
 <ir_version: 10, opset_import: ["": 20]>
@@ -91,3 +92,19 @@ def test_what_goes_wrong_has_a_name(model: Path, inputs: Any, options: dict[str,
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         onnxsmith.run(model, inputs, **options)
     assert caught.value.problem.id == id_
+
+
+@pytest.mark.parametrize(
+    ("value", "summary"),
+    [
+        ([np.zeros(1), np.zeros(2)], OutputArray("y", "a sequence of 2", ())),
+        (None, OutputArray("y", "NoneType", ())),
+        (np.array(["a"]), OutputArray("y", "string", (1,))),
+        (np.zeros((0, 2), np.int64), OutputArray("y", "int64", (0, 2))),
+        (np.float32([np.nan, np.inf]), OutputArray("y", "float32", (2,), nonfinite=2)),
+        (np.float32([1, np.nan, 3, 8]), OutputArray("y", "float32", (4,), 1.0, 4.0, 8.0, 1)),
+        (np.int64([1, 3]), OutputArray("y", "int64", (2,), 1.0, 2.0, 3.0, 0)),
+    ],
+)
+def test_each_kind_of_output_has_a_summary(value: Any, summary: OutputArray) -> None:
+    assert _summary("y", value, "") == summary
