@@ -96,7 +96,7 @@ SIGNATURES = {
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
         "name: 'str | None' = None, costs: 'bool' = False, sizes: 'Mapping[str, int] | None' = None, "
-        "weights: 'str | Path | None' = None) -> 'Report'"
+        "weights: 'str | Path | None' = None, program: 'bool' = False) -> 'Report'"
     ),
     "load": "(source: 'Source') -> 'ir.Model'",
     "merge": (

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnxsmith.clock import stage
 from onnxsmith.inspection import lookup, tables
 from onnxsmith.inspection.costs.costs import costs as costs_of
+from onnxsmith.inspection.program_lines import of_model as program_of
 from onnxsmith.inspection.summary import headline, summary
 from onnxsmith.inspection.weight_file import WeightFile, check_target, write_weights
 from onnxsmith.inspection.weights import held
@@ -37,6 +38,7 @@ def inspect(
     costs: bool = False,
     sizes: Mapping[str, int] | None = None,
     weights: str | Path | None = None,
+    program: bool = False,
 ) -> Report:
     """Reports on a model: its outline, and on request tables of its `nodes` and `tensors` and its ONNX `text`.
 
@@ -44,7 +46,9 @@ def inspect(
     memory by torch module, as formulas and at these sizes; other dimensions get an example size. With `name`, the
     report has all facts about the nodes and tensors of that name instead of the outline.
 
-    With `weights`, a path to a `.safetensors` or `.npz`, all stored tensors are written there.
+    With `program`, the report has the program that the model was exported from, as far as the nodes record it, beside
+    the nodes that came from each line. With `weights`, a path to a `.safetensors` or `.npz`, all stored tensors are
+    written there.
 
     Nothing is run. The values of weights are read only for `weights`, `tensors`, and for a named tensor. Contradicting
     shapes and tensors without values are problems of the report. A model without some of its values is not checked
@@ -52,8 +56,9 @@ def inspect(
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
-            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`; `save/…`, `bundle/suffix`,
-            `inspect/weights-missing` and `inspect/weights-dtype` when the weights cannot be written.
+            `name`, `inspect/unknown-dim` when no dimension is called like one in `sizes`; `inspect/no-program` when no
+            node records its program; `save/…`, `bundle/suffix`, `inspect/weights-missing` and `inspect/weights-dtype`
+            when the weights cannot be written.
     """
     target = None if weights is None else Path(weights)
     if target is not None:
@@ -78,6 +83,8 @@ def inspect(
     if costs or sizes:
         with stage("costs"):
             parts.append(costs_of(shaped, sizes or {}, where))
+    if program:
+        parts.append(program_of(model, where))
     if text:
         parts.append(ModelText(to_text(model)))
     told: WeightFile | None = None

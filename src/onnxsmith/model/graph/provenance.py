@@ -20,10 +20,14 @@ from onnxsmith.model.graph import walk
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _TRACE = "pkg.torch.onnx.stack_trace"
+_LINE = "pkg.torch.onnx.fx_node"
 _PREFIX = "pkg.torch.onnx."
 _MERGED = "onnxsmith.merged"
 _SCALED = "onnxsmith.scaled"
 _TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
+_CODE = re.compile(r'File "([^"]+)", line (\d+), in [^\n]+\n[ \t]+(?!File ")([^\n]+)')
+_TRACED = re.compile(r"^(.+)\((\d+)\): ", re.MULTILINE)
+_SCRIPTED = re.compile(r'File "([^"]+)", line (\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
 
 
@@ -75,6 +79,38 @@ def _strings(text: str) -> list[str]:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
     return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def names_of(node: ir.Node) -> list[str]:
+    """Returns the names of all operations of the exported program that a node comes from, its own first."""
+    props = node.metadata_props
+    own = _strings(props.get(_SCOPES, ""))[-1:]
+    return list(dict.fromkeys(own + _strings(props.get(_MERGED, ""))))
+
+
+def program_text(node: ir.Node) -> str:
+    """Returns the line of the exported program that a node comes from; "" if the file does not have it."""
+    return node.metadata_props.get(_LINE, "")
+
+
+def user_code(node: ir.Node) -> str:
+    """Returns the source code of the line in `of(node).source`; "" if the file does not have it."""
+    return code_of(node.metadata_props.get(_TRACE, ""))
+
+
+def code_of(trace: str) -> str:
+    """Returns the source code of the line that `user_line` names; "" if the trace does not have it."""
+    where = user_line(trace)
+    found = [code for file, line, code in _CODE.findall(trace) if f"{file}:{line}" == where]
+    return found[-1].strip() if found else ""
+
+
+def as_trace(ranges: str) -> str:
+    """Writes the source range of a TorchScript operation as a stack trace, the innermost frame last. A traced operation
+    has the frames `file.py(12): forward` with the innermost first, a scripted one `File "file.py", line 12`."""
+    written = ranges.partition("\nSerialized ")[0]
+    frames = _TRACED.findall(written) or _SCRIPTED.findall(written)[:1]
+    return "\n".join(f'  File "{file}", line {line}, in forward' for file, line in reversed(frames))
 
 
 def user_line(trace: str) -> str:
