@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import onnxsmith
@@ -214,6 +215,36 @@ def test_cast(tmp_path: Path) -> None:
         m.cast("int8", "bias")
 
 
+CLASSIFIER = """<ir_version: 3, opset_import: ["ai.onnx.ml": 1]>
+g (float[3,2] x) => (int64[3] label, seq(map(int64, float)) p) {
+  label, scores = ai.onnx.ml.LinearClassifier<
+      classlabels_ints = [0, 1], coefficients = [1.0, 2.0, -1.0, 0.5], intercepts = [0.1, -0.1]>(x)
+  shares = ai.onnx.ml.Normalizer<norm = "L1">(scores)
+  p = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1]>(shares)
+}"""
+
+
+def test_a_zip_map_is_removed(tmp_path: Path) -> None:
+    with onnxsmith.edit(saved(CLASSIFIER, tmp_path), tmp_path / "plain.onnx") as m:
+        m.remove({"op": "ai.onnx.ml::ZipMap"})
+    output = onnxsmith.load(tmp_path / "plain.onnx").graph.outputs[1]
+    assert (output.name, str(output.dtype), str(output.shape)) == ("p", "FLOAT", "[3,2]")
+
+
+def test_what_only_a_removed_node_read_goes_along(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.remove("add")
+    assert not onnxsmith.load(path).graph.initializers
+
+
+def test_strip_takes_the_declarations_of_weights_too(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.strip(["shapes"])
+    assert not onnx.load(path).graph.value_info
+
+
 def test_extract(tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     with onnxsmith.edit(path, tmp_path / "part.onnx") as m:
@@ -254,6 +285,11 @@ def test_a_part_of_a_loop_body_between_tensors(tmp_path: Path) -> None:
     assert np.allclose(run(tmp_path / "part.onnx", inner=X, s=2 * X)["s2"], 3 * X)
     assert edited(path, tmp_path / "other.onnx", lambda m: m.extract(["a", "s"], "inner")).ok
     assert np.allclose(run(tmp_path / "other.onnx", a=X, s=X)["inner"], X * X)
+
+
+def test_a_part_of_a_body_whose_nodes_have_names(tmp_path: Path) -> None:
+    named = LOOP.replace("inner = Mul", "[product] inner = Mul").replace("s2 = Add", "[sum] s2 = Add")
+    assert edited(saved(named, tmp_path), tmp_path / "part.onnx", lambda m: m.extract(to="s2")).ok
 
 
 def test_a_part_of_a_branch_of_a_body(tmp_path: Path) -> None:

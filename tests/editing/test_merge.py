@@ -104,3 +104,16 @@ def test_dimensions_of_the_second_get_the_names_of_the_first(tmp_path: Path) -> 
     ]  # fmt: skip
     assert "dimension n of the second model is batch" in result.report.part(Edits).notes
     assert [str(value.shape) for value in second.graph.inputs] == ["[n,4]", "[m,4]"]
+
+
+def test_a_model_behind_itself_keeps_its_interface(tmp_path: Path) -> None:
+    half = from_text(
+        '<ir_version: 10, opset_import: ["": 21]> h (float[n] x) => (float[n] y) { a = Neg(x) y = Exp(a) }'
+    )
+    result = onnxsmith.merge(half, half, tmp_path / "both.onnx", wires={"y": "x"})
+    whole = onnxsmith.load(tmp_path / "both.onnx")
+    assert [value.name for value in (*whole.graph.inputs, *whole.graph.outputs)] == ["x", "y"]
+    assert any("y_of_the_first" in note for note in result.report.part(Edits).notes)
+    kept = onnxsmith.merge(half, half, tmp_path / "kept.onnx", wires={"y": "x"}, keep=True)
+    assert [value.name for value in onnxsmith.load(tmp_path / "kept.onnx").graph.outputs] == ["y", "y_1"]
+    assert any("is called y_1" in note for note in kept.report.part(Edits).notes)

@@ -45,7 +45,7 @@ class Edit:
     """A model that is being edited. Use it as a context manager; see `edit`.
 
     Reading: `inputs`, `outputs`, `node(…)`, `nodes(…)`, `tensor(…)`, `between(…)`, and `model`, the `ir.Model` itself.
-    Changing: each step of `onnxsmith edit --steps` is a method, `m.rename(tensor="a", to="b")`. Selectors are names,
+    Changing: each step that `onnxsmith edit` lists is a method, `m.rename(tensor="a", to="b")`. Selectors are names,
     names with `*`, tables such as `{"op": "Relu", "module": "layer1.*"}`, or the objects that reading gives.
     """
 

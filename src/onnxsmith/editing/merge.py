@@ -17,6 +17,7 @@ from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.signature import Port, is_symbol, signature
 from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.surgery import opset
@@ -74,13 +75,18 @@ def merge(
             for value in list(whole.graph.outputs)[:count]:
                 if value.name in joints:
                     whole.graph.outputs.remove(value)
+        moved = _keep_names(whole, [value.name or "" for value in two.graph.outputs], notes)
+        names = [moved.get(name, name) for name in names[:count]] + [value.name or "" for value in whole.graph.outputs][
+            len(whole.graph.outputs) - len(two.graph.outputs) :
+        ]
+        inner = {moved.get(source, source): port for source, port in joints.items()}
         with stage("check"):
             check(whole, where="the merged model")
 
         def verified(model: ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
-            parts = _verified((a, b), model, joints, names, count, settings)
+            parts = _verified((a, b), model, inner, names, count, settings)
             return _combined(*parts)
 
         if output is None:
@@ -195,6 +201,25 @@ def _joints(a: ir.Model, b: ir.Model, wires: dict[str, str]) -> dict[str, str]:
     return wires
 
 
+def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[str, str]:
+    """Gives the last outputs of the whole their names in the second model. A tensor inside the whole that has such a
+    name gets another one; these are returned. Ports of the first model keep theirs."""
+    graph, names = whole.graph, Names(whole)
+    holders = {value.name: value for node in graph for value in node.outputs}
+    moved: dict[str, str] = {}
+    for value, name in zip(list(graph.outputs)[len(graph.outputs) - len(wanted) :], wanted, strict=True):
+        if value.name == name:
+            continue
+        holder = holders.get(name)
+        if holder is None or holder.is_graph_output() or value.is_graph_input():
+            notes.append(f"the output {name} of the second model is called {value.name}: the first has a port {name}")
+            continue
+        holder.name = moved[name] = names.free(f"{name}_of_the_first")
+        value.name = name
+        notes.append(f"the tensor {name} of the first model is called {holder.name}: the second has an output {name}")
+    return moved
+
+
 def _join_dimensions(a: ir.Model, b: ir.Model, joints: Mapping[str, str], notes: list[str]) -> None:
     """Gives symbolic dimensions of the second model the names that they have in the first, where a joint makes them
     one: `n` of an input becomes the `batch` of the output that it reads."""
@@ -245,6 +270,7 @@ def _verified(
     found = {value.name for value in head.graph.inputs}
     order = [value.name or "" for value in first.graph.inputs if value.name in found]
     _sort_inputs(head, order)
+    rename_ports(head, [value.name or "" for value in head.graph.inputs], [v.name or "" for v in first.graph.outputs])
     tail = cut(whole, list(joints), names[count:])
     old = {tail.inputs[source]: port for source, port in joints.items() if source in tail.inputs}
     ports = [old.get(value.name or "", value.name or "") for value in tail.model.graph.inputs]

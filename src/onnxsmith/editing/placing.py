@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.editing.handles import TensorHandle
 from onnxsmith.editing.work import Work, graph_of
-from onnxsmith.model.graph import schema, walk
+from onnxsmith.model.graph import schema, versions, walk
 from onnxsmith.operators import constants
 from onnxsmith.operators.operators import Operators
 from onnxsmith.problem import problem
@@ -29,8 +29,12 @@ def home_of(work: Work, value: ir.Value) -> ir.Graph:
 
 
 def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -> Operators:
-    """Makes nodes in `graph` before a node, or at the end."""
+    """Makes nodes in `graph` before a node, or at the end. A model that imports no operators of ONNX itself, only those
+    of ai.onnx.ml, gets the newest opset that its IR version allows."""
     work.infer()
+    imports = work.model.opset_imports
+    if "" not in imports and "ai.onnx" not in imports:
+        imports[""] = versions.newest_opset(work.model.ir_version or 0)
     return Operators(work.model, graph, before, blame=lambda: where, other_opset=OTHER_OPSET)
 
 

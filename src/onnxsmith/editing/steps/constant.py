@@ -57,7 +57,7 @@ class Constant(Step):
                     "edit/dtype",
                     f"{name} is of {held.dtype.name.lower()}, the array is of {made.dtype.name.lower()}",
                     why="the nodes that read the constant expect its dtype",
-                    fix=f'convert the array: value.astype("{held.dtype.name.lower()}")',
+                    fix=f'convert the array: value.astype("{held.dtype.numpy().name}")',
                 )
             return made
         made = constants.of_python(self.value, held.dtype, f"the value of {name}", "")

@@ -80,7 +80,7 @@ class DropInput(Step):
             raise problem(
                 "edit/dtype",
                 f"{name} is of {value.dtype.name.lower()}, the value of {made.dtype.name.lower()}",
-                fix=f'convert the array: value.astype("{value.dtype.name.lower()}")',
+                fix=f'convert the array: value.astype("{value.dtype.numpy().name}")',
             )
         sizes = list(value.shape) if value.shape is not None else list(dims(made))
         if len(sizes) != len(dims(made)) or any(

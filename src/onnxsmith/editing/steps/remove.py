@@ -11,6 +11,7 @@ from onnxsmith.editing.placing import operand_index, operators
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.surgery.inserting import release
 from onnxsmith.problem import problem
 
 _SAME = frozenset({"Identity"})
@@ -21,7 +22,8 @@ _SAME = frozenset({"Identity"})
 class Remove(Step):
     """Removes the selected `node`, or all selected nodes. What read the result reads the operand `keep` instead (a
     number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant. A graph
-    output keeps its name. With `same` the outputs must keep their numbers."""
+    output keeps its name. Constants that nothing reads any more go along. With `same` the outputs must keep their
+    numbers."""
 
     first = ("node",)
 
@@ -58,8 +60,11 @@ class Remove(Step):
                 work.reshape(*(one for reader in readers for one in reader.outputs))
             self._as_output(work, node, value, new, same=same)
             value.replace_all_uses_with(new)
+        operands = [one for one in dict.fromkeys(node.inputs) if one is not None]
         captures.release(node)
         graph.remove(node, safe=True)
+        for one in operands:
+            release(one)
 
     def _operand(self, work: Work, node: ir.Node) -> ir.Value:
         if self.keep is not None:

@@ -83,6 +83,10 @@ def _shapes(model: ir.Model) -> int:
         for value in node.outputs:
             if value not in kept and value.shape is not None and isinstance(value.type, ir.TensorType):
                 value.shape, value.type, count = None, None, count + 1
+    for graph in walk.graphs(model):
+        for value in graph.initializers.values():
+            if value not in kept and value.type is not None and value.const_value is not None:
+                value.shape, value.type, count = None, None, count + 1
     return count
 
 

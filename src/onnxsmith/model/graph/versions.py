@@ -41,3 +41,9 @@ def least_ir(model: ir.Model) -> int:
     held |= {value.dtype for value in model.graph.inputs} | {value.dtype for value in model.graph.outputs}
     held |= {value.dtype for node in walk.all_nodes(model) for value in node.outputs}
     return max(least, *(_NEEDED.get(dtype, 0) for dtype in held if dtype is not None), 0)
+
+
+def newest_opset(ir_version: int) -> int:
+    """Returns the newest opset that a file of this IR version may import (onnx, `helper.VERSION_TABLE`)."""
+    allowed = [row[2] for row in onnx.helper.VERSION_TABLE if row[1] <= ir_version]
+    return max(allowed, default=onnx.defs.onnx_opset_version())

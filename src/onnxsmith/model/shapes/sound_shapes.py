@@ -24,7 +24,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.signature import names_something
-from onnxsmith.model.shapes import integer_rules, reshape_and_slice, sound_flow, symbols
+from onnxsmith.model.shapes import integer_rules, machine_learning, reshape_and_slice, sound_flow, symbols
 from onnxsmith.model.shapes.known_integers import elements
 from onnxsmith.seams.shape_engine import Context, Rules, library_rules
 
@@ -60,6 +60,10 @@ def rules() -> Rules:
         _wrap(registry, op, around)
     for op, rule in integer_rules.RULES.items():
         _wrap(registry, op, integer_rules.around(rule))
+    for op, versions in machine_learning.versions().items():
+        for since in versions:
+            if registry.get(machine_learning.DOMAIN, op, since) is None:
+                registry.register(machine_learning.DOMAIN, op, since)(machine_learning.infer)
     _wrap(registry, "If", sound_flow.branch)
     _wrap(registry, "Loop", sound_flow.loop)
     return registry

@@ -64,6 +64,8 @@ def with_part(model: ir.Model, body: ir.Graph, part: ir.Model) -> tuple[ir.Model
     old = {name: seen[name] for name in wanted}
     for value in (*weights, *(value for node in nodes for value in node.outputs)):
         value.name = f"{value.name}.part" if value.name else value.name
+    for one in (one for node in nodes for one in (node, *walk.inside(node))):
+        one.name = f"{one.name}.part" if one.name else one.name  # a runtime refuses two nodes of one name
     for inner in (inner for node in nodes for inner in captures.subgraphs(node)):
         _rename_inner(inner)
     for value in weights:
