@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.editing.handles import TensorHandle
 from onnxsmith.editing.work import Work, graph_of
-from onnxsmith.model.graph import schema, versions, walk
+from onnxsmith.model.graph import schema, tensor_paths, versions, walk
 from onnxsmith.operators import constants
 from onnxsmith.operators.operators import Operators
 from onnxsmith.problem import problem
@@ -29,13 +29,17 @@ def home_of(work: Work, value: ir.Value) -> ir.Graph:
 
 
 def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -> Operators:
-    """Makes nodes in `graph` before a node, or at the end. A model that imports no operators of ONNX itself, only those
-    of ai.onnx.ml, gets the newest opset that its IR version allows."""
+    """Makes nodes in `graph` before a node, or at the end."""
     work.infer()
-    imports = work.model.opset_imports
-    if "" not in imports and "ai.onnx" not in imports:
-        imports[""] = versions.newest_opset(work.model.ir_version or 0)
+    import_operators(work.model)
     return Operators(work.model, graph, before, blame=lambda: where, other_opset=OTHER_OPSET)
+
+
+def import_operators(model: ir.Model) -> None:
+    """Lets a model import ONNX's own operators that has only those of ai.onnx.ml: at the newest opset that its IR
+    version allows."""
+    if "" not in model.opset_imports and "ai.onnx" not in model.opset_imports:
+        model.opset_imports[""] = versions.newest_opset(model.ir_version or 0)
 
 
 def operand_index(work: Work, node: ir.Node, which: int | str) -> int:
@@ -124,3 +128,28 @@ def node_after(graph: ir.Graph, value: ir.Value) -> ir.Node | None:
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
     """The operands that read a value now."""
     return [(use.node, use.idx) for use in value.uses()]
+
+
+def port(ports: list[ir.Value], selector: Any) -> ir.Value:
+    """The graph input or output among `ports` that a name or a handle means.
+
+    Raises:
+        OnnxsmithError: `edit/no-match`.
+    """
+    if isinstance(selector, TensorHandle | ir.Value):
+        wanted = selector if isinstance(selector, ir.Value) else selector.value
+        found = [value for value in ports if value is wanted]
+        name = wanted.name or ""
+    else:
+        name = str(selector)
+        found = [value for value in ports if value.name == name]
+    if found:
+        return found[0]
+    names = [value.name or "" for value in ports]
+    near = tensor_paths.near(name, names)
+    raise problem(
+        "edit/no-match",
+        f"no graph input or output to change is called {name!r}",
+        why=f"there are {', '.join(names) or 'none'}",
+        fix=f"write {(near or names or [''])[0]!r}",
+    )

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.editing.handles import TensorHandle
 from onnxsmith.editing.layouts import permutation
+from onnxsmith.editing.placing import port
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
-from onnxsmith.model.graph import tensor_paths
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.problem import problem
 
@@ -38,7 +37,7 @@ class Layout(Step):
                 fix='write input = "x", to = "NHWC"',
             )
         graph, is_input = work.model.graph, self.input is not None
-        value = _port(list(graph.inputs if is_input else graph.outputs), self.input if is_input else self.output)
+        value = port(list(graph.inputs if is_input else graph.outputs), self.input if is_input else self.output)
         work.infer()
         if not isinstance(value.type, ir.TensorType) or value.shape is None:
             raise problem(
@@ -58,26 +57,6 @@ class Layout(Step):
         else:
             _permute_output(work, value, axes)
         return f"{'input' if is_input else 'output'} {name}: {before} → {_permuted(value.shape, axes)}"
-
-
-def _port(ports: list[ir.Value], selector: Any) -> ir.Value:
-    if isinstance(selector, TensorHandle | ir.Value):
-        wanted = selector if isinstance(selector, ir.Value) else selector.value
-        found = [value for value in ports if value is wanted]
-        name = wanted.name or ""
-    else:
-        name = str(selector)
-        found = [value for value in ports if value.name == name]
-    if found:
-        return found[0]
-    names = [value.name or "" for value in ports]
-    near = tensor_paths.near(name, names)
-    raise problem(
-        "edit/no-match",
-        f"no graph input or output to change is called {name!r}",
-        why=f"there are {', '.join(names) or 'none'}",
-        fix=f"write {(near or names or [''])[0]!r}",
-    )
 
 
 def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
