@@ -74,6 +74,10 @@ def steps(model: Any, chance: random.Random) -> list[tuple[str, dict[str, Any]]]
             "to": one(["NHWC", "NWC", "1,0", "1,0", [1, 0], "0,2,1", "x"]),
         },
         "inline": dict,
+        "outline": lambda: {
+            "to": one(["own::F", "own::G", "F"]),
+            "node": [one(nodes) for _ in range(chance.randrange(1, 4))],
+        },
         "strip": lambda: {"what": one(["docs", "provenance", "metadata", "shapes", "x"])},
     }
     names = [one(list(makers)) for _ in range(chance.randrange(1, 4))]

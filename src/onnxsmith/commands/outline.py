@@ -1,0 +1,32 @@
+"""`onnxsmith outline MODEL DOMAIN::NAME --find PATTERN -o FILE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxsmith.commands._editing import Editing, step
+from onnxsmith.options import argument, option
+
+if TYPE_CHECKING:
+    from onnxsmith.editing.steps.base import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline(Editing):
+    """Make a local function of nodes, and call it in their place; the inverse of `inline`."""
+
+    name = "outline"
+
+    function: str = argument("the name of the function, domain::Name", metavar="FUNCTION")
+    node: tuple[str, ...] = option(
+        "a node that becomes a part of the function, layer1/* for several; repeatable", default=(), metavar="NODE"
+    )
+    find: str = option("a pattern, each match of which becomes a call", default="", metavar="PATTERN")
+    module: str = option(
+        "a torch module, or modules (layers.*) that are alike, each of which becomes a call", default="", metavar="PATH"
+    )
+
+    def steps(self) -> Iterable[Step]:
+        yield step("outline", to=self.function, node=list(self.node), find=self.find, module=self.module)

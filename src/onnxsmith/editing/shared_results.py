@@ -1,0 +1,78 @@
+"""Takes nodes out of a region whose results other regions read too, such as a shape that the exporter computes once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from onnxsmith.comparison.random_draws import draws
+from onnxsmith.editing.regions import Region
+from onnxsmith.editing.work import Work
+from onnxsmith.model.graph import captures
+
+_MOST = 8
+"""Nodes that are copied so that one can leave its region. A choice: a shape needs a few, a module many."""
+
+
+def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
+    """The regions without nodes that compute, from few others, what another region reads. Such a node stays in the
+    graph, and copies of the nodes that it needs stand in front of it."""
+    home = {node: number for number, region in enumerate(regions) for node in region.nodes}
+    found = []
+    for number, region in enumerate(regions):
+        kept = list(region.nodes)
+        for node in region.nodes:
+            readers = {home.get(reader) for value in node.outputs for reader in value.consumers()} - {None}
+            # A module's result goes to the next module only, and its own nodes have done with it.
+            is_shared = number in readers and len(readers) > min(2, len(regions) - 1)
+            needed = _needed(node, set(kept))
+            if is_shared and len(needed) <= _MOST and not any(map(_is_odd, (node, *needed))):
+                _stand_alone(work, node, needed)
+                kept.remove(node)
+                del home[node]
+        found.append(replace(region, nodes=tuple(kept)))
+    return [region for region in found if region.nodes]
+
+
+def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
+    """The nodes of the region that a node needs, each behind those that it needs itself; more than can be copied if
+    there are more."""
+    found: dict[ir.Node, None] = {}
+    waiting = [node]
+    while waiting and len(found) <= _MOST:
+        for value in waiting.pop().inputs:
+            maker = value.producer() if value is not None else None
+            if maker is not None and maker in among and maker not in found:
+                found[maker] = None
+                waiting.append(maker)
+    return list(reversed(found))
+
+
+def _is_odd(node: ir.Node) -> bool:
+    return draws(node) or any(True for _ in captures.subgraphs(node))
+
+
+def _stand_alone(work: Work, node: ir.Node, needed: Sequence[ir.Node]) -> None:
+    """Lets the node read copies of the nodes that it needs."""
+    graph = node.graph
+    assert graph is not None
+    names = work.names
+    copies: dict[ir.Value, ir.Value] = {}
+    order = {one: at for at, one in enumerate(graph)}
+    for one in sorted(needed, key=order.__getitem__):
+        results = []
+        for value in one.outputs:
+            new = ir.Value(name=names.free(f"{value.name}_shared"), type=value.type, shape=value.shape)
+            copies[value] = new
+            results.append(new)
+        inputs = [copies.get(value, value) if value is not None else None for value in one.inputs]
+        made = ir.Node(
+            one.domain, one.op_type, inputs, list(one.attributes.values()), overload=one.overload, outputs=results
+        )
+        made.metadata_props.update(one.metadata_props)
+        graph.insert_before(node, made)
+    for place, operand in enumerate(node.inputs):
+        if operand is not None and operand in copies:
+            node.replace_input_with(place, copies[operand])
