@@ -137,3 +137,58 @@ def test_onnx_needs_a_torch_model() -> None:
         with pytest.raises(OnnxsmithError) as caught:
             command.run()
         assert caught.value.problem.id == "inspect/program-target"
+
+
+DOCS = (
+    (
+        "/v/torch/nn/modules/linear.py(134): forward\n/v/torch/nn/modules/module.py(1): _call\n"
+        "/me/net.py(9): forward\n/me/net.py(18): forward\n"
+    ),
+    (
+        '  File "/me/net.py", line 10\n        if f(2): y = x\n        return torch.relu(y) * 2\n'
+        '               ~~~~~~~~~~ <--- HERE\nSerialized   File "code/__torch__/net.py", line 25\n    return mul(a)\n'
+        "           ~~~ <--- HERE\n"
+    ),
+    "Normalises its input.py (2): see the paper\nfoo(3): bar baz",
+)
+
+
+def test_doc_strings_of_the_torchscript_exporter_name_source_lines() -> None:
+    model = from_text(MODEL)
+    for node, doc in zip(model.graph, DOCS, strict=True):
+        node.doc_string = doc
+    found = inspect(model, program=True).part(Program)
+    assert [(line.source, line.code, line.text) for line in found.lines] == [
+        ("/me/net.py:9", "", ""),
+        ("/me/net.py:10", "return torch.relu(y) * 2", ""),
+    ]
+    assert [[(node.name, node.pairing) for node in line.nodes] for line in found.lines] == [
+        [("n0", "source")],
+        [("n1", "source")],
+    ]
+    assert [node.name for node in found.unpaired] == ["n2"]
+    assert [table.head for table in found.blocks() if isinstance(table, Table)] == [("source", "code", "nodes")]
+
+
+def test_a_trace_without_code_has_no_code() -> None:
+    assert provenance.code_of('  File "a.py", line 3, in f\n  File "b.py", line 4, in g') == ""
+    assert provenance.code_of('  File "a.py", line 3, in f\n  File "torch/nn/x.py", line 4, in g\n    y') == ""
+
+
+def test_a_node_of_several_operations_stands_at_each_and_counts_once() -> None:
+    lines = [
+        ProgramLine("mul", "mul = aten.mul.Tensor(x, 2)", "net.py:3", "", "", 0, ()),
+        ProgramLine("relu", "relu = aten.relu.default(mul)", "net.py:4", "", "layer", 0, ()),
+    ]
+    model = recorded(RECORDED[0])
+    model.graph[0].metadata_props["onnxsmith.merged"] = "['mul', 'gone']"
+    found = beside("torch.export", lines, model)
+    assert [[(node.name, node.pairing) for node in line.nodes] for line in found.lines] == [
+        [("n0", "merged")],
+        [("n0", "name")],
+    ]
+    assert found.paired == 1
+    (table,) = (block for block in found.blocks() if isinstance(block, Table))
+    assert [row[-1] for row in table.rows] == ["part of n0 (Relu)", "n0 (Relu)"]
+    elsewhere = [lines[0], ProgramLine("relu", "relu = other(x)", "other.py:4", "", "", 0, ())]
+    assert beside("torch.export", elsewhere, model).paired == 0  # the names are those of another trace

@@ -45,8 +45,7 @@ def program_report(source: str, onnx: str | None = None) -> Report:
     part = Program(origin, tuple(lines), (), False) if model is None else beside(origin, lines, model)
     headline = f"{source}: {several(len(part.lines), 'line')} of {origin}"
     if model is not None:
-        count = sum(len(line.nodes) for line in part.lines)
-        headline += f", {several(count, 'node')} of {Path(str(onnx)).name} beside them"
+        headline += f", {several(part.paired, 'node')} of {Path(str(onnx)).name} beside them"
     return Report("inspect", Verdict.DONE, parts=(part,), headline=headline)
 
 

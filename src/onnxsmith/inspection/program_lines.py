@@ -47,7 +47,8 @@ def of_model(model: ir.Model, where: str) -> Program:
             "inspect/no-program",
             "no node of the model records the program that it came from",
             where=where,
-            why="the file was not written by torch.onnx with torch.export, or its metadata was removed",
+            why="the file was not written by torch.onnx with torch.export, or its metadata was removed; the "
+            "TorchScript exporter writes source lines with verbose=True only",
             fix="give the torch model as well: onnxsmith inspect file.py:factory --program --onnx model.onnx",
         )
     paired = (replace(line, nodes=tuple(own[key])) for key, line in lines.items())
@@ -60,7 +61,8 @@ def beside(origin: str, lines: Sequence[ProgramLine], model: ir.Model) -> Progra
     A node belongs to the line of its operation's name, unless the two name different source lines: another trace may
     use the name for another operation. Otherwise it belongs to the first line of the same source line that agrees in
     module and operator, then in module, then in the source line alone, and last to the first line of its module.
-    Folders are ignored in source lines, because the model may have been exported in another one."""
+    A node that also does the work of other operations stands at their lines, too, as `merged`. Folders are ignored in
+    source lines, because the model may have been exported in another one."""
     by_name = {line.name: index for index, line in reversed(list(enumerate(lines)))}
     by_place: dict[tuple[str, ...], int] = {}
     for index, line in enumerate(lines):
@@ -71,12 +73,17 @@ def beside(origin: str, lines: Sequence[ProgramLine], model: ir.Model) -> Progra
     for scope, node in _computing(model):
         made = provenance.of(node)
         source = _file_line(made.source)
-        named = [by_name[name] for name in provenance.names_of(node) if name in by_name]
+        names = provenance.names_of(node)
+        named = [by_name[name] for name in names if name in by_name]
         agreeing = [index for index in named if not source or _file_line(lines[index].source) in ("", source)]
         keys = _places(source, made.module or _scope_module(node), made.op)
         shared = [key for key in keys if key in by_place]
         if agreeing:
             found[agreeing[0]].append(_named(scope, node, "name"))
+            same_trace = lines[agreeing[0]].name == names[0]
+            for index in dict.fromkeys(named) if same_trace else ():
+                if index != agreeing[0]:
+                    found[index].append(_named(scope, node, "merged"))
         elif shared:
             found[by_place[shared[0]]].append(_named(scope, node, shared[0][0]))
         else:

@@ -25,8 +25,9 @@ _PREFIX = "pkg.torch.onnx."
 _MERGED = "onnxsmith.merged"
 _SCALED = "onnxsmith.scaled"
 _TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
-_CODE = re.compile(r'File "([^"]+)", line (\d+), in [^\n]+\n[ \t]+(?!File ")([^\n]+)')
-_TRACED = re.compile(r"^(.+)\((\d+)\): ", re.MULTILINE)
+_CODE = re.compile(r'File "([^"]+)", line (\d+), in [^\n]+\n(?![ \t]*File ")[ \t]+([^\n]+)')
+_TRACED = re.compile(r"^(\S.*\.py)\((\d+)\): [\w<>.]+$", re.MULTILINE)
+_HERE = re.compile(r"([^\n]*)\n[ ~]*<--- HERE")
 _SCRIPTED = re.compile(r'File "([^"]+)", line (\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
 
@@ -49,7 +50,7 @@ def of(node: ir.Node) -> Provenance:
     classes = _strings(props.get(_CLASSES, ""))
     return Provenance(
         module=module_of(node),
-        source=user_line(props.get(_TRACE, "")),
+        source=user_line(_trace(node)),
         op=classes[-1] if classes else "",
     )
 
@@ -95,7 +96,7 @@ def program_text(node: ir.Node) -> str:
 
 def user_code(node: ir.Node) -> str:
     """Returns the source code of the line in `of(node).source`; "" if the file does not have it."""
-    return code_of(node.metadata_props.get(_TRACE, ""))
+    return code_of(_trace(node))
 
 
 def code_of(trace: str) -> str:
@@ -107,10 +108,19 @@ def code_of(trace: str) -> str:
 
 def as_trace(ranges: str) -> str:
     """Writes the source range of a TorchScript operation as a stack trace, the innermost frame last. A traced operation
-    has the frames `file.py(12): forward` with the innermost first, a scripted one `File "file.py", line 12`."""
+    has the frames `file.py(12): forward` with the innermost first, a scripted one `File "file.py", line 12` and lines
+    of its source with `<--- HERE` below the one. Returns "" for other texts."""
     written = ranges.partition("\nSerialized ")[0]
-    frames = _TRACED.findall(written) or _SCRIPTED.findall(written)[:1]
-    return "\n".join(f'  File "{file}", line {line}, in forward' for file, line in reversed(frames))
+    scripted, here = _SCRIPTED.search(written), _HERE.search(written)
+    if scripted and here:
+        return f'  File "{scripted[1]}", line {scripted[2]}, in forward\n    {here[1].strip()}'
+    return "\n".join(f'  File "{file}", line {line}, in forward' for file, line in reversed(_TRACED.findall(written)))
+
+
+def _trace(node: ir.Node) -> str:
+    """Returns the node's stack trace: from the metadata of torch's current exporter, or from the doc string that the
+    TorchScript exporter writes with `verbose=True`. "" if the file has none."""
+    return node.metadata_props.get(_TRACE, "") or (as_trace(node.doc_string) if node.doc_string else "")
 
 
 def user_line(trace: str) -> str:

@@ -18,7 +18,8 @@ _LONGEST = 72
 @dataclass(frozen=True)
 class ProgramNode:
     """A node of the model. `scope` is "" in the main graph. `pairing` says by what it belongs to its line: the `name`
-    of the operation, its `source` line, or its `module`, which may have several lines: then it stands at the first."""
+    of the operation, its `source` line, or its `module`, which may have several lines: then it stands at the first. A
+    node that a rewrite made of several operations stands at the line of each, `merged` at all but its own."""
 
     name: str
     op: str
@@ -28,8 +29,9 @@ class ProgramNode:
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """An operation of the program. `source` is the user's line as `file:line` and `code` its text; `module` is the
-    torch module. All three are "" if unknown. `depth` counts the blocks around it."""
+    """An operation of the program, as `text`, which is "" if the model names its source line alone. `source` is the
+    user's line as `file:line` and `code` its text; `module` is the torch module. All three are "" if unknown. `depth`
+    counts the blocks around it."""
 
     name: str
     text: str
@@ -52,20 +54,28 @@ class Program(Part):
     unpaired: tuple[ProgramNode, ...]
     compared: bool
 
+    @property
+    def paired(self) -> int:
+        """The number of nodes that stand at a line, each counted once."""
+        return sum(node.pairing != "merged" for line in self.lines for node in line.nodes)
+
     def blocks(self) -> Iterator[Block]:
-        nodes = sum(len(line.nodes) for line in self.lines)
         yield facts(
             [
                 ("from", self.origin),
                 ("lines", f"{len(self.lines):,}"),
-                ("nodes beside them", f"{nodes:,}" if self.compared else None),
+                ("nodes beside them", f"{self.paired:,}" if self.compared else None),
                 ("nodes of no line", _listed(self.unpaired) if self.unpaired else None),
             ]
         )
         if not self.lines:
             yield Text("the program has no operations")
             return
-        shown = {"code": any(line.code for line in self.lines), "nodes": self.compared}
+        shown = {
+            "code": any(line.code for line in self.lines),
+            "program": any(line.text for line in self.lines),
+            "nodes": self.compared,
+        }
         head = tuple(name for name in _COLUMNS if shown.get(name, True))
         rows: list[tuple[str, ...]] = []
         before = ""
@@ -80,7 +90,8 @@ class Program(Part):
 
 
 def _node(node: ProgramNode) -> str:
-    return f"{node.name} ({node.op})" if node.name else node.op
+    shown = f"{node.name} ({node.op})" if node.name else node.op
+    return f"part of {shown}" if node.pairing == "merged" else shown
 
 
 def _listed(nodes: tuple[ProgramNode, ...]) -> str:
