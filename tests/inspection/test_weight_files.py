@@ -91,6 +91,10 @@ def test_every_dtype_that_safetensors_has(tmp_path: Path) -> None:
         "f": (np.array([0.5, 1], ml_dtypes.float8_e4m3fn), "F8_E4M3"),
         "g": (np.array([0.5, 1], ml_dtypes.float8_e5m2), "F8_E5M2"),
         "h": (np.array([[1, 2]], np.float16), "F16"),
+        "e": (np.array([0.5, 4], ml_dtypes.float8_e8m0fnu), "F8_E8M0"),
+        "n": (np.array([0.5, 1], ml_dtypes.float8_e4m3fnuz), "F8_E4M3FNUZ"),
+        "z": (np.array([0.5, 1], ml_dtypes.float8_e5m2fnuz), "F8_E5M2FNUZ"),
+        "c": (np.array([1 + 2j], np.complex64), "C64"),
         "t": (np.array(True), "BOOL"),
         "u": (np.array([7], np.uint64), "U64"),
     }
@@ -100,6 +104,19 @@ def test_every_dtype_that_safetensors_has(tmp_path: Path) -> None:
         assert set(opened.keys()) == set(arrays)
         assert opened.get_tensor("h").tolist() == [[1, 2]]
     assert found == {name: (code, list(array.shape), array.tobytes()) for name, (array, code) in arrays.items()}
+
+
+def test_floats_of_four_bits_share_bytes_as_in_the_model(tmp_path: Path) -> None:
+    file = tmp_path / "w.safetensors"
+    array = np.array([[0.5, -6, 3], [-0.0, 1, 1.5]], ml_dtypes.float4_e2m1fn)
+    model = model_with(q=array, odd=array[:, :1].reshape(2)[:1])
+    report = same(inspect(model, weights=file))
+    packed = model.graph.initializers["q"].const_value
+    assert packed is not None
+    assert read_safetensors(file) == {"q": ("F4", [2, 3], packed.tobytes())}
+    with safe_open(file, "numpy") as opened:
+        assert list(opened.keys()) == ["q"]
+    assert [one.where for one in report.problems] == ["odd"]  # half a byte is left
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
@@ -125,8 +142,8 @@ def test_a_dtype_of_the_other_format_is_refused_with_a_fix_that_works(tmp_path: 
     assert not list(tmp_path.iterdir())
     inspect(model, weights=caught.value.problem.fix.removeprefix("--weights "))
     assert set(read_safetensors(tmp_path / "w.safetensors")) == {"w", "b"}
-    with pytest.raises(OnnxsmithError, match="complex64"):
-        inspect(model_with(c=np.array([1j], np.complex64)), weights=tmp_path / "c.safetensors")
+    with pytest.raises(OnnxsmithError, match="complex128"):
+        inspect(model_with(c=np.array([1j], np.complex128)), weights=tmp_path / "c.safetensors")
 
 
 def test_a_dtype_of_no_format_is_left_out_and_named(tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     found = [item for item in held(model) if not (item.constant and item.tensor is not None and _small(item.tensor))]
     _refuse_missing(found, where)
     tensors = [(item, item.tensor) for item in found if item.tensor is not None]
-    kept = [(item, tensor) for item, tensor in tensors if holds(path.suffix, tensor.dtype)]
-    lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor.dtype)]
-    if lost and all(holds(_OTHER[path.suffix], tensor.dtype) for _, tensor in tensors):
+    kept = [(item, tensor) for item, tensor in tensors if holds(path.suffix, tensor)]
+    lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor)]
+    if lost and all(holds(_OTHER[path.suffix], tensor) for _, tensor in tensors):
         raise OnnxsmithError(_without_dtype(lost, path, f"--weights {path.with_suffix(_OTHER[path.suffix])}"))
     names, renamed = _names([item for item, _ in kept])
     with disk_problems(path), folders.replacing(path) as file:

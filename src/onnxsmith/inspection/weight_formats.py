@@ -25,17 +25,22 @@ _WIDENED = {"INT2": "INT8", "INT4": "INT8", "UINT2": "UINT8", "UINT4": "UINT8"}
 _CODES = {
     "FLOAT": "F32", "DOUBLE": "F64", "FLOAT16": "F16", "BFLOAT16": "BF16", "BOOL": "BOOL",
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("INT", "UINT") for bits in (8, 16, 32, 64)},
-    "FLOAT8E4M3FN": "F8_E4M3", "FLOAT8E5M2": "F8_E5M2",
+    "FLOAT8E4M3FN": "F8_E4M3", "FLOAT8E5M2": "F8_E5M2", "FLOAT8E8M0": "F8_E8M0",
+    "FLOAT8E4M3FNUZ": "F8_E4M3FNUZ", "FLOAT8E5M2FNUZ": "F8_E5M2FNUZ", "FLOAT4E2M1": "F4", "COMPLEX64": "C64",
 }  # fmt: skip
+_PACKED = "FLOAT4E2M1"
+"""The dtype of which two elements share a byte, the first in the low bits, as in ONNX."""
+_NOT_NUMPY = {"BFLOAT16", _PACKED, *(name for name in _CODES if name.startswith("FLOAT8"))}
 _HELD = {
     ".safetensors": {*_CODES, *_WIDENED},
-    ".npz": {*_CODES, *_WIDENED, "COMPLEX64", "COMPLEX128"} - {"BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2"},
+    ".npz": {*_CODES, *_WIDENED, "COMPLEX128"} - _NOT_NUMPY,
 }
 
 
-def holds(suffix: str, dtype: ir.DataType) -> bool:
-    """Whether the format has a dtype with the same values."""
-    return dtype.name in _HELD[suffix]
+def holds(suffix: str, tensor: ir.TensorProtocol) -> bool:
+    """Whether the format has a dtype with the same values. A tensor of 4-bit floats has to fill its last byte."""
+    name = tensor.dtype.name
+    return name in _HELD[suffix] and not (name == _PACKED and tensor.size % 2)
 
 
 def is_widened(dtype: ir.DataType) -> bool:
@@ -59,7 +64,8 @@ def _write_safetensors(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> 
     head: dict[str, Any] = {}
     end = 0
     for name, tensor in tensors.items():
-        begin, end = end, end + tensor.size * _stored(tensor).itemsize
+        size = tensor.size * _stored(tensor).itemsize
+        begin, end = end, end + (size // 2 if tensor.dtype.name == _PACKED else size)
         code = _CODES[_WIDENED.get(tensor.dtype.name, tensor.dtype.name)]
         head[name] = {"dtype": code, "shape": list(tensor.shape.numpy()), "data_offsets": [begin, end]}
     text = json.dumps(head, ensure_ascii=False).encode()
@@ -86,8 +92,9 @@ def _copy(tensor: ir.TensorProtocol, file: Any) -> None:
     mapped_here = isinstance(tensor, ir.ExternalTensor) and tensor.raw is None
     done = 0
     for piece in _pieces(tensor):
-        file.write(piece.view(np.uint8).data)
         done += piece.size
+        codes = piece.view(np.uint8)
+        file.write((codes[::2] & 15 | codes[1::2] << 4 if tensor.dtype.name == _PACKED else codes).data)
     if done != tensor.size:
         raise ValueError(f"tensor {tensor.name!r} has {done:,} values, but its shape needs {tensor.size:,}")
     if mapped_here and isinstance(tensor, ir.ExternalTensor):
