@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "super_resolution"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "66_super_resolution"
 
 
 def onnxsmith(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -25,7 +25,7 @@ from onnxsmith.report.verdict import Verdict
 
 
 def example() -> Any:
-    path = Path(__file__).parents[2] / "examples" / "custom_operator" / "model.py"
+    path = Path(__file__).parents[2] / "examples" / "60_custom_operator" / "model.py"
     spec = importlib.util.spec_from_file_location("custom_operator_example", path)
     assert spec is not None
     assert spec.loader is not None
