@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytest
 
 import onnxsmith
 from onnxsmith.commands.split import Split
+from onnxsmith.editing import piecewise
 from onnxsmith.editing import split as splitting
+from onnxsmith.model.files.text import from_text
 from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.verdict import Verdict
 from tests.editing.models import LOOP, NET, saved
@@ -184,3 +187,53 @@ def test_external_data(tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     onnxsmith.split(path, tmp_path / "pieces", into=2, save=onnxsmith.settings.Save(external_data=True))
     assert np.allclose(ran(tmp_path / "pieces", x=X)["y"], whole(path, x=X)["y"])
+
+
+def test_a_default_that_one_piece_has_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put together, the pieces share the input and its default: only running them one after the other shows it."""
+    text = """<ir_version: 3, opset_import: ["": 11]>
+    g (float[n,4] x, float[4] w) => (float[n,4] y) <float[4] w = {1,2,3,4}> { a = Mul(x, w) y = Add(a, w) }"""
+    right = splitting.partition.pieces_of
+
+    def wrong(*given: Any) -> Any:
+        made = right(*given)
+        made[-1].model.graph.initializers["w"].const_value = ir.tensor(np.array([1, 2, 3, 5], np.float32), name="w")
+        return made
+
+    assert onnxsmith.split(from_text(text), tmp_path / "right", nodes=True).ok
+    monkeypatch.setattr(splitting.partition, "pieces_of", wrong)
+    result = onnxsmith.split(from_text(text), tmp_path / "wrong", nodes=True)
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_nodes_that_no_output_needs_are_left_out(tmp_path: Path) -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 21]> g (float[n] x) => (float[n] y) { a = Neg(x) b = Exp(x) y = Relu(a) }'
+    )
+    result = onnxsmith.split(from_text(text), tmp_path / "out", nodes=True)
+    assert result.ok
+    assert "2 pieces" in result.report.headline
+    assert "left out: 1 node" in str(result.report.parts[0])
+
+
+def test_random_numbers_and_operators_that_nothing_runs(tmp_path: Path) -> None:
+    drawn = (
+        '<ir_version: 10, opset_import: ["": 21]>'
+        " g (float[n,4] x) => (float[n,4] y) { a = RandomNormalLike(x) b = Add(a, x) y = Neg(b) }"
+    )
+    result = onnxsmith.split(from_text(drawn), tmp_path / "drawn", nodes=True)
+    assert result.ok
+    assert "draws random numbers" in result.report.headline
+    foreign = """<ir_version: 10, opset_import: ["": 21, "mine": 1]>
+    g (float[n,4] x) => (float[n,4] y) <float[n,4] b> { a = Relu(x) b = mine.Thing(a) c = Neg(b) y = Exp(c) }"""
+    result = onnxsmith.split(from_text(foreign), tmp_path / "foreign", at=["c"])
+    assert result.ok
+    assert "not one after the other" in result.report.headline
+
+
+def test_too_many_pieces_are_not_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piecewise, "_MOST", 1)
+    result = onnxsmith.split(from_text(NET), tmp_path / "out", nodes=True)
+    assert result.ok
+    assert "not one after the other" in result.report.headline

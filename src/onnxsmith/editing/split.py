@@ -16,17 +16,20 @@ from onnxsmith.comparison.run import planned, run
 from onnxsmith.comparison.runtime_choice import LACKS
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.editing.piecewise import compared_in_turn
 from onnxsmith.editing.selecting import Selecting
 from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.save import disk_problems, save_for_now
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import partition
+from onnxsmith.model.surgery.cutting import keep_needed
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.edits import Edits
@@ -61,7 +64,8 @@ def split(
     only. Constants and weights that several pieces read are in each of them.
 
     The files are read again and put together, and the whole is compared with the original. The pieces are also run one
-    after the other, each on what the pieces before it gave. Nothing stays in the folder if a comparison fails.
+    after the other, each on what the pieces before it gave, and compared with the original again.
+    Nothing stays in the folder if a comparison fails.
 
     Raises:
         OnnxsmithError: `split/how`, `split/folder`, `split/one-piece`, `split/piece-does-not-run`; `model/…` for a
@@ -77,10 +81,14 @@ def split(
             model = load(source)
         with stage("split"):
             shaped = _shaped(model)
+            count = walk.count_nodes(shaped)
+            keep_needed(shaped.graph)
+            unneeded = count - walk.count_nodes(shaped)
             divided = _divided(shaped, into, tensors, nodes, by_nodes)
             pieces = partition.pieces_of(shaped, divided)
             index = _index(model, pieces, source)
         notes = _notes(model, pieces, into, nodes)
+        notes += [f"left out: {several(unneeded, 'node')} that no output needs"] if unneeded else []
         with disk_problems(target), folders.beside(target) as temporary:
             place = temporary / target.name
             place.mkdir()
@@ -94,6 +102,7 @@ def split(
             part = _verified(model, files, settings)
             if settings is not None and not part.differs:
                 notes += _run_in_turn(model, files, index, settings)
+                part = compared_in_turn(model, composed(files, model), files, settings, part)
             good = settings is None or part.equal or (bool(part.unsure) and save.write_unsure)
             done = Written({}, "the pieces together differ from the model")
             if good:

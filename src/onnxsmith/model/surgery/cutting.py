@@ -46,7 +46,7 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
         given[name] = port
     asked = [values[name] for name in outputs if name in values]
     graph.outputs.extend(asked)
-    needed = _keep_needed(graph)
+    needed = keep_needed(graph)
     graph.inputs.extend(port for port in given.values() if port in needed)
     return Cut(
         made,
@@ -55,7 +55,7 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
     )
 
 
-def _keep_needed(graph: ir.Graph) -> set[ir.Value]:
+def keep_needed(graph: ir.Graph) -> set[ir.Value]:
     """Removes the nodes, initializers and inputs that no output needs; returns the needed values."""
     needed: set[ir.Value] = set(graph.outputs)
     dead: list[ir.Node] = []
