@@ -191,6 +191,18 @@ def test_attention_counts_scores_and_sums_over_all_keys() -> None:
     assert found.macs.at == 4 * 5 * 10 * 8 + 4 * 5 * 10 * 12
 
 
+@pytest.mark.parametrize(("rule", "count"), [("linear", 2), ("delta", 3)])
+def test_linear_attention_updates_and_reads_a_state_for_each_token(rule: str, count: int) -> None:
+    found = costs(
+        graph(
+            f"""g (float[1, 5, 16] q, float[1, 5, 16] k, float[1, 5, 24] v) => (float[1, 5, 24] y, float[1, 2, 8, 12] s)
+            {{ y, s = LinearAttention <q_num_heads = 2, kv_num_heads = 2, update_rule = "{rule}"> (q, k, v) }}""",
+            27,
+        )
+    )
+    assert (found.macs.at, found.uncounted) == (count * 5 * 2 * 8 * 12, {})
+
+
 def test_operators_without_a_rule_are_named_and_never_silently_nothing() -> None:
     report = inspect(
         from_text(
@@ -229,7 +241,8 @@ def test_calls_of_local_functions_are_counted_one_by_one() -> None:
 
 
 LOOP = """
-g (float[2, 4] x, float[4, 4] w, int64 n, bool go) => (float[2, 4] y) <int64 five = {5}, bool yes = {1}> {
+g (float[2, 4] x, float[4, 4] w, int64 n, bool go) => (float[2, 4] y)
+    <int64 five = {5}, int64 endless = {9223372036854775807}, bool yes = {1}> {
     [walk] y = Loop (COUNT, COND, x) <body = b (int64 i, bool c, float[2, 4] s) => (bool d, float[2, 4] t) {
         d = Identity(KEEP) t = MatMul(s, w)
     }>
@@ -245,6 +258,7 @@ g (float[2, 4] x, float[4, 4] w, int64 n, bool go) => (float[2, 4] y) <int64 fiv
         ("five", "go", "c", "160", "may end it earlier"),
         ("n", "yes", "c", "32 · trips_walk", "unknown"),
         ("", "go", "c", "32 · trips_walk", "unknown"),
+        ("endless", "yes", "go", "32 · trips_walk", "unknown"),
     ],
 )
 def test_a_loop_is_counted_for_its_trips(count: str, cond: str, keep: str, macs: str, said: str) -> None:
@@ -256,6 +270,7 @@ def test_a_loop_is_counted_for_its_trips(count: str, cond: str, keep: str, macs:
         found.activations.at == 4 * (8 + 8) + 1
     )  # the loop's result, and in the body once: the product, the condition
     if "trips" in macs:
+        assert found.macs.at == 32  # once
         assert costs(graph(text), trips_walk=3).macs.at == 96
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
+from onnxsmith.inspection.costs.trips import UNKNOWN
 from onnxsmith.inspection.mac_rules.base import Dim
 from onnxsmith.model.shapes import dims
 
 _BATCH, _OTHER = 1, 64
-"""Example sizes of batches and of other dimensions. A choice: one sample; 64 suits images and sequences, and many
-networks need a multiple of 32."""
+"""Example sizes of batches and unknown numbers of runs, and of other dimensions. A choice: one sample, one run; 64
+suits images and sequences, and many networks need a multiple of 32."""
 
 
 class Sizes:
@@ -63,5 +64,5 @@ class Sizes:
         return self._values.setdefault(name, self._size(name))
 
     def _size(self, name: str) -> int:
-        is_batch = name in self._batches or "batch" in name.lower()
-        return self._given.get(name, _BATCH if is_batch else _OTHER)
+        is_one = name in self._batches or "batch" in name.lower() or name.startswith(UNKNOWN)
+        return self._given.get(name, _BATCH if is_one else _OTHER)

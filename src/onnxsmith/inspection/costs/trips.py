@@ -10,16 +10,24 @@ from onnxsmith.inspection.mac_rules.base import Dim, dims_in, operand
 from onnxsmith.model.graph.walk import node_label
 from onnxsmith.model.shapes import known_integers, symbols
 
+UNKNOWN = "trips_"
+"""Prefix of the symbol for a number of runs that is unknown."""
+_ENDLESS = 1 << 31
+"""Trip counts from here on mean "until the condition ends it". A choice: exporters write the largest int64."""
+
 
 def trips(node: ir.Node, body: ir.Graph) -> tuple[Dim, str]:
     """Returns the number of runs of a body, which may be symbolic, and what it assumes; "" if it is certain.
 
-    If nothing is known, it is the symbol `trips_NODE`, to which a user can give a size."""
+    If nothing is known, it is the symbol `trips_NODE`, which is 1 unless a user gives it a size."""
     label = node_label(node)
     found = _scanned(node, body) if node.op_type == "Scan" else _counted(node) if node.op_type == "Loop" else None
     if found is None:
-        symbol = f"trips_{re.sub(r'[^A-Za-z0-9_]+', '_', label).strip('_')}"
-        return symbol, f"{node.op_type} {label}: the number of runs is unknown, so it is the symbol {symbol}"
+        symbol = f"{UNKNOWN}{re.sub(r'[^A-Za-z0-9_]+', '_', label).strip('_')}"
+        return (
+            symbol,
+            f"{node.op_type} {label}: the number of runs is unknown, so it is the symbol {symbol}, 1 by default",
+        )
     if node.op_type == "Loop" and not _whole(node, body):
         return found, f"Loop {label}: counted for {found} runs; its condition may end it earlier"
     return found, ""
@@ -41,7 +49,7 @@ def _counted(node: ir.Node) -> Dim | None:
     """Returns the trip count of a Loop."""
     found = known_integers.elements(operand(node, 0)) or [None]
     if isinstance(found[0], int):
-        return max(found[0], 0)
+        return max(found[0], 0) if found[0] < _ENDLESS else None
     return symbols.largest([found[0], 0]) if found[0] is not None else None
 
 

@@ -15,7 +15,7 @@ class Convolution(MacRule):
     """
 
     operators = (
-        "Conv", "ConvInteger", "DeformConv", "QLinearConv",
+        "CausalConvWithState", "Conv", "ConvInteger", "DeformConv", "QLinearConv",
         "com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft::QLinearConv",
     )  # fmt: skip
 
