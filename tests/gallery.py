@@ -26,10 +26,12 @@ _SHELL = re.compile(r"[|&;<>$`*]|^!")
 def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
     """What a command prints, errors too, and its exit status. It runs in the current folder.
 
-    `onnxsmith …` and `python FILE …` run in this process, all other commands in bash.
+    `onnxsmith …` and `python FILE …` run in this process, all other commands in bash; so do all commands of an example
+    that defines operators of PyTorch, which would stay defined here for the tests after it.
     """
     bare = command.removesuffix(STATUS)
     program = None if _SHELL.search(bare.replace("'", '"')) and _unquoted(bare) else _program(shlex.split(bare))
+    program = None if _defines_operators(Path()) else program
     if program is None:
         shell = subprocess.run(
             ["bash", "-c", command],
@@ -45,6 +47,11 @@ def printed(command: str, variables: Mapping[str, str]) -> tuple[str, int]:
     if status and command != bare:
         return f"{text}\nexit status: {status}\n", 0
     return text, status
+
+
+def _defines_operators(folder: Path) -> bool:
+    texts = (file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
+    return any("torch.library" in text or "onnxsmith.register" in text for text in texts)
 
 
 def _unquoted(command: str) -> bool:
