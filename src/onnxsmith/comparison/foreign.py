@@ -218,12 +218,7 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 def _captured(node: ir.Node) -> dict[str, ir.Value]:
     """The values that the node's bodies read from outside, by name."""
-    inside = {value for one in _with_bodies(node) for value in one.outputs}
-    for graph in captures.subgraphs(node):
-        for inner in (graph, *walk.nested(graph)):
-            inside |= {*inner.inputs, *inner.initializers.values()}
-    reads = [value for graph in captures.subgraphs(node) for one in walk.nodes(graph) for value in one.inputs]
-    return {value.name or "": value for value in reads if value is not None and value not in inside}
+    return {value.name or "": value for value in captures.captured(node)}
 
 
 def _cut(graph: ir.Graph, node: ir.Node, ports: Sequence[ir.Value], prefix: str) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Hashable, Mapping
 import onnx_ir as ir
 
 from onnxsmith.differences.interning import Level
-from onnxsmith.differences.view import OUTPUT, View, captured, trimmed
+from onnxsmith.differences.view import OUTPUT, View, trimmed
 from onnxsmith.inspection.scopes import subgraphs
+from onnxsmith.model.graph import captures
 
 Values = dict[ir.Value, int]
 Nodes = dict[ir.Node, int]
@@ -78,7 +79,7 @@ def _bodies(view: View, node: ir.Node, values: Values, level: Level) -> Hashable
 
 def _captured(view: View, node: ir.Node, values: Values) -> Values:
     """The numbers of the outer values that a node's bodies read."""
-    known = view.captured.get(node) or captured(node)
+    known = view.captured.get(node) or captures.captured(node)
     return {value: values[value] for value in known if value in values}
 
 

@@ -12,7 +12,7 @@ from onnxsmith.differences import attributes
 from onnxsmith.differences.constants import Constants, is_constant
 from onnxsmith.differences.interning import Level, Numbers
 from onnxsmith.inspection.scopes import subgraphs
-from onnxsmith.model.graph import walk
+from onnxsmith.model.graph import captures, walk
 
 Slot = int | str
 """The position of an input, or `captured` for a tensor that a branch or body reads from outside."""
@@ -59,7 +59,9 @@ class View:
                 if value is not None:
                     readers[value].append((node, position))
             if has_bodies(node):
-                self.captured[node] = tuple(value for value in captured(node) if value not in self.side.constants)
+                self.captured[node] = tuple(
+                    value for value in captures.captured(node) if value not in self.side.constants
+                )
                 for value in self.captured[node]:
                     readers[value].append((node, CAPTURED))
         self.readers = dict(readers)
@@ -116,20 +118,6 @@ class View:
 def has_bodies(node: ir.Node) -> bool:
     """Whether the node has a branch or body."""
     return bool(node.attributes) and any(True for _ in subgraphs(node))
-
-
-def captured(node: ir.Node) -> list[ir.Value]:
-    """Returns the values that a node's branches or bodies read from outside, each once."""
-    made: set[ir.Value] = set()
-    read: dict[ir.Value, None] = {}
-    for _, graph in subgraphs(node):
-        for inner in (graph, *walk.nested(graph)):
-            made.update(inner.inputs, inner.initializers.values())
-            for one in inner:
-                made.update(one.outputs)
-                read.update(dict.fromkeys(value for value in one.inputs if value is not None))
-            read.update(dict.fromkeys(inner.outputs))
-    return [value for value in read if value not in made]
 
 
 def trimmed(node: ir.Node) -> Sequence[ir.Value | None]:

@@ -138,11 +138,11 @@ class Edit:
         after, before = {first}, {last}
         nodes = list(graph)
         for node in nodes:
-            if any(value in after for value in _reads(node)):
+            if any(value in after for value in captures.reads(node)):
                 after.update(node.outputs)
         for node in reversed(nodes):
             if any(value in before for value in node.outputs):
-                before.update(value for value in _reads(node) if value is not first)
+                before.update(value for value in captures.reads(node) if value is not first)
         return [
             NodeHandle(node)
             for node in nodes
@@ -301,13 +301,6 @@ def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], No
     return work.result
 
 
-def _reads(node: ir.Node) -> list[ir.Value]:
-    found = [value for value in node.inputs if value is not None]
-    for graph in captures.subgraphs(node):
-        found += [value for inner in graph.all_nodes() for value in inner.inputs if value is not None]
-    return found
-
-
 def _tidy(model: ir.Model) -> None:
     """Removes initializers that nothing reads, and sorts graphs whose nodes are out of order."""
     for graph in walk.graphs(model):
@@ -317,7 +310,7 @@ def _tidy(model: ir.Model) -> None:
     for graph in walk.graphs(model):
         seen: set[ir.Node] = set()
         for node in graph:
-            made_by = (value.producer() for value in _reads(node))
+            made_by = (value.producer() for value in captures.reads(node))
             if any(one is not None and one.graph is graph and one not in seen and one is not node for one in made_by):
                 _sort(graph)
                 break

@@ -72,17 +72,10 @@ def _removable(wanted: list[ir.Node], known: Known) -> list[ir.Node]:
             continue
         if any(_is_read(value, inside) and not known.is_cuttable(value) for value in node.outputs):
             inside.difference_update(_whole(node))
-            queue += [maker for value in _reads(node) if (maker := value.producer()) is not None and maker in inside]
+            queue += [
+                maker for value in captures.reads(node) if (maker := value.producer()) is not None and maker in inside
+            ]
     return [node for node in wanted if node in inside]
-
-
-def _reads(node: ir.Node) -> Iterable[ir.Value]:
-    """The values that the node reads, including those that its bodies capture."""
-    yield from (value for value in node.inputs if value is not None)
-    for body in captures.subgraphs(node):
-        own = {body, *walk.nested(body)}
-        for inner in walk.nodes(body):
-            yield from (value for value in inner.inputs if value is not None and value.graph not in own)
 
 
 def _whole(node: ir.Node) -> Iterable[ir.Node]:
@@ -98,7 +91,7 @@ def _is_read(value: ir.Value, inside: set[ir.Node]) -> bool:
 
 
 def _read_by(nodes: Iterable[ir.Node]) -> list[ir.Value]:
-    return list(dict.fromkeys(value for node in nodes for value in _reads(node)))
+    return list(dict.fromkeys(value for node in nodes for value in captures.reads(node)))
 
 
 def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | None:
@@ -109,7 +102,7 @@ def _alike(value: ir.Value, inside: set[ir.Node], known: Known) -> ir.Value | No
     seen: set[ir.Value] = set()
     level = [value]
     while level:
-        reads = [v for item in level if (maker := item.producer()) is not None for v in _reads(maker)]
+        reads = [v for item in level if (maker := item.producer()) is not None for v in captures.reads(maker)]
         found = [v for v in dict.fromkeys(reads) if v not in seen]
         seen.update(found)
         for item in found:

@@ -125,15 +125,8 @@ def may_cross(value: ir.Value) -> bool:
 
 def reads(nodes: Iterable[ir.Node], graph: ir.Graph) -> list[ir.Value]:
     """The values of `graph` that the nodes read, also from inside their bodies, each once."""
-    found: dict[ir.Value, None] = {}
-    for node in nodes:
-        inner = [graph_ for one in (node, *walk.inside(node)) for graph_ in captures.subgraphs(one)]
-        values = [value for one in (node, *walk.inside(node)) for value in one.inputs]
-        values += [value for body in inner for value in body.outputs]
-        for value in values:
-            if value is not None and _owner(value) is graph:
-                found[value] = None
-    return list(found)
+    found = (value for node in nodes for value in captures.reads(node))
+    return list(dict.fromkeys(value for value in found if _owner(value) is graph))
 
 
 def _owner(value: ir.Value) -> object:
@@ -166,15 +159,7 @@ def _ports(
             port = _constant(value)
             weights.append(port)
         stand_ins[value] = port
-    for node in part:
-        for one in (node, *walk.inside(node)):
-            for index, operand in enumerate(one.inputs):
-                if operand in stand_ins:
-                    one.replace_input_with(index, stand_ins[operand])
-            for body in captures.subgraphs(one):
-                for index, value in enumerate(body.outputs):
-                    if value in stand_ins:
-                        body.outputs[index] = stand_ins[value]
+    captures.read_instead(part, stand_ins)
     return inputs, weights, sources
 
 
