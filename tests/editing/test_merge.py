@@ -117,3 +117,31 @@ def test_a_model_behind_itself_keeps_its_interface(tmp_path: Path) -> None:
     kept = onnxsmith.merge(half, half, tmp_path / "kept.onnx", wires={"y": "x"}, keep=True)
     assert [value.name for value in onnxsmith.load(tmp_path / "kept.onnx").graph.outputs] == ["y", "y_1"]
     assert any("is called y_1" in note for note in kept.report.part(Edits).notes)
+
+
+def test_prefixes_keep_the_names_of_both_models_apart(tmp_path: Path) -> None:
+    first, second = files(tmp_path)
+    result = onnxsmith.merge(
+        first, second, tmp_path / "both.onnx", wires={"y": "x"}, prefixes=("enc/", "dec/"), keep=True
+    )
+    assert result.ok, result.report.problems
+    whole = onnxsmith.load(tmp_path / "both.onnx")
+    assert [value.name for value in whole.graph.inputs] == ["enc/x", "dec/s"]
+    assert [value.name for value in whole.graph.outputs] == ["enc/y", "enc/aux", "dec/y"]
+    assert set(whole.graph.initializers) == {"enc/w", "dec/w"}
+    assert {node.name for node in whole.graph if node.name} >= {"enc/one", "dec/one"}
+    s = np.ones(4, np.float32)
+    middle = onnxsmith.run(first, {"x": X}).outputs["y"]
+    found = onnxsmith.run(tmp_path / "both.onnx", {"enc/x": X, "dec/s": s}).outputs
+    assert np.array_equal(found["dec/y"], onnxsmith.run(second, {"x": middle, "s": s}).outputs["y"])
+
+
+def test_prefixes_go_into_branches(tmp_path: Path) -> None:
+    branches = from_text(
+        '<ir_version: 10, opset_import: ["": 21]> f (float[n] x, bool c) => (float[n] y) '
+        "{ w = Abs(x) y = If(c) <then_branch = t () => (float[n] a) { a = Neg(w) }, "
+        "else_branch = e () => (float[n] b) { b = Exp(w) }> }"
+    )
+    result = onnxsmith.merge(branches, branches, tmp_path / "both.onnx", wires={"y": "x"}, prefixes=("", "second_"))
+    assert result.ok, result.report.problems
+    assert [value.name for value in onnxsmith.load(tmp_path / "both.onnx").graph.inputs] == ["x", "c", "second_c"]

@@ -25,6 +25,8 @@ class Merge(Command):
         metavar="WIRE",
     )
     keep: bool = flag("keep the outputs of the first that the second reads")
+    first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
+    second_prefix: str = option("put this text before the names of the second model", default="", metavar="TEXT")
     no_verify: bool = flag("write the file without verifying it; the report says so")
     verify: Verify = group(Verify)
     save: Save = group(Save)
@@ -47,6 +49,7 @@ class Merge(Command):
             self.output,
             wires=wires,
             keep=self.keep,
+            prefixes=(self.first_prefix, self.second_prefix),
             verify=self.verify if not self.no_verify else False,
             save=self.save,
         ).report

@@ -23,7 +23,7 @@ from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.surgery import opset
 from onnxsmith.model.surgery.cutting import cut
 from onnxsmith.model.surgery.joining import joined
-from onnxsmith.model.surgery.names import rename_ports, rename_symbols
+from onnxsmith.model.surgery.names import prefix_names, rename_ports, rename_symbols
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.edits import Edits
@@ -42,6 +42,7 @@ def merge(
     *,
     wires: Mapping[str, str] | None = None,
     keep: bool = False,
+    prefixes: tuple[str, str] = ("", ""),
     verify: Verify | bool = True,
     save: Save = Save(),
 ) -> Result:
@@ -51,6 +52,9 @@ def merge(
     The inputs are those of the first, then the free ones of the second; inputs of one name are one input. The outputs
     are those of the first that nothing reads (all with `keep`), then those of the second. Both models are compared with
     their parts in the whole. Different opsets become the higher of the two.
+
+    `prefixes` go before the names of tensors, nodes, inputs and outputs, of the first model and of the second. `wires`
+    has the names without prefixes. Inputs that differ by their prefixes are two inputs.
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read, `merge/…` if the two do not fit.
@@ -64,6 +68,9 @@ def merge(
         _refuse_other_functions(one, two)
         joints = _joints(one, two, dict(wires or {}))
         _join_dimensions(one, two, joints, notes)
+        for model, prefix in zip((one, two), prefixes, strict=True):
+            prefix_names(model, prefix)
+        joints = {prefixes[0] + source: prefixes[1] + port for source, port in joints.items()}
         whole = joined(one, two, {port: source for source, port in joints.items()})
         shared = {value.name for value in one.graph.inputs} & {value.name for value in two.graph.inputs} - set(
             joints.values()
@@ -86,7 +93,7 @@ def merge(
         def verified(model: ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
-            parts = _verified((a, b), model, inner, names, count, settings)
+            parts = _verified((a, b), prefixes, model, inner, names, count, settings)
             return _combined(*parts)
 
         if output is None:
@@ -257,6 +264,7 @@ def _refuse_misfit(given: Port, read: Port) -> None:
 
 def _verified(
     models: tuple[ir.Model, ir.Model],
+    prefixes: tuple[str, str],
     whole: ir.Model,
     joints: Mapping[str, str],
     names: list[str],
@@ -267,13 +275,14 @@ def _verified(
     first, second = models
     part = "its part of the merged model"
     head = cut(whole, (), names[:count]).model
-    found = {value.name for value in head.graph.inputs}
-    order = [value.name or "" for value in first.graph.inputs if value.name in found]
+    ports = [(value.name or "").removeprefix(prefixes[0]) for value in head.graph.inputs]
+    rename_ports(head, ports, [value.name or "" for value in first.graph.outputs])
+    order = [value.name or "" for value in first.graph.inputs if value.name in ports]
     _sort_inputs(head, order)
-    rename_ports(head, [value.name or "" for value in head.graph.inputs], [v.name or "" for v in first.graph.outputs])
     tail = cut(whole, list(joints), names[count:])
     old = {tail.inputs[source]: port for source, port in joints.items() if source in tail.inputs}
-    ports = [old.get(value.name or "", value.name or "") for value in tail.model.graph.inputs]
+    names_in_whole = [value.name or "" for value in tail.model.graph.inputs]
+    ports = [old.get(name, name).removeprefix(prefixes[1]) for name in names_in_whole]
     rename_ports(tail.model, ports, [value.name or "" for value in second.graph.outputs])
     wanted = [value.name or "" for value in second.graph.inputs if value.name in ports]
     _sort_inputs(tail.model, wanted)

@@ -29,6 +29,19 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
         value.name = name
 
 
+def prefix_names(model: ir.Model, prefix: str) -> None:
+    """Puts a prefix before the names of tensors, nodes, graph inputs and outputs, also in branches and bodies.
+
+    Symbolic dimensions and the contents of local functions keep their names.
+    """
+    if not prefix:
+        return
+    for value in dict.fromkeys(_values(model)):  # a copy, because renaming an initializer changes the dictionary
+        value.name = f"{prefix}{value.name}" if value.name else value.name
+    for node in walk.nodes(model.graph):
+        node.name = f"{prefix}{node.name}" if node.name else node.name
+
+
 def _operand(name: str) -> str:
     return f"({name})" if " " in name else name
 
