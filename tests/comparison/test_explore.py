@@ -21,6 +21,7 @@ from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.verification import Verification
+from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import Answer, FakeSession
 
@@ -350,3 +351,29 @@ def test_inputs_that_neither_side_takes_on_the_candidates_runtime_are_counted() 
     assert found.notes == [f"other takes neither model on {label}: it is too large. a limit"]
     assert found.untried[-1] == f"the candidate's runtime refuses 2 inputs, first {label}"
     assert all(run.left_out for run in runs)
+
+
+MASKED = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n,4] x, int64[n,4] mask) => (float[n,4] y) <float[4,4] w = {
+  1,2,3,4, 4,3,2,1, 1,1,2,2, 2,1,2,1}, int64 zero = {0}, float low = {-inf}, float none = {0}> {
+  hidden = Equal(mask, zero)
+  bias = Where(hidden, low, none)
+  p = MatMul(x, w)
+  s = Add(p, bias)
+  y = Softmax(s)
+}"""
+
+
+def test_a_mask_that_hides_everything_is_not_the_usual_input() -> None:
+    """Its first value, 0, gives NaN. Inputs like it show no fault."""
+    model = from_text(MASKED)
+    generator = Generator.for_model(inferred(model)[0]).under(signature(model))
+    with runtimes.get("onnxruntime").prepare(model) as session:
+        runs = list(Explorer(session, Plan(generator), {}).runs())
+    assert np.isfinite(runs[0].outputs["y"]).all()
+    masks = {tuple(np.unique(run.feed.values["mask"]).tolist()) for run in runs if run.feed.values["mask"].size}
+    assert {(0,), (1,)} <= masks
+    part = verify_models(model, from_text(MASKED))
+    assert part.equal
+    assert part.power is not None
+    assert part.power.seen == part.power.tried

@@ -221,7 +221,9 @@ class Explorer:
     def _other_choices(self, base: Run) -> Iterator[Run]:
         yield from self._mixed_choices(base)
         for name, values in self._plan.generator.choices().items():
-            for value in values[1:]:
+            for value in values:
+                if value == self._search.chosen.get(name):
+                    continue
                 chosen = {**self._search.chosen, name: value}
                 here = [base.feed.sizes, *self._search.bases()]
                 tries = (self._tries.run(sizes, self._plan.seed, chosen, self._search.manner) for sizes in here)

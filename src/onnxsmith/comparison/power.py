@@ -18,6 +18,7 @@ import numpy as np
 from onnxsmith.comparison.explore import Run
 from onnxsmith.comparison.probe import ADDED, EACH, TABLE, Probe
 from onnxsmith.comparison.tensors import unit
+from onnxsmith.comparison.trying import has_finite_output
 from onnxsmith.report.parts.verification import FEW, Power
 from onnxsmith.runtimes.base import Outputs
 
@@ -152,9 +153,13 @@ class _Planting:
 
 def _largest_first(runs: Sequence[Run]) -> list[Run]:
     """The runs, with the first and the one with the largest inputs in front: attention over one position, or a pool
-    over one element, hides the weights behind it."""
+    over one element, hides the weights behind it. Runs that give no number come last: in NaN no fault shows."""
     first, rest = list(runs[:1]), list(runs[1:])
-    return first + sorted(rest, key=_elements, reverse=True)
+    return sorted(first + sorted(rest, key=_elements, reverse=True), key=_is_silent)
+
+
+def _is_silent(run: Run) -> bool:
+    return bool(run.outputs) and not has_finite_output(run.outputs)
 
 
 def _elements(run: Run) -> int:

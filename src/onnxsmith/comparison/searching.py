@@ -28,6 +28,8 @@ _PER_REFUSAL = 12
 """Suggestions that are used of one refusal."""
 _LAST = 24
 """Usual sizes that are tried again with integers of all zeros and ones."""
+_CHOICES = 8
+"""Values of such inputs that are tried one at a time."""
 _FILLS = (0, 1)
 """Valid indices and lengths almost everywhere."""
 _SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
@@ -154,7 +156,21 @@ class Search:
                 if run is not None and has_finite_output(run.outputs):
                     self.manner = other
                     return run
+            for chosen in self._other_choices():
+                run = self._tries.run(sizes, self._plan.seed, chosen, manner)
+                if run is not None and has_finite_output(run.outputs):
+                    self.manner, self.chosen = manner, chosen
+                    return run
         return None
+
+    def _other_choices(self) -> Iterator[dict[str, int]]:
+        """Other values of the inputs that the graph compares with constants: a mask of zeros gives NaN, one of ones
+        numbers. First all at their last value, then one at a time."""
+        choices = {name: values for name, values in self._plan.generator.choices().items() if len(values) > 1}
+        if len(choices) > 1:
+            yield {**self.chosen, **{name: values[-1] for name, values in choices.items()}}
+        one_by_one = ({**self.chosen, name: value} for name, values in choices.items() for value in values[1:])
+        yield from itertools.islice(one_by_one, _CHOICES)
 
     def _try(self, sizes: Mapping[str, int], manner: Manner) -> Run | None:
         return self._tries.run(sizes, self._plan.seed, self.chosen, manner)
