@@ -26,6 +26,7 @@ NAMES = [
     "__version__",
     "bisect",
     "build",
+    "check",
     "compare",
     "diagnose",
     "diff",
@@ -59,6 +60,10 @@ SIGNATURES = {
         "(output: 'str | Path | None' = None, *, opset: 'int' = 21, imports: 'Mapping[str, int] | None' = None, "
         "name: 'str | None' = None, verify: 'bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Builder'"
+    ),
+    "check": (
+        "(model: 'Source', targets: 'Sequence[str]' = ('all',), *, inputs: 'Inputs' = (), "
+        "sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "
@@ -101,7 +106,8 @@ SIGNATURES = {
     "load": "(source: 'Source') -> 'ir.Model'",
     "merge": (
         "(first: 'Source', second: 'Source', output: 'str | Path | None' = None, *, "
-        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, verify: 'Verify | bool' = True, "
+        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, prefixes: 'tuple[str, str]' = ('', ''), "
+        "verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "onnx_op": (

@@ -24,6 +24,8 @@ _DTYPES = {
     "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "f8e8m0": "float8e8m0",
 }  # fmt: skip
 """ONNX's names for OpenVINO's dtypes."""
+_NOISE = re.compile(r"^\s*Check '.*failed at|While validating ONNX node|FrontEnd API failed with|^Exception from")
+"""Lines of a message that say where in OpenVINO it was raised."""
 _AS_BITS = ("bf16", "f8e4m3", "f8e5m2", "f8e8m0")
 """Dtypes that numpy lacks: values are sent as bits."""
 EXACT = {
@@ -131,9 +133,23 @@ def translate(error: Exception) -> OnnxsmithError:
     return problem(
         "runtime/failed",
         "OpenVINO refused or failed",
-        why=" ".join(lines)[:600] or type(error).__name__,
+        why=_unconverted(text) or " ".join(lines)[:600] or type(error).__name__,
         fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
     )
+
+
+def _unconverted(text: str) -> str:
+    """The operators that the frontend could not convert and why, without its own checks and files; "" if the message
+    is another one."""
+    found = re.findall(r"^-- (\S+) with a message:\n(.*?)(?=^-- |^Summary:|\Z)", text, re.MULTILINE | re.DOTALL)
+    told = []
+    for operator, said in found:
+        nodes = re.findall(r"ONNX node '<Node\([^)]*\): (.*?)>'", said)
+        lines = [line.strip() for line in said.splitlines() if not _NOISE.search(line) and line.strip()]
+        reason = " ".join(lines) or "no reason was given"
+        told.append(f"{operator}{f' ({nodes[0]})' if nodes else ''}: {reason}")
+    unsettled = [one for one in told if "input type dynamic" not in one]  # these follow from the others
+    return "; ".join(unsettled or told)[:600]
 
 
 def main() -> None:

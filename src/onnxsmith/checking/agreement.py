@@ -1,0 +1,97 @@
+"""Compares a target's numbers with those of another runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onnxsmith import rooms
+from onnxsmith.checking.subject import Subject
+from onnxsmith.comparing.compare import compare
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.layers import Layers
+from onnxsmith.report.parts.target_checks import NodeCheck, Stage
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.runtimes.base import Runtime
+
+_REFERENCES = ("onnxruntime:disable", "openvino", "reference")
+"""Runtimes to compare with, in this order: without optimisations onnxruntime runs each node as it stands, OpenVINO is
+independent of it, and the reference evaluator is slow."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The result. `why` says what differs, or why nothing can be said; `nodes` are the first operations that differ."""
+
+    stage: Stage
+    why: str = ""
+    notes: tuple[str, ...] = ()
+    nodes: tuple[NodeCheck, ...] = ()
+
+
+def agreement(subject: Subject, runtime: str) -> Agreement:
+    """Compares the model on `runtime` with another runtime, on the given or on generated inputs.
+
+    If one reference disagrees with the target and another agrees, the target agrees, and a note says so.
+    """
+    found: Agreement | None = None
+    for name in _others(runtime):
+        one = _compared(subject, runtime, name)
+        if one is None:
+            continue
+        if one.stage is Stage.AGREED:
+            if found is None:
+                return one
+            return Agreement(Stage.AGREED, "", (*one.notes, f"another runtime disagrees: {found.why}"))
+        found = found or one
+    return found or Agreement(Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared")
+
+
+def _others(runtime: str) -> list[str]:
+    members = rooms.members("onnxsmith.runtimes", Runtime)
+    names = [(name, name.partition(":")[0]) for name in _REFERENCES]
+    return [name for name, bare in names if bare != runtime and members[bare].missing() is None]
+
+
+def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | None:
+    """The comparison; None if the reference does not run the model."""
+    sides = (f"{subject.file}@{reference}", f"{subject.file}@{runtime}")
+    settings: dict[str, Any] = {
+        "inputs": [dict(feed.values) for feed in subject.given],
+        "sizes": dict(subject.sizes),
+        "seed": subject.seed,
+    }
+    try:
+        report = compare(*sides, **settings).report
+    except OnnxsmithError:
+        return None
+    if report.verdict is Verdict.FAILED:
+        return None
+    part = report.part(Verification)
+    said = f"compared with {reference} on {len(part.runs)} inputs"
+    weak = {one.name: one.weak for one in part.outputs if one.weak}
+    notes = (said, *part.untried, *(f"output {name}: {why}" for name, why in weak.items()))
+    if report.verdict is Verdict.DONE and part.outputs and len(weak) == len(part.outputs):
+        return Agreement(Stage.RAN, f"it agrees with {reference}, which proves nothing: see the outputs", notes)
+    if report.verdict is Verdict.DONE:
+        return Agreement(Stage.AGREED, "", notes)
+    if report.verdict is Verdict.CANNOT_TELL:
+        return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
+    worst = next((f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}"
+                  for one in part.outputs if not one.equal), report.headline)  # fmt: skip
+    return Agreement(Stage.RAN, f"its numbers differ from {reference}: {worst}", notes, _blamed(sides, settings))
+
+
+def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck, ...]:
+    """The first operations whose numbers differ on equal inputs."""
+    try:
+        report = compare(*sides, per_layer=True, **settings).report
+        layers = report.part(Layers)
+    except (OnnxsmithError, LookupError):
+        return ()
+    found = []
+    for name in layers.culprits:
+        one = layers.layer(name)
+        found.append(NodeCheck(one.name, one.op, Stage.RAN, one.reason, one.place(), "compared by layer"))
+    return tuple(found)

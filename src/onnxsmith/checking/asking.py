@@ -1,0 +1,119 @@
+"""Asks one target about a model: at dynamic shapes, then at fixed ones, then which nodes stop it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from onnxsmith.checking.agreement import agreement
+from onnxsmith.checking.narrowing import Narrowed, narrow
+from onnxsmith.checking.subject import Subject
+from onnxsmith.model.graph import walk
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.target_checks import NodeCheck, Stage, TargetCheck
+from onnxsmith.targets.base import Answer, Judge, Refusal, Target
+
+
+def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
+    """How far the target comes with the model.
+
+    Raises:
+        OnnxsmithError: `runtime/timeout`, `runtime/memory` if the target exceeds its limits with the whole model.
+    """
+    blank = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED)
+    with target.judging() as judge:
+        answer = judge.ask(subject.model, subject.feeds)
+        if answer.refusal is None:
+            return _accepted(blank, target, subject, answer)
+        static = subject.static
+        if static is None:
+            return _refused(blank, judge, subject, answer.refusal)
+        second = judge.ask(static.model, static.feeds)
+        if second.refusal is not None:
+            found = _refused(blank, judge, static, second.refusal)
+            return replace(found, shapes=f"dynamic, then {subject.fixed_sizes}")
+        dynamic = _refused(blank, judge, subject, answer.refusal)
+        found = _accepted(blank, target, static, second)
+        nodes = tuple(replace(one, why=f"with dynamic shapes: {one.why}") for one in dynamic.nodes)
+        return replace(
+            found,
+            shapes=subject.fixed_sizes,
+            nodes=(*found.nodes, *nodes),
+            complete=dynamic.complete,
+            notes=(*found.notes, f"with dynamic shapes it is refused: {dynamic.why}"),
+        )
+
+
+def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
+    count = walk.count_nodes(subject.model)
+    shapes = "dynamic" if subject.dynamic else "fixed"
+    if answer.reached is Stage.BUILT and target.runs:
+        why = "no input was found that another runtime accepts: give one with --input"
+        return replace(blank, stage=Stage.BUILT, why=why, shapes=shapes, counts={Stage.BUILT.value: count})
+    if not target.runs or target.runtime is None:
+        note = f"only {answer.reached.value}: running needs its device"
+        counts = {answer.reached.value: count}
+        return replace(blank, stage=answer.reached, shapes=shapes, counts=counts, notes=(*answer.notes, note))
+    found = agreement(subject, target.runtime)
+    counts = Counter({found.stage.value: count})
+    return replace(
+        blank,
+        stage=found.stage,
+        why=found.why,
+        shapes=shapes,
+        counts=dict(counts),
+        nodes=found.nodes,
+        notes=(*answer.notes, *found.notes),
+    )
+
+
+def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusal) -> TargetCheck:
+    """The check of a refused model, with the nodes to blame."""
+    runs = refusal.stage is Stage.BUILT
+    limits: list[OnnxsmithError] = []
+
+    def ask(part: ir.Model) -> Refusal | None:
+        feeds = subject.part_feeds(part) if runs or subject.dynamic else None
+        try:
+            return judge.ask(part, feeds).refusal
+        except OnnxsmithError as error:  # a part that takes too long says nothing of its nodes
+            limits.append(error)
+            return None
+
+    found = narrow(subject.shaped, ask, refusal)
+    count = walk.count_nodes(subject.model)
+    nodes = tuple(
+        NodeCheck(one.label, one.op, Stage.REFUSED, one.why, one.place, _evidence(one.evidence, one.related))
+        for one in found.culprits
+    )
+    notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
+    if limits:
+        notes.append(f"{len(limits)} parts exceeded its limits, the first: {limits[0].problem.what}")
+    return replace(
+        blank,
+        stage=Stage.REFUSED,
+        why=(found.whole or refusal).why,
+        shapes="dynamic" if subject.dynamic else "fixed",
+        counts=_counts(found, count, runs=runs),
+        nodes=nodes,
+        notes=tuple(notes),
+        whole=found.whole is not None,
+        complete=found.complete,
+    )
+
+
+def _evidence(said: str, related: tuple[str, ...]) -> str:
+    return said + (f"; the graph could not be cut behind {', '.join(related[:3])}" if related else "")
+
+
+def _counts(found: Narrowed, count: int, *, runs: bool) -> dict[str, int]:
+    refused = len(found.culprits)
+    if found.whole is not None or not refused:
+        return {Stage.REFUSED.value if found.whole is not None else Stage.NOT_TRIED.value: count}
+    rest = Stage.NOT_TRIED if found.rest is None or not found.rest else Stage.RAN if runs else Stage.BUILT
+    counts = {Stage.REFUSED.value: refused}
+    if count > refused:
+        counts[rest.value] = count - refused
+    return counts

@@ -1,0 +1,210 @@
+"""Narrows the refusal of a model to the nodes that cause it: the target is asked about parts of the model.
+
+A part of the first nodes that is accepted, and refused with one node more, names that node. It is taken out, with its
+results as inputs, and the rest is asked about again, until the rest is accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from onnxsmith.checking.prefixes import Prefixes, alone, interface_only, labelled, without
+from onnxsmith.model.graph import captures, provenance, walk
+from onnxsmith.model.surgery.body_model import body_model
+from onnxsmith.targets.base import Refusal
+
+Ask = Callable[[ir.Model], Refusal | None]
+
+MOST = 24
+"""Culprits after which the search ends. A choice: a longer list helps nobody."""
+_MOST_ALONE = 64
+"""Nodes of one operator that are asked about singly. A choice."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A node that the target refuses. `evidence` says how it was found; `related` are nodes that may be the culprit
+    instead, if the graph could not be cut between them."""
+
+    label: str
+    op: str
+    why: str
+    evidence: str
+    place: str = ""
+    related: tuple[str, ...] = ()
+
+
+@dataclass
+class Narrowed:
+    """The result: the refusal of the whole file, or the culprits. `rest` says whether the model without them was
+    accepted; None if nothing was left to ask about."""
+
+    whole: Refusal | None = None
+    culprits: list[Culprit] = field(default_factory=list)
+    rest: bool | None = None
+    complete: bool = True
+    asked: int = 0
+
+
+def narrow(model: ir.Model, ask: Ask, refusal: Refusal, *, most: int = MOST) -> Narrowed:
+    """Finds the nodes of the main graph for which `ask` refuses the model. `model` needs inferred shapes. A node with a
+    refused body is replaced by the nodes in the body that are refused."""
+    named, labels = labelled(model)
+    found = Narrowed()
+
+    def counted(part: ir.Model) -> Refusal | None:
+        found.asked += 1
+        return ask(part)
+
+    shell = interface_only(named)
+    said = counted(shell) if shell is not None else None
+    if said is not None:
+        found.whole = said
+        return found
+    _Search(named, labels, counted, found, most).run(refusal)
+    return found
+
+
+class _Search:
+    def __init__(self, model: ir.Model, labels: dict[str, str], ask: Ask, found: Narrowed, most: int) -> None:
+        self._model, self._labels, self._ask, self._found, self._most = model, labels, ask, found, most
+
+    def run(self, refusal: Refusal) -> None:
+        model: ir.Model | None = self._model
+        said: Refusal | None = refusal
+        while model is not None and said is not None:
+            if len(self._found.culprits) >= self._most:
+                self._found.complete = False
+                return
+            gone = self._culprits(Prefixes(model), said)
+            if not gone:
+                self._found.complete = False
+                return
+            model = without(model, gone)
+            said = self._ask(model) if model is not None and len(model.graph) else None
+            if model is not None and len(model.graph):
+                self._found.rest = said is None
+
+    def _culprits(self, prefixes: Prefixes, said: Refusal) -> list[ir.Node]:
+        """The nodes to take out: a culprit, and nodes of its operator that are refused alone for the same reason."""
+        region, why, evidence = self._region(prefixes, said)
+        if not region:
+            return []
+        single = {node: self._alone(prefixes.model, node) for node in region} if len(region) > 1 else {}
+        named = [node for node in self._guesses(prefixes, why) if node in region]
+        blamed = [node for node in region if single.get(node) is not None] or named[-1:] or region[-1:]
+        for node in blamed:
+            certain = len(region) == 1 or single.get(node) is not None
+            others = () if certain else tuple(self._label(one) for one in region if one is not node)
+            self._add(prefixes.model, node, single.get(node) or why, evidence, others)
+        gone = list(blamed)
+        for node in blamed:
+            gone += self._alike(prefixes.model, node, gone)
+        return gone
+
+    def _region(self, prefixes: Prefixes, said: Refusal) -> tuple[list[ir.Node], Refusal, str]:
+        """The nodes between the longest accepted and the shortest refused prefix, and the refusal of that prefix."""
+        ends = [0, *prefixes.ends, len(prefixes.nodes)]
+        low, high, why = 0, len(ends) - 1, said
+        for node in self._guesses(prefixes, said):
+            index = prefixes.nodes.index(node)
+            before = max((at for at, end in enumerate(ends) if end <= index), default=0)
+            after = next(at for at, end in enumerate(ends) if end > index)
+            if not low <= before < after <= high:
+                continue
+            found = self._ask_first(prefixes, ends[after]) if after != high else why
+            if found is None:
+                low = after
+                continue
+            high, why = after, found
+            if before == low or self._ask_first(prefixes, ends[before]) is None:
+                low = before
+                break
+            high = before
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._ask_first(prefixes, ends[middle])
+            if found is None:
+                low = middle
+            else:
+                high, why = middle, found
+        region = [node for node in prefixes.nodes[ends[low] : ends[high]] if node.op_type != "Constant" or node.domain]
+        return region, why, "accepted up to this node, refused with it"
+
+    def _ask_first(self, prefixes: Prefixes, end: int) -> Refusal | None:
+        part = prefixes.first(end) if end < len(prefixes.nodes) else prefixes.model
+        return self._ask(part) if len(part.graph) else None
+
+    def _guesses(self, prefixes: Prefixes, said: Refusal) -> Iterator[ir.Node]:
+        """Nodes that the message names, or that hold one that it names, in the order of the graph."""
+        words = set(re.findall(r"[^\s'\"(),;<>\[\]=]+", said.why)) | set(said.nodes)
+        for node in prefixes.nodes:
+            if any(_names(one) & words for one in (node, *walk.inside(node))):
+                yield node
+
+    def _alone(self, model: ir.Model, node: ir.Node) -> Refusal | None:
+        part = alone(model, node)
+        return self._ask(part) if part is not None else None
+
+    def _alike(self, model: ir.Model, culprit: ir.Node, gone: list[ir.Node]) -> list[ir.Node]:
+        """Other nodes of the culprit's operator that are refused alone with the message that the culprit gets alone."""
+        others = [one for one in model.graph if one.op_identifier() == culprit.op_identifier() and one not in gone]
+        said = self._alone(model, culprit) if others else None
+        if said is None:
+            return []
+        found: list[ir.Node] = []
+        for node in others[:_MOST_ALONE]:
+            if len(self._found.culprits) >= self._most:
+                self._found.complete = False
+                break
+            same = self._alone(model, node)
+            if same is not None and _shape_of(same.why) == _shape_of(said.why):
+                self._add(model, node, same, "refused alone, as the node of this operator before it", ())
+                found.append(node)
+        return found
+
+    def _add(self, model: ir.Model, node: ir.Node, why: Refusal, evidence: str, others: tuple[str, ...]) -> None:
+        inner = list(self._inside(model, node))
+        if inner:
+            self._found.culprits += inner
+            return
+        self._found.culprits.append(
+            Culprit(
+                self._label(node), walk.op_name(node), self._told(why.why), evidence, str(provenance.of(node)), others
+            )
+        )
+
+    def _inside(self, model: ir.Model, node: ir.Node) -> Iterator[Culprit]:
+        """The culprits in the branches or the body of a node, if one of these is refused by itself."""
+        for body in captures.subgraphs(node):
+            part = body_model(model, body)
+            said = self._ask(part) if part.graph.outputs else None
+            if said is None:
+                continue
+            found = narrow(part, self._ask, said, most=self._most - len(self._found.culprits))
+            for one in found.culprits:
+                label = self._labels.get(one.label, one.label)
+                yield Culprit(f"{self._label(node)}/{label}", one.op, one.why, one.evidence, one.place, one.related)
+
+    def _label(self, node: ir.Node) -> str:
+        return self._labels.get(node.name or "", walk.node_label(node))
+
+    def _told(self, why: str) -> str:
+        """The message with the labels of the original in place of the names that nodes were given to ask."""
+        for name, label in self._labels.items():
+            if name != label and name in why:
+                why = why.replace(name, label)
+        return why
+
+
+def _names(node: ir.Node) -> set[str]:
+    return {name for name in (node.name, *(value.name for value in node.outputs)) if name}
+
+
+def _shape_of(message: str) -> str:
+    """The message without names and numbers."""
+    return re.sub(r"\S*[\d_/.:]\S*", "*", message)

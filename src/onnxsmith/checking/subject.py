@@ -1,0 +1,177 @@
+"""The model that targets are asked about: an input that it accepts, its form at fixed sizes, values of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.comparison.runtime_choice import able
+from onnxsmith.comparison.searching import Search
+from onnxsmith.comparison.trying import Plan, Tries
+from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.layers.intermediates import intermediates
+from onnxsmith.model.files.save import save_for_now
+from onnxsmith.model.files.sharing import LARGE, held
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes.dims import symbols
+from onnxsmith.model.shapes.inferred import infer, inferred
+from onnxsmith.model.surgery.cutting import cut
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Feeds, Outputs, Session
+
+_GIVEN = ".given"
+"""The ending that `cut` gives to the names of new inputs."""
+
+
+@dataclass(eq=False)
+class Subject:
+    """A model, with the user's input and sizes, if any. `source` is its file."""
+
+    model: ir.Model
+    source: Path | None = None
+    given: tuple[Feed, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    _folder: TemporaryDirectory[str] | None = None
+    _values: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def shaped(self) -> ir.Model:
+        """The model with inferred shapes. Where inference knows nothing, the types are those on `feeds`."""
+        shaped = inferred(self.model)[0]
+        if self.feeds is not None:
+            observe(shaped, self.feeds, static=not self.dynamic)
+        return shaped
+
+    @cached_property
+    def feeds(self) -> Feeds | None:
+        """An input that a runtime accepts; None if none was found."""
+        if self.given:
+            return self.given[0].values
+        generator = Generator.for_model(inferred(self.model)[0]).under(signature(self.model))
+        try:
+            with self._prepared(self.model) as session:
+                found = Search(Tries(session, Plan(generator, known=self.sizes, seed=self.seed))).base()
+                return None if found is None else found.feed.values
+        except OnnxsmithError:  # no runtime here takes the model; a target may
+            sizes = {**dict.fromkeys(symbols(generator.signature), 1), **self.sizes}
+            return generator.feed(sizes, seed=self.seed).values
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether an input has a symbolic or unknown dimension."""
+        return any(
+            value.shape is None or not value.shape.is_static()
+            for value in self.model.graph.inputs
+            if isinstance(value.type, ir.TensorType)
+        )
+
+    @cached_property
+    def static(self) -> Subject | None:
+        """The model with the sizes of `feeds`; None if they are fixed already, or no input is known."""
+        feeds = self.feeds
+        if not self.dynamic or feeds is None:
+            return None
+        made = cloned(self.model)
+        for value in made.graph.inputs:
+            array = feeds.get(value.name or "")
+            if isinstance(array, np.ndarray):
+                value.shape = ir.Shape(array.shape)
+        for graph in walk.graphs(made):
+            for node in graph:
+                for value in node.outputs:
+                    value.shape = None
+        infer(made)
+        return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed)
+
+    @property
+    def fixed_sizes(self) -> str:
+        """The sizes of `feeds` in words: `batch=1, height=32`."""
+        if self.feeds is None:
+            return ""
+        found = of_feed(signature(self.model), self.feeds)
+        return ", ".join(f"{name}={size}" for name, size in found.items()) or "the sizes of the input"
+
+    @property
+    def file(self) -> Path:
+        """A file of the model."""
+        if self.source is not None and self.source.suffix == ".onnx":
+            return self.source
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="onnxsmith-")
+        path = Path(self._folder.name) / "model.onnx"
+        if not path.exists():
+            save_for_now(self.model, path, external_data=True if held(self.model) > LARGE else None)
+        return path
+
+    def part_feeds(self, part: ir.Model) -> Feeds | None:
+        """Inputs for a part that was cut out of the model: the model's own, and computed tensors as they are on these.
+        None if one is unknown."""
+        wanted = [value.name or "" for value in part.graph.inputs if not value.is_initializer()]
+        feeds = self.feeds
+        if feeds is None:
+            return None
+        computed = [name for name in wanted if name not in feeds and _origin(name) not in self._values]
+        if computed:
+            self._values |= self._computed([_origin(name) for name in computed])
+        found = {name: feeds[name] if name in feeds else self._values.get(_origin(name)) for name in wanted}
+        return None if any(value is None for value in found.values()) else found
+
+    def _computed(self, names: list[str]) -> Outputs:
+        known = {value.name for node in self.shaped.graph for value in node.outputs}
+        if self.feeds is None or not set(names) <= known:
+            return {}
+        part = cut(self.shaped, (), names)
+        wanted = {value.name for value in part.model.graph.inputs}
+        try:
+            with self._prepared(part.model) as session:
+                return session.run({name: value for name, value in self.feeds.items() if name in wanted})
+        except OnnxsmithError:
+            return {}
+
+    def _prepared(self, model: ir.Model) -> Session:
+        return runtimes.get(able([model], {}).runtime).prepare(model)
+
+    def close(self) -> None:
+        """Removes the temporary file."""
+        if self._folder is not None:
+            self._folder.cleanup()
+        if "static" in vars(self) and self.static is not None:
+            self.static.close()
+
+
+def _origin(name: str) -> str:
+    """The tensor that a new input stands for."""
+    return name[: name.rindex(_GIVEN)] if _GIVEN in name else name
+
+
+def observe(model: ir.Model, feeds: Feeds, *, static: bool) -> None:
+    """Gives the tensors of the main graph whose type or rank is unknown those that they have on `feeds`. Without
+    `static` the sizes stay unknown."""
+    unknown = {
+        value.name: value
+        for node in model.graph
+        for value in node.outputs
+        if value.name and (value.type is None or value.shape is None)
+    }
+    if not unknown:
+        return
+    try:
+        found = intermediates(model, runtimes.get(able([model], {}).runtime), None, list(unknown), feeds)
+        for name, array in found:
+            if isinstance(array, np.ndarray):
+                unknown[name].type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
+                unknown[name].shape = ir.Shape(array.shape if static else [None] * array.ndim)
+    except OnnxsmithError:
+        return  # the model cannot be cut at these tensors, which the report says

@@ -1,0 +1,69 @@
+"""Targets that run models: a member of `onnxsmith.runtimes` is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import metadata
+from typing import ClassVar
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.parts.target_checks import Stage
+from onnxsmith.runtimes.base import Feeds, Options, Preparer, Runtime
+from onnxsmith.targets.base import Answer, Judge, Refusal, Target, refusal
+
+
+class RuntimeTarget(Target):
+    """Asks the runtime of the class variable `runtime`, at each optimisation level of `levels`."""
+
+    levels: ClassVar[tuple[str, ...]] = ("",)
+    """Levels that a model has to pass; "" is the usual one."""
+
+    @property
+    def _runtime(self) -> Runtime:
+        assert self.runtime is not None
+        return rooms.members("onnxsmith.runtimes", Runtime)[self.runtime]
+
+    def missing(self) -> Problem | None:
+        return self._runtime.missing()
+
+    def version(self) -> str:
+        package = self._runtime.package
+        return metadata.version(package) if package is not None else ""
+
+    @contextmanager
+    def judging(self) -> Iterator[Judge]:
+        with self._runtime.preparer(keep=1) as preparer:
+            yield _RuntimeJudge(preparer, self.levels)
+
+
+class _RuntimeJudge(Judge):
+    def __init__(self, preparer: Preparer, levels: tuple[str, ...]) -> None:
+        self._preparer, self._levels = preparer, levels
+
+    def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
+        reached = Stage.BUILT
+        for level in self._levels:
+            options = Options(optimization=level) if level else Options()
+            said = f"at the optimisation level {level}: " if level else ""
+            try:
+                session = self._preparer.prepare(model, options)
+            except OnnxsmithError as error:
+                return Answer(Stage.NOT_TRIED, _told(error, Stage.NOT_TRIED, said))
+            if feeds is None:
+                continue
+            try:
+                session.run(feeds)
+            except OnnxsmithError as error:
+                return Answer(Stage.BUILT, _told(error, Stage.BUILT, said))
+            reached = Stage.RAN
+        return Answer(reached)
+
+
+def _told(error: OnnxsmithError, stage: Stage, said: str) -> Refusal:
+    found = refusal(error, stage)
+    return replace(found, why=said + found.why)

@@ -1,0 +1,200 @@
+"""`check`: what is said of targets that take a model, refuse it, compute something else, or are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import onnxsmith
+from onnxsmith import rooms
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.report.base import Report
+from onnxsmith.report.parts.target_checks import Stage, TargetCheck, TargetChecks
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.runtimes.base import Feeds
+from onnxsmith.targets.base import Answer, Judge, Refusal, Target
+
+HEAD = '<ir_version: 10, opset_import: ["": 20]> '
+DET = HEAD + "g (float[n,4,4] x) => (float[n] y) { a = Neg(x) [det] d = Det(a) y = Relu(d) }"
+
+
+def write(folder: Path, text: str, name: str = "m.onnx") -> Path:
+    onnxsmith.save(from_text(text), folder / name)
+    return folder / name
+
+
+def checked(model: Any, *targets: str, **more: Any) -> tuple[Report, list[TargetCheck]]:
+    report = onnxsmith.check(model, targets, **more).report
+    assert Report.from_json(report.to_json()) == report
+    return report, list(report.part(TargetChecks).checks)
+
+
+def test_targets_that_agree(tmp_path: Path) -> None:
+    path = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
+    report, checks = checked(path, "onnxruntime", "openvino")
+    assert report.verdict is Verdict.DONE, report.to_json()
+    assert [one.stage for one in checks] == [Stage.AGREED] * 2
+    assert all(one.counts == {"agreed": 2} and one.version for one in checks)
+
+
+def test_a_refused_node_is_named_and_the_rest_was_asked(tmp_path: Path) -> None:
+    report, checks = checked(write(tmp_path, DET), "openvino")
+    assert report.verdict is Verdict.DIFFERENT
+    assert "openvino refused 1 node" in report.headline
+    assert [(one.node, one.op) for one in checks[0].nodes] == [("det", "Det")]
+    assert checks[0].counts == {"refused": 1, "built": 2}
+
+
+def test_a_dtype_that_the_interface_has(tmp_path: Path) -> None:
+    path = write(tmp_path, HEAD + "g (double[n,4] x) => (double[n,4] y) { a = Neg(x) y = Relu(a) }")
+    _, checks = checked(path, "openvino")
+    assert checks[0].whole
+    assert not checks[0].nodes
+
+
+class Fake(Target):
+    """A target whose answers a test chooses."""
+
+    title = "fake"
+
+    def __init__(self, ask: Any, runtime: str | None = None, missing: Problem | None = None) -> None:
+        self._ask, self._missing = ask, missing
+        self.runtime = runtime  # type: ignore[misc]
+        self.runs = runtime is not None  # type: ignore[misc]
+
+    def missing(self) -> Problem | None:
+        return self._missing
+
+    def version(self) -> str:
+        return "1"
+
+    @contextmanager
+    def judging(self) -> Iterator[Judge]:
+        outer = self
+
+        class _Judge(Judge):
+            def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
+                answer: Answer = outer._ask(model, feeds)
+                return answer
+
+        yield _Judge()
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def use(target: Target) -> None:
+        known = rooms.members
+
+        def members(room: str, base: Any) -> Any:
+            return {"fake": target} if room == "onnxsmith.targets" else known(room, base)
+
+        monkeypatch.setattr(rooms, "members", members)
+
+    return use
+
+
+def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
+    def ask(model: ir.Model, feeds: Feeds | None) -> Answer:
+        for node in model.graph:
+            if node.op_type == "Neg" and not (node.outputs[0].shape or node.inputs[0].shape).is_static():
+                return Answer(Stage.PARSED, Refusal("Neg needs fixed sizes", Stage.PARSED))
+        return Answer(Stage.BUILT)
+
+    only(Fake(ask))
+    report, (one,) = checked(write(tmp_path, DET), "fake", sizes={"n": 3})
+    assert one.stage is Stage.BUILT
+    assert one.shapes == "n=3"
+    assert "fake built (n=3)" in report.headline
+    assert [(node.node, node.stage) for node in one.nodes] == [("-> a", Stage.REFUSED)]
+    assert "with dynamic shapes: Neg needs fixed sizes" in one.nodes[0].why
+
+
+def test_other_numbers_are_found(tmp_path: Path, only: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target whose runtime computes something else does not pass."""
+    path = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
+    from onnxsmith.checking import agreement
+
+    wrong = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Elu(a) }", "wrong.onnx")
+    right = agreement.compare
+
+    def compare(reference: str, candidate: str, **settings: Any) -> Any:
+        return right(reference, candidate.replace(str(path), str(wrong)), **settings)
+
+    monkeypatch.setattr(agreement, "compare", compare)
+    only(Fake(lambda _m, feeds: Answer(Stage.RAN if feeds else Stage.BUILT), runtime="onnxruntime"))
+    report, (one,) = checked(path, "fake")
+    assert one.stage is Stage.RAN
+    assert "its numbers differ" in one.why
+    assert report.verdict is not Verdict.DONE
+    assert [node.op for node in one.nodes] == ["Elu"]
+
+
+def test_a_target_that_exceeds_its_limits_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(_model: ir.Model, _feeds: Feeds | None) -> Answer:
+        raise problem("runtime/timeout", "it took longer than 1 s", fix="allow more")
+
+    known = rooms.members
+
+    def members(room: str, base: Any) -> Any:
+        found = known(room, base)
+        return {"slow": Fake(ask), "onnxruntime": found["onnxruntime"]} if room == "onnxsmith.targets" else found
+
+    monkeypatch.setattr(rooms, "members", members)
+    report, checks = checked(write(tmp_path, DET), "all")
+    assert {one.target: one.stage for one in checks} == {"slow": Stage.NOT_TRIED, "onnxruntime": Stage.AGREED}
+    assert [one.id for one in report.problems] == ["runtime/timeout"]
+    assert report.verdict is Verdict.FAILED
+
+
+def test_a_target_that_is_not_there(tmp_path: Path, only: Any) -> None:
+    absent = Problem("target/not-installed", "it is not installed", fix="pip install it")
+    only(Fake(None, missing=absent))
+    report, (one,) = checked(write(tmp_path, DET), "fake")
+    assert report.problems == (absent,)
+    assert report.verdict is Verdict.FAILED
+    assert one.stage is Stage.NOT_TRIED
+
+
+def test_an_unknown_target(tmp_path: Path) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.check(write(tmp_path, DET), ["openvin"])
+    assert caught.value.problem.id == "target/unknown"
+    assert "--target openvino" in caught.value.problem.fix
+
+
+def test_outputs_that_show_nothing_are_said(tmp_path: Path) -> None:
+    path = write(tmp_path, HEAD + "g (float[4] x) => (float[4] y) { z = Sub(x, x) y = Abs(z) }")
+    report, (one,) = checked(path, "onnxruntime")
+    assert one.stage is Stage.RAN
+    assert "proves nothing" in one.why
+    assert any(note.startswith("output y: ") for note in one.notes)
+    assert report.verdict is Verdict.CANNOT_TELL
+
+
+def test_a_given_input_is_run(tmp_path: Path, only: Any) -> None:
+    seen: list[Any] = []
+
+    def ask(model: ir.Model, feeds: Feeds | None) -> Answer:
+        seen.append(feeds)
+        return Answer(Stage.BUILT)
+
+    only(Fake(ask))
+    array = np.full((2, 4, 4), 7, np.float32)
+    checked(write(tmp_path, DET), "fake", inputs={"x": array})
+    assert np.array_equal(seen[0]["x"], array)
+
+
+def test_a_model_in_memory(tmp_path: Path) -> None:
+    model = from_text(DET)
+    before = walk.count_nodes(model)
+    _, (one,) = checked(model, "onnxruntime")
+    assert one.stage is Stage.AGREED
+    assert walk.count_nodes(model) == before
