@@ -62,8 +62,9 @@ SIGNATURES = {
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Builder'"
     ),
     "check": (
-        "(model: 'Source', targets: 'Sequence[str]' = ('all',), *, inputs: 'Inputs' = (), "
-        "sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
+        "(model: 'Source', targets: 'Sequence[str]' = ('all',), output: 'str | Path | None' = None, *, "
+        "fix: 'bool' = False, inputs: 'Inputs' = (), verify: 'Verify' = Verify(runtime=None, seed=0, "
+        "tolerance=None, sizes=()), save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "

@@ -109,7 +109,7 @@ def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
         return Answer(Stage.BUILT)
 
     only(Fake(ask))
-    report, (one,) = checked(write(tmp_path, DET), "fake", sizes={"n": 3})
+    report, (one,) = checked(write(tmp_path, DET), "fake", verify=onnxsmith.Verify(sizes={"n": 3}))
     assert one.stage is Stage.BUILT
     assert one.shapes == "n=3"
     assert "fake built (n=3)" in report.headline

@@ -8,6 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from onnxsmith.checking.agreement import agreement
+from onnxsmith.checking.fixing import UNKNOWN, fixed
 from onnxsmith.checking.narrowing import Narrowed, narrow
 from onnxsmith.checking.subject import Subject
 from onnxsmith.model.graph import walk
@@ -33,7 +34,7 @@ def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
         second = judge.ask(static.model, static.feeds)
         if second.refusal is not None:
             found = _refused(blank, judge, static, second.refusal)
-            return replace(found, shapes=f"dynamic, then {subject.fixed_sizes}")
+            return replace(found, shapes=f"dynamic, then {subject.fixed_sizes}")  # fixes are tried at fixed sizes
         dynamic = _refused(blank, judge, subject, answer.refusal)
         found = _accepted(blank, target, static, second)
         nodes = tuple(replace(one, why=f"with dynamic shapes: {one.why}") for one in dynamic.nodes)
@@ -91,9 +92,11 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
     notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
     if limits:
         notes.append(f"{len(limits)} parts exceeded its limits, the first: {limits[0].problem.what}")
+    helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN})
     return replace(
         blank,
         stage=Stage.REFUSED,
+        rewrite="; ".join(helps.steps) if helps is not None else "",
         why=(found.whole or refusal).why,
         shapes="dynamic" if subject.dynamic else "fixed",
         counts=_counts(found, count, runs=runs),

@@ -95,6 +95,12 @@ class Subject:
         infer(made)
         return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed)
 
+    def with_model(self, model: ir.Model) -> Subject:
+        """Another form of the model, with the same input."""
+        feeds = self.feeds
+        given = self.given or ((Feed("the same input", {}, dict(feeds)),) if feeds is not None else ())
+        return Subject(model, None, given, self.sizes, self.seed)
+
     @property
     def fixed_sizes(self) -> str:
         """The sizes of `feeds` in words: `batch=1, height=32`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxsmith.commands.base import Command
-from onnxsmith.options import argument, option
+from onnxsmith.options import argument, flag, group, option
 from onnxsmith.report.base import Report
+from onnxsmith.settings import Save, Verify
 
 
 @dataclass(frozen=True)
@@ -20,24 +21,30 @@ class Check(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL")
     target: tuple[str, ...] = option(
-        "who is asked: onnxruntime, openvino, tensorrt-rtx, …; repeatable; default: all that are installed",
+        "who is asked: onnxruntime, openvino, tensorrt-rtx, …; repeatable; default: all",
         default=(),
         metavar="NAME",
     )
+    fix: bool = flag("rewrite the model until the targets take it, and compare it with the original")
+    output: str = option("the file for the rewritten model", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "inputs to run and compare on: inputs.npz, x=photo.png; repeatable", default=(), metavar="SPEC"
     )
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
-    seed: int = option("seed of the generated inputs", default=0)
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
 
     def run(self) -> Report:
         from onnxsmith.checking.check import ALL, check
-        from onnxsmith.feeds import given
+        from onnxsmith.problem import problem
 
+        if self.fix and not self.output:
+            raise problem("edit/no-output", "no output file was given", fix="add -o fixed.onnx")
         return check(
             self.model,
             self.target or (ALL,),
+            self.output or None,
+            fix=self.fix,
             inputs=self.input,
-            sizes=given.sizes(self.dim),
-            seed=self.seed,
+            verify=self.verify,
+            save=self.save,
         ).report

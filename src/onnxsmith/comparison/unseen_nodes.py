@@ -11,7 +11,7 @@ other values and at other sizes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,7 +103,7 @@ def _side_by_side(
     """Returns the pairs whose results differ on these inputs, and the pairs whose results are equal and that read the
     same tensors, with dtypes, shapes and sizes of these. If the runtime refuses the model with all pairs, each pair is
     tried in a model of its own."""
-    answers = _answers(probe, twins.doubled(model, found), runs)
+    answers = _answers(probe, twins.doubled(model, found), runs, {one.name for one in found if one.is_wired_alike})
     if not answers and len(found) > 1:
         each = [_side_by_side(probe, model, [pair], runs) for pair in found[:_SESSIONS]]
         return [pair for apart, _ in each for pair in apart], [one for _, quiet in each for one in quiet]
@@ -116,16 +116,27 @@ def _side_by_side(
     return apart, quiet
 
 
-def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run]) -> list[_Answer]:
-    """Results of the model that holds each node and its twin, for the inputs that it accepts."""
+def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run], alike: Set[str]) -> list[_Answer]:
+    """Results of the model that holds each node and its twin, for the inputs that it accepts. Nodes that are `alike`
+    read the same tensors and round alike; others end different computations, each with the rounding of its steps."""
     found: list[_Answer] = []
+    counted = roundings(doubled.model) if doubled.outputs.keys() - alike else {}
+    bounds = {
+        name: tuple(map(max, counted[a].bounds, counted[b].bounds))
+        for name, (a, b) in doubled.outputs.items()
+        if name not in alike and a in counted and b in counted
+    }
     try:
         with probe.prepared(doubled.model) as session:
             for run in runs:
                 outputs, _ = answer(session, run.feed)
                 if outputs is None:
                     continue
-                apart = (name for name, (a, b) in doubled.outputs.items() if _is_apart(outputs[a], outputs[b]))
+                apart = (
+                    name
+                    for name, (a, b) in doubled.outputs.items()
+                    if _is_apart(outputs[a], outputs[b], bounds.get(name, ()))
+                )
                 arrays = {**run.feed.values, **outputs}.items()
                 tensors = {name: (_dtype(one), one.shape) for name, one in arrays if isinstance(one, np.ndarray)}
                 found.append(_Answer(frozenset(apart), tensors))
@@ -134,8 +145,8 @@ def _answers(probe: Probe, doubled: Doubled, runs: Sequence[Run]) -> list[_Answe
     return found
 
 
-def _is_apart(ours: Any, theirs: Any) -> bool:
-    return bool(difference(theirs, ours, _UNITS * unit(ours)).reason)
+def _is_apart(ours: Any, theirs: Any, bounds: Sequence[float]) -> bool:
+    return bool(difference(theirs, ours, *(bounds or (_UNITS * unit(ours),))).reason)
 
 
 def _read(pair: Pair, answers: Sequence[_Answer]) -> tuple[Read, dict[str, int]] | None:

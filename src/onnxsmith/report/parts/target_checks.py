@@ -60,6 +60,8 @@ class TargetCheck:
     """Whether the refusal is of the file as a whole: its opset, its IR version, its interface."""
     complete: bool = True
     """Whether every refused node is in `nodes`."""
+    rewrite: str = ""
+    """What was done to a copy of the model that the target takes."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class TargetChecks(Part):
                 yield _table(one)
             if one.nodes and not one.complete:
                 yield Text(f"{one.target}: further nodes may be refused; the search ended at its limit", Tone.WARN)
+            if one.rewrite:
+                yield Text(f"{one.target}: what helps: {one.rewrite}", Tone.GOOD)
             for note in one.notes:
                 yield Text(f"{one.target}: {note}")
 

@@ -1,0 +1,1 @@
+"""Rewrites that help a target to take a model, one a file."""

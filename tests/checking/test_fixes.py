@@ -1,0 +1,177 @@
+"""Fixes: each computes what the model computed, and leaves alone what it cannot write otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import onnxsmith
+from onnxsmith import rooms
+from onnxsmith.checking.fixes.base import Fix
+from onnxsmith.checking.fixes.declared_shapes import DeclaredShapes
+from onnxsmith.checking.fixes.expand_operators import ExpandOperators
+from onnxsmith.checking.fixes.fourier_products import FourierProducts
+from onnxsmith.checking.fixes.inline_functions import InlineFunctions
+from onnxsmith.checking.fixes.older_ir_version import OlderIrVersion
+from onnxsmith.checking.fixes.other_opset import OtherOpset
+from onnxsmith.checking.fixes.simplify import Simplify
+from onnxsmith.checking.fixes.squeeze_axes import SqueezeAxes
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.report.parts.target_checks import TargetChecks
+from onnxsmith.report.verdict import Verdict
+
+HEAD = '<ir_version: 10, opset_import: ["": 17]> '
+STFT = HEAD + (
+    "g (float[n,l] x) => (float[n,f,b,2] y) <int64 step = {8}, float[16] w = {"
+    + ",".join(f"{value:.3f}" for value in np.hanning(16))
+    + "}> { y = STFT(x, step, w) }"
+)
+
+
+def only(fix: Fix, model: ir.Model, refused: tuple[str, ...] = ()) -> ir.Model:
+    before = onnxsmith.load(model)
+    count = walk.count_nodes(before)
+    found = [made for _, made in fix.tries(model, refused)]
+    assert walk.count_nodes(model) == count
+    assert found
+    return found[0]
+
+
+def agree(fix: Fix, text: str, refused: tuple[str, ...] = (), **sizes: int) -> ir.Model:
+    model = from_text(text)
+    made = only(fix, model, refused)
+    part = verify_models(model, made, onnxsmith.Verify(sizes=sizes))
+    assert part.equal, (part.notes, part.unsure, part.outputs)
+    return made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STFT,
+        STFT.replace("STFT(x", "STFT<onesided = 0>(x"),
+        STFT.replace("float[n,l] x", "float[n,l,1] x"),
+        HEAD + "g (float[n,l] x) => (float[n,f,b,2] y) <int64 step = {5}, int64 k = {8}> { y = STFT(x, step, , k) }",
+    ],
+)
+def test_a_short_time_fourier_transform(text: str) -> None:
+    made = agree(FourierProducts(), text, l=64)
+    assert "STFT" not in {node.op_type for node in made.graph}
+
+
+@pytest.mark.parametrize("attributes", ["axis = 1", "axis = 2", "axis = 1, onesided = 1", "axis = -2"])
+def test_a_fourier_transform(attributes: str) -> None:
+    text = HEAD + f"g (float[n,6,9,1] x) => (float[n,a,b,2] y) {{ y = DFT<{attributes}>(x) }}"
+    agree(FourierProducts(), text)
+
+
+def test_a_fourier_transform_of_opset_20_with_a_length_that_pads() -> None:
+    text = HEAD.replace("17", "20") + (
+        "g (float[n,6,1] x) => (float[n,8,2] y) <int64 axis = {1}, int64 k = {8}> { y = DFT(x, k, axis) }"
+    )
+    agree(FourierProducts(), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + "g (float[n,6,2] x) => (float[n,6,2] y) { y = DFT<axis = 1>(x) }",
+        HEAD + "g (float[n,6,1] x) => (float[n,6,2] y) { y = DFT<axis = 1, inverse = 1>(x) }",
+        HEAD + "g (float[n,m,1] x) => (float[n,m,2] y) { y = DFT<axis = 1>(x) }",
+        HEAD + "g (float[n,6,1] x, int64 k) => (float[n,m,2] y) { y = DFT<axis = 1>(x, k) }",
+        HEAD + "g (float[n,l] x, int64 s) => (float[n,f,b,2] y) <int64 k = {12}> { y = STFT(x, s, , k) }",
+    ],
+)
+def test_what_is_computed_complex_or_inverse_stays(text: str) -> None:
+    assert not list(FourierProducts().tries(from_text(text), ()))
+
+
+def test_a_squeeze_names_its_axes() -> None:
+    made = agree(SqueezeAxes(), HEAD + "g (float[2,1,3,1] x) => (float[2,3] y) { a = Relu(x) y = Squeeze(a) }")
+    (node,) = (node for node in made.graph if node.op_type == "Squeeze")
+    axes = ir.convenience.get_const_tensor(node.inputs[1])
+    assert axes is not None
+    assert axes.numpy().tolist() == [1, 3]
+
+
+def test_a_squeeze_of_a_symbolic_size_stays() -> None:
+    text = HEAD + "g (float[n,1,3] x) => (float[n,3] y) { y = Squeeze(x) }"
+    assert not list(SqueezeAxes().tries(from_text(text), ()))
+
+
+def test_an_operator_is_written_out() -> None:
+    text = HEAD + "g (float[n,4] x) => (float[n,4] y) { y = HardSwish(x) }"
+    made = agree(ExpandOperators(), text, ("HardSwish",))
+    assert "HardSwish" not in {node.op_type for node in made.graph}
+    assert not list(ExpandOperators().tries(from_text(text), ("Relu",)))
+
+
+def test_functions_are_replaced() -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 20, "l": 1]> g (float[n] x) => (float[n] y) { y = l.twice(x) } '
+        '<opset_import: ["": 20], domain: "l"> twice (a) => (b) { b = Add(a, a) }'
+    )
+    made = agree(InlineFunctions(), text)
+    assert [node.op_type for node in made.graph] == ["Add"]
+
+
+def test_another_opset_and_an_older_ir_version() -> None:
+    text = HEAD.replace("17", "20") + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }"
+    assert agree(OtherOpset(), text).opset_imports[""] == 18
+    newer = text.replace("ir_version: 10", "ir_version: 11")
+    assert agree(OlderIrVersion(), newer).ir_version == 10
+
+
+def test_simplified() -> None:
+    text = HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Identity(x) b = Identity(a) y = Relu(b) }"
+    assert len(agree(Simplify(), text).graph) == 1
+
+
+def test_declared_shapes_go_and_those_of_outputs_stay() -> None:
+    model = from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
+    model.graph[0].outputs[0].shape = ir.Shape(["wrong", 4])
+    made = only(DeclaredShapes(), model)
+    assert made.graph[0].outputs[0].shape is None
+    assert made.graph.outputs[0].shape is not None
+
+
+def test_ranks_are_an_order() -> None:
+    ranks = [fix.rank for fix in rooms.members("onnxsmith.checking.fixes", Fix).values()]
+    assert len(set(ranks)) == len(ranks)
+
+
+def test_a_refused_model_is_fixed_verified_and_written(tmp_path: Path) -> None:
+    onnxsmith.save(from_text(STFT), tmp_path / "m.onnx")
+    settings: dict[str, Any] = {"verify": onnxsmith.Verify(sizes={"l": 64})}
+    told = onnxsmith.check(tmp_path / "m.onnx", ["openvino"], **settings)
+    assert "Fourier" in told.report.part(TargetChecks).checks[0].rewrite
+    result = onnxsmith.check(tmp_path / "m.onnx", ["openvino"], tmp_path / "f.onnx", fix=True, **settings)
+    assert result.report.verdict is Verdict.DONE, result.report.to_json()
+    assert "openvino agreed" in result.report.headline
+    assert result.path == tmp_path / "f.onnx"
+    assert onnxsmith.compare(tmp_path / "m.onnx", tmp_path / "f.onnx", sizes={"l": 64}).ok
+
+
+def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.checking.fixes import fourier_products
+
+    right = fourier_products._matrix
+
+    def wrong(size: int, bins: int) -> Any:
+        cosines, sines = right(size, bins)
+        return cosines, -sines
+
+    monkeypatch.setattr(fourier_products, "_matrix", wrong)
+    onnxsmith.save(from_text(STFT), tmp_path / "m.onnx")
+    result = onnxsmith.check(
+        tmp_path / "m.onnx", ["openvino"], tmp_path / "f.onnx", fix=True, verify=onnxsmith.Verify(sizes={"l": 64})
+    )
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert not (tmp_path / "f.onnx").exists()
+    assert "no rewrite was found" in result.report.headline
