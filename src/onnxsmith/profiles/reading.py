@@ -1,0 +1,212 @@
+"""Reads profiles: the built-in tables, and files of users."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from onnxsmith.operators.operands import nearest
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.profiles import naming
+from onnxsmith.profiles.profile import Operators, Profile, Table
+from onnxsmith.profiles.rules.base import GraphRule, kinds
+
+
+def built_in() -> tuple[str, ...]:
+    """The names of the built-in profiles: `coreml-mlprogram`, `tensorrt-10`."""
+    return tuple(sorted(one.name.removesuffix(".toml") for one in _folder().iterdir() if one.name.endswith(".toml")))
+
+
+@cache
+def named(name: str) -> Profile:
+    """Returns a built-in profile.
+
+    Raises:
+        OnnxsmithError: `profile/unknown` if there is none of this name.
+    """
+    if name not in built_in():
+        near = nearest(name, built_in())
+        raise problem(
+            "profile/unknown",
+            f"there is no built-in profile {name!r}",
+            why=f"the built-in profiles are {', '.join(built_in())}",
+            fix=f"write {near}" if near else f"write one of {', '.join(built_in())}, or the path of a .toml file",
+        )
+    file = _folder() / f"{name}.toml"
+    return parsed(file.read_text(encoding="utf-8"), f"{name}.toml", name)
+
+
+def read(path: str | Path) -> Profile:
+    """Reads the profile of a file.
+
+    Raises:
+        OnnxsmithError: `profile/unreadable`, `profile/unknown-key`, `profile/unknown-name`, `profile/invalid`.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(
+            "profile/unreadable",
+            "the profile cannot be read",
+            where=str(file),
+            why=str(error),
+            fix=f"give the path of a .toml file, or a built-in profile: {', '.join(built_in())}",
+        ) from error
+    return parsed(text, str(file), file.stem)
+
+
+def parsed(text: str, where: str, id_: str = "") -> Profile:
+    """Reads a profile from text. `where` names the file in problems.
+
+    Raises:
+        OnnxsmithError: as `read`.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise problem(
+            "profile/unreadable", "the profile is not TOML", where=where, why=str(error), fix=_START
+        ) from error
+    if "extends" in content:
+        content = _extended(content, where)
+    rules = content.pop("rules", [])
+    if not isinstance(rules, list) or not all(isinstance(one, dict) for one in rules):
+        raise _invalid("rules has to be tables", f"{where}, rules", 'write:\n[[rules]]\nuse = "strong-typing"')
+    made = [_rule(one, f"{where}, rules {number}") for number, one in enumerate(rules, 1)]
+    if "id" in content:
+        raise _unknown_key(("id",), content, where)
+    try:
+        profile = Profile.model_validate({**content, "id": id_, "rules": made})
+    except ValidationError as error:
+        raise _translated(error.errors()[0], content, where) from error
+    naming.check(profile, where)
+    return profile
+
+
+def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
+    """The tables of a built-in profile with those of this one: its keys replace the built-in ones, its `operators`
+    replace the entries of the same operators, its `rules` come in addition."""
+    base: Any = content.pop("extends")
+    own = content.get("operators", [])
+    lists = (own, content.get("rules", []), content.get("refused", []))
+    if not isinstance(base, str) or base not in built_in():
+        near = nearest(str(base), built_in()) or built_in()[0]
+        names = ", ".join(built_in())
+        raise problem(
+            "profile/unknown-name",
+            f"extends names no built-in profile: {base!r}",
+            where=f"{where}, extends",
+            why=f"the built-in profiles are {names}",
+            fix=f'write extends = "{near}"',
+        )
+    below = tomllib.loads((_folder() / f"{base}.toml").read_text(encoding="utf-8"))
+    if "extends" in below:
+        below = _extended(below, f"{base}.toml")
+    if not all(isinstance(one, list) for one in lists):
+        return content  # the check of the whole profile refuses it
+    taken = {str(name) for entry in own if isinstance(entry, dict) for name in _list(entry.get("names"))}
+    more = content.get("refused", [])
+    taken.update(map(str, more))
+    kept: list[dict[str, Any]] = []
+    for entry in below.get("operators", []):
+        left = [name for name in entry["names"] if name not in taken]
+        kept += [{**entry, "names": left}] if left else []
+    refused = {"refused": [name for name in below.get("refused", ()) if name not in taken] + more}
+    rules = [*below.get("rules", []), *content.get("rules", [])]
+    return {**below, **content, **refused, "operators": [*own, *kept], "rules": rules}
+
+
+def _list(raw: Any) -> list[Any]:
+    return raw if isinstance(raw, list) else []
+
+
+_START = 'start with:\ntitle = "My board"\nunlisted = "refused"'
+
+
+def _folder() -> Any:
+    return files("onnxsmith.profiles") / "tables"
+
+
+def _rule(table: Mapping[str, Any], where: str) -> GraphRule:
+    name = table.get("use")
+    if not isinstance(name, str) or name not in kinds():
+        near = nearest(name, kinds()) if isinstance(name, str) else None
+        raise problem(
+            "profile/unknown-name",
+            f"there is no rule {name!r}" if "use" in table else "a rule has no key `use`",
+            where=where,
+            why=f"the rules are {', '.join(kinds())}",
+            fix=f'write use = "{near or next(iter(kinds()))}"',
+        )
+    kind = kinds()[name]
+    fields = [field.name for field in dataclasses.fields(kind)]
+    given = {key: value for key, value in table.items() if key != "use"}
+    for key in given.keys() - set(fields):
+        raise _no_such_key(key, ["use", *fields], where)
+    try:
+        return TypeAdapter(kind).validate_python(given)
+    except ValidationError as error:
+        found = error.errors()[0]
+        key = ".".join(map(str, found["loc"]))
+        raise _invalid(f"{key} is not valid: {found['msg']}", f"{where}, {key}", f"correct {key}") from error
+
+
+def _translated(error: ErrorDetails, content: Mapping[str, Any], where: str) -> OnnxsmithError:
+    """Makes a problem of the first error that pydantic found."""
+    path = error["loc"]
+    place = f"{where}, {_place(path, content)}"
+    if error["type"] == "extra_forbidden":
+        return _unknown_key(path, content, where)
+    if error["type"] == "missing":
+        key = str(path[-1])
+        examples = {"title": 'title = "My board"', "unlisted": 'unlisted = "refused"', "names": 'names = ["Conv"]'}
+        return _invalid(f"the key {key} is missing", place, f"add {examples[key]}")
+    if error["type"] == "unknown_name":
+        return problem("profile/unknown-name", error["msg"], where=place, fix=error["ctx"]["fix"])
+    say = error["msg"].removeprefix("Value error, ")
+    key = str(path[-1]) if path else ""
+    fix = say if error["type"] == "value_error" else f"correct {key}: {say[0].lower()}{say[1:]}"
+    what = f"{key} is not a limit" if error["type"] == "value_error" else f"{key} is not valid: {say}"
+    return _invalid(what, place, fix)
+
+
+def _invalid(what: str, where: str, fix: str) -> OnnxsmithError:
+    return problem("profile/invalid", what, where=where, fix=fix)
+
+
+def _place(path: Sequence[int | str], content: Mapping[str, Any]) -> str:
+    """`operators 2 (Conv), dtypes`: names the entry by its number and its first operator."""
+    if len(path) < 2 or not isinstance(path[1], int):
+        return ".".join(map(str, path))
+    tables = content.get(str(path[0]))
+    entry = tables[path[1]] if isinstance(tables, list) and path[1] < len(tables) else None
+    names = entry.get("names") if isinstance(entry, dict) else None
+    shown = f" ({names[0]})" if isinstance(names, list) and names else ""
+    rest = ".".join(str(one) for one in path[2:])
+    return f"{path[0]} {path[1] + 1}{shown}" + (f", {rest}" if rest else "")
+
+
+def _unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: str) -> OnnxsmithError:
+    table: type[Table] = Operators if path[0] == "operators" and len(path) > 1 else Profile
+    keys = [key for key in table.model_fields if key != "id"]
+    return _no_such_key(str(path[-1]), keys, f"{where}, {_place(path, content)}")
+
+
+def _no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
+    near = nearest(key, keys)
+    return problem(
+        "profile/unknown-key",
+        f"there is no key {key!r} here",
+        where=where,
+        why=f"the keys are {', '.join(keys)}",
+        fix=f"write {near} instead of {key}" if near else f"remove {key}",
+    )
