@@ -14,8 +14,9 @@ from onnxsmith.profiles.subject import Slot, Subject
 _BITS = {"bool": 8, "float4e2m1": 4, "complex64": 64, "complex128": 128}
 
 
-def of_operator(entry: Operators, subject: Subject, doubtful: dict[str, str]) -> Iterator[Finding]:
+def of_operator(entry: Operators, subject: Subject, profile: Profile) -> Iterator[Finding]:
     """What the conditions of the operator's own table find."""
+    doubtful = profile.doubtful_dtypes if profile.dtypes is not None else {}
     yield from _version(entry, subject)
     yield from _counts(entry, subject)
     yield from _absent(entry, subject)
@@ -45,9 +46,10 @@ def of_operator(entry: Operators, subject: Subject, doubtful: dict[str, str]) ->
         yield unknown(entry.note or "the source states a limit that is not checked", entry.source)
 
 
-def of_every_node(profile: Profile, subject: Subject) -> Iterator[Finding]:
+def of_every_node(profile: Profile, entry: Operators, subject: Subject) -> Iterator[Finding]:
     """What the limits on all operands and results find."""
-    for slot in subject.data() if profile.dtypes is None and profile.doubtful_dtypes else ():
+    silent = profile.dtypes is None and not entry.dtypes  # the tables name no dtypes
+    for slot in subject.data() if silent and profile.doubtful_dtypes else ():
         if slot.dtype is None:
             yield unknown(f"the dtype of {slot.name} is not known")
         elif slot.dtype in profile.doubtful_dtypes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from onnxsmith.model.graph import schema
-from onnxsmith.operators.operands import nearest
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.profiles.profile import DATA, Operators, Profile
 
@@ -49,17 +49,25 @@ def check(profile: Profile, where: str) -> None:
             _check_operator(name, f"{where}, rules")
 
 
+def near(name: str, known: Iterable[str]) -> str | None:
+    """The name that a wrong one most likely stands for: `Conv` for `Convolution`; None if there is no such."""
+    by_small = {one.lower(): one for one in known}
+    starts = [one for one in by_small if len(one) > 2 and name.lower().startswith(one)]
+    found = sorted(starts, key=len)[-1:] or difflib.get_close_matches(name.lower(), by_small, 1, 0.6)
+    return by_small[found[0]] if found else None
+
+
 def _check_operator(name: str, where: str) -> None:
     domain, op = _parts(name)
     if domain in schema.domains() and not schema.versions(op, domain):
         every = schema.every_name(domain)
-        near = nearest(op, every)
+        meant = near(op, every)
         prefix = f"{domain}::" if domain else ""
         raise problem(
             "profile/unknown-name",
             f"ONNX has no operator {name}",
             where=where,
-            fix=f'write "{prefix}{near}"' if near else f'remove "{name}"',
+            fix=f'write "{prefix}{meant}"' if meant else f'remove "{name}"',
         )
 
 
@@ -119,7 +127,7 @@ def vocabulary(op: str, domain: str) -> Vocabulary:
     formals = [one for each in found for one in (*each.inputs, *each.outputs)]
     return Vocabulary(
         frozenset(one.name for one in formals),
-        frozenset(one.type for one in formals if one.type),
+        frozenset(one.type for one in formals if one.type and "(" not in one.type),
         frozenset(name for each in found for name in each.attributes),
         max((len(each.inputs) + len(each.outputs) for each in found), default=0),
     )
@@ -132,11 +140,11 @@ def _parts(name: str) -> tuple[str, str]:
 
 def _unknown(what: str, name: str, allowed: Iterable[str], where: str) -> OnnxsmithError:
     known = sorted(allowed)
-    near = nearest(name, known)
+    meant = near(name, known)
     return problem(
         "profile/unknown-name",
         what,
         where=where,
         why=f"the names are {', '.join(known)}" if known else "",
-        fix=f"write {near} instead of {name}" if near else f"remove {name}",
+        fix=f"write {meant} instead of {name}" if meant else f"remove {name}",
     )

@@ -31,15 +31,18 @@ class Foreseen:
     source: str
 
 
-def foresee(model: ir.Model, profile: Profile) -> list[Foreseen]:
+def foresee(model: ir.Model, profile: Profile, shaped: ir.Model | None = None) -> list[Foreseen]:
     """Returns what the profile foresees: first for the model as a whole, where it does not fit; then one entry for each
     node in the order of the graph, those in branches, loop bodies and local functions included, `Constant` excepted.
 
     A node fits if its operator is listed and meets every condition. What is not known (a dtype, a rank, a value) makes
     a node unknown if the profile restricts it. An entry does not consider the entries for the whole model: a node can
     fit though the opset is refused. `worst` combines them.
+
+    `shaped` is a copy of the model with inferred shapes, for callers that ask several profiles; without it one is made.
     """
-    shaped, _ = inferred(model)
+    if shaped is None:
+        shaped, _ = inferred(model)
     judge = _Judge(shaped, profile)
     foreseen = [_entry(None, finding, profile) for finding in _whole(model, profile)]
     calls: dict[int, ir.OperatorIdentifier] = {}
@@ -91,9 +94,9 @@ class _Judge:
             yield refused(text) if profile.unlisted == "refused" else unknown(text)
         if entry is None:
             return
-        own = conditions.of_operator(entry, subject, profile.doubtful_dtypes)
+        own = conditions.of_operator(entry, subject, profile)
         yield from (Finding(one.outlook, one.reason, one.source or entry.source) for one in own)
-        yield from conditions.of_every_node(profile, subject)
+        yield from conditions.of_every_node(profile, entry, subject)
         for rule in profile.rules:
             finding = rule.judge(subject) if rule.applies(subject.name) else None
             if finding is not None:
@@ -124,10 +127,25 @@ def _whole(model: ir.Model, profile: Profile) -> Iterator[Finding]:
         if opset is not None and profile.opset is not None and not profile.opset.allows(opset):
             yield refused(f"{where} has opset {opset}; the target accepts {profile.opset}")
     if profile.max_weight_bytes is not None:
-        held = {id(tensor): tensor for tensor in walk.tensors(model)}
-        size = sum(tensor.nbytes for tensor in held.values())
+        size = _weight_bytes(model)
         if size > profile.max_weight_bytes:
             yield refused(f"the weights have {size:,} bytes; the target accepts at most {profile.max_weight_bytes:,}")
+
+
+_BYTES = {"value_float": 4, "value_floats": 4, "value_int": 8, "value_ints": 8}
+"""Bytes of an element in the attributes of Constant that hold Python numbers: float32 and int64 (Operators.md)."""
+
+
+def _weight_bytes(model: ir.Model) -> int:
+    held = {id(tensor): tensor for tensor in walk.tensors(model)}
+    size = sum(tensor.nbytes for tensor in held.values())
+    for node in walk.all_nodes(model):
+        if node.op_type == "Constant":
+            given = [
+                (one, _BYTES[name]) for name, one in node.attributes.items() if name in _BYTES and not one.is_ref()
+            ]
+            size += sum(bytes_ * (len(one.value) if one.name.endswith("s") else 1) for one, bytes_ in given)
+    return size
 
 
 def _judge_calls(

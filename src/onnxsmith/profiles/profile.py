@@ -84,12 +84,14 @@ class Profile(Table):
 
     `id` is the name of the file. `unsaid` lists what the sources do not say, `notes` what they say about the target as
     a whole and no condition can check. `refused` names operators that the sources call unsupported, `unlisted` is the
-    outlook of operators that neither it nor `operators` lists. `opset` limits the
-    default domain, `domains` the other domains (None: not limited). `dtypes`, `max_rank`, `max_dim`, `max_tensor_bytes`
-    and `static` apply to every operand and result, `max_weight_bytes` to the sum of all constants. A dtype in
-    `doubtful_dtypes` makes a node unknown, not refused, for the reason given; without `dtypes` only the first operand
-    and all of its type variable count. Without `functions` it is unknown whether
-    local functions are accepted; without `subgraphs` their operators have to be listed like others.
+    outlook of operators that neither it nor `operators` lists. `opset` limits the default domain, `domains` the other
+    domains (None: not limited).
+
+    `dtypes`, `max_rank`, `max_dim`, `max_tensor_bytes` and `static` apply to every operand and result,
+    `max_weight_bytes` to the sum of all constants. A dtype in `doubtful_dtypes` makes a node unknown, not refused, for
+    the reason given; without `dtypes` it concerns operators that have no `dtypes` either, and of these the first
+    operand and all of its type variable. Without `functions` it is unknown whether local functions are accepted;
+    without `subgraphs` the operators with branches or bodies have to be listed like others.
     """
 
     id: str = ""

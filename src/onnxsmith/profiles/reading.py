@@ -13,10 +13,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from onnxsmith.operators.operands import nearest
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.profiles import naming
-from onnxsmith.profiles.profile import Operators, Profile, Table
+from onnxsmith.profiles.profile import DATA, Operators, Profile, Table
 from onnxsmith.profiles.rules.base import GraphRule, kinds
 
 
@@ -33,7 +32,7 @@ def named(name: str) -> Profile:
         OnnxsmithError: `profile/unknown` if there is none of this name.
     """
     if name not in built_in():
-        near = nearest(name, built_in())
+        near = naming.near(name, built_in())
         raise problem(
             "profile/unknown",
             f"there is no built-in profile {name!r}",
@@ -99,7 +98,7 @@ def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
     own = content.get("operators", [])
     lists = (own, content.get("rules", []), content.get("refused", []))
     if not isinstance(base, str) or base not in built_in():
-        near = nearest(str(base), built_in()) or built_in()[0]
+        near = naming.near(str(base), built_in()) or built_in()[0]
         names = ", ".join(built_in())
         raise problem(
             "profile/unknown-name",
@@ -139,7 +138,7 @@ def _folder() -> Any:
 def _rule(table: Mapping[str, Any], where: str) -> GraphRule:
     name = table.get("use")
     if not isinstance(name, str) or name not in kinds():
-        near = nearest(name, kinds()) if isinstance(name, str) else None
+        near = naming.near(name, kinds()) if isinstance(name, str) else None
         raise problem(
             "profile/unknown-name",
             f"there is no rule {name!r}" if "use" in table else "a rule has no key `use`",
@@ -185,24 +184,34 @@ def _invalid(what: str, where: str, fix: str) -> OnnxsmithError:
 
 def _place(path: Sequence[int | str], content: Mapping[str, Any]) -> str:
     """`operators 2 (Conv), dtypes`: names the entry by its number and its first operator."""
-    if len(path) < 2 or not isinstance(path[1], int):
-        return ".".join(map(str, path))
-    tables = content.get(str(path[0]))
-    entry = tables[path[1]] if isinstance(tables, list) and path[1] < len(tables) else None
-    names = entry.get("names") if isinstance(entry, dict) else None
-    shown = f" ({names[0]})" if isinstance(names, list) and names else ""
-    rest = ".".join(str(one) for one in path[2:])
-    return f"{path[0]} {path[1] + 1}{shown}" + (f", {rest}" if rest else "")
+    if path[:1] != ("operators",) or len(path) < 2 or not isinstance(path[1], int):
+        return _keys(path)
+    tables = content["operators"]
+    names = _list(tables[path[1]].get("names")) if isinstance(tables[path[1]], dict) else []
+    shown = f" ({names[0]})" if names else ""
+    return f"operators {path[1] + 1}{shown}" + (f", {_keys(path[2:])}" if len(path) > 2 else "")
+
+
+def _keys(path: Sequence[int | str]) -> str:
+    return ".".join(one for one in path if isinstance(one, str) and one != DATA)
 
 
 def _unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: str) -> OnnxsmithError:
     table: type[Table] = Operators if path[0] == "operators" and len(path) > 1 else Profile
     keys = [key for key in table.model_fields if key != "id"]
+    if table is Operators and path[-1] in Profile.model_fields:
+        return problem(
+            "profile/unknown-key",
+            f"the key {path[-1]} stands in a table of operators",
+            where=f"{where}, {_place(path, content)}",
+            why="in TOML a key belongs to the table above it",
+            fix=f"move {path[-1]} above the first [[operators]]",
+        )
     return _no_such_key(str(path[-1]), keys, f"{where}, {_place(path, content)}")
 
 
 def _no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
-    near = nearest(key, keys)
+    near = naming.near(key, keys)
     return problem(
         "profile/unknown-key",
         f"there is no key {key!r} here",
