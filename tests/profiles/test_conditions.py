@@ -259,3 +259,9 @@ def test_an_operand_that_the_version_calls_otherwise() -> None:
 def test_an_operand_that_came_later_is_not_given() -> None:
     graph = "g (float[2] x) => (y) { y = Dropout(x) }"
     assert told(entry("Dropout", 'constant = ["training_mode"]'), graph, opset=7) == [FITS]
+
+
+def test_a_table_that_is_not_certain() -> None:
+    profile = entry("Relu", "rank = 3\ncertain = false")
+    assert told(profile, relu("[2]")) == [("unknown", "X has rank 1; the target accepts 3")]
+    assert told(profile, relu("[2,2,2]")) == [FITS]

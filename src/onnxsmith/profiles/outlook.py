@@ -94,8 +94,9 @@ class _Judge:
             yield refused(text) if profile.unlisted == "refused" else unknown(text)
         if entry is None:
             return
-        own = conditions.of_operator(entry, subject, profile)
-        yield from (Finding(one.outlook, one.reason, one.source or entry.source) for one in own)
+        for one in conditions.of_operator(entry, subject, profile):
+            found = one.outlook if entry.certain else Outlook.UNKNOWN
+            yield Finding(found, one.reason, one.source or entry.source)
         yield from conditions.of_every_node(profile, entry, subject)
         for rule in profile.rules:
             finding = rule.judge(subject) if rule.applies(subject.name) else None

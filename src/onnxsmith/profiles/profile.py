@@ -56,7 +56,8 @@ class Operators(Table):
 
     `dims` limits single axes, `values` the elements of constant operands, `inputs` and `outputs` how many are given.
     What is in `absent` must not be given. What is in `doubtful` makes a node unknown if it is given, for the reason in
-    `note`. A `note` tells a limit in words; if it is `decisive`, a node that meets all other conditions is unknown.
+    `note`. A `note` tells a limit in words; if it is `decisive`, a node that meets all other conditions is unknown. If
+    the source is not `certain` of the conditions, a node that does not meet them is unknown, not refused.
     """
 
     names: Annotated[Names, Field(min_length=1)]
@@ -74,6 +75,7 @@ class Operators(Table):
     doubtful: Names = ()
     inputs: Bound | None = None
     outputs: Bound | None = None
+    certain: bool = True
     note: str = ""
     decisive: bool = False
     source: str = ""
