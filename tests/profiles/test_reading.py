@@ -8,7 +8,8 @@ import pytest
 
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.profiles.limit import Limit
-from onnxsmith.profiles.profile import Profile
+from onnxsmith.profiles.mistakes import EXAMPLES
+from onnxsmith.profiles.profile import Operators, Profile
 from onnxsmith.profiles.reading import built_in, named, parsed, read
 
 HEAD = 'title = "Board"\nunlisted = "refused"\n'
@@ -54,7 +55,7 @@ MISTAKES = [
      ("unlisted", 'title = "My board"\nunlisted')),
     ('title = "Board"', "profile/invalid", "board.toml, unlisted", 'add unlisted = "refused"',
      ('"Board"', '"Board"\nunlisted = "refused"')),
-    ('title = "Board"\nunlisted = "no"', "profile/invalid", "board.toml, unlisted", "'refused' or 'unknown'",
+    ('title = "Board"\nunlisted = "no"', "profile/invalid", "board.toml, unlisted", "write unlisted",
      ('"no"', '"unknown"')),
     (HEAD + "[[operators]]\nrank = 4", "profile/invalid", "board.toml, operators 1, names", 'add names = ["Conv"]',
      ("rank", 'names = ["Conv"]\nrank')),
@@ -66,8 +67,19 @@ MISTAKES = [
     (HEAD + "opset = { min = 9, max = 8 }", "profile/invalid", "board.toml, opset", "min is above max",
      ("max = 8", "max = 10")),
     (HEAD + RELU + "rank = []", "profile/invalid", "board.toml, operators 1 (Relu), rank", "[1, 2]", ("[]", "[1, 2]")),
-    (HEAD + 'max_rank = "4"', "profile/invalid", "board.toml, max_rank", "correct max_rank", ('"4"', "4")),
-    (HEAD + "max_dim = 0", "profile/invalid", "board.toml, max_dim", "greater than 0", ("= 0", "= 1")),
+    (HEAD + 'max_rank = "4"', "profile/invalid", "board.toml, max_rank", "write max_rank = 4", ('"4"', "4")),
+    (HEAD + RELU + 'constant = "X"', "profile/invalid", "board.toml, operators 1 (Relu), constant",
+     'write constant = ["X"]', ('"X"', '["X"]')),
+    (HEAD + RELU + 'static = "X"', "profile/invalid", "board.toml, operators 1 (Relu), static", 'write static = ["X"]',
+     ('"X"', '["X"]')),
+    (HEAD + RELU + "dims = { X = 1 }", "profile/invalid", "board.toml, operators 1 (Relu), dims.X",
+     "write dims = { X = { 0 = 1 } }", ("dims = { X = 1 }", "dims = { X = { 0 = 1 } }")),
+    (HEAD + "[operators]\nnames = ['Relu']", "profile/invalid", "board.toml, operators", "write [[operators]]",
+     ("[operators]", "[[operators]]")),
+    (HEAD + 'opset = "17"', "profile/invalid", "board.toml, opset", "{ min = 1, max = 2 }", ('"17"', "17")),
+    (HEAD + RELU + "ranks = { X = true }", "profile/invalid", "board.toml, operators 1 (Relu), ranks.X",
+     "write a value", ("true", "1")),
+    (HEAD + "max_dim = 0", "profile/invalid", "board.toml, max_dim", "write max_dim = 8192", ("= 0", "= 8192")),
     (HEAD + RELU + "dims = { X = { channel = 8 } }", "profile/invalid", "board.toml, operators 1 (Relu), dims.X",
      "write the number of an axis", ("channel", "1")),
     (HEAD + 'extends = "tensorrt"', "profile/unknown-name", "board.toml, extends", 'write extends = "tensorrt-1',
@@ -150,3 +162,11 @@ def test_limits(raw: object, allowed: list[object], other: list[object], text: s
     assert all(limit.allows(one) for one in allowed)
     assert not any(limit.allows(one) for one in other)
     assert str(limit) == text
+
+
+def test_every_key_has_an_example_that_is_valid() -> None:
+    assert set(EXAMPLES) == (set(Profile.model_fields) | set(Operators.model_fields)) - {"id", "rules"}
+    for key, example in EXAMPLES.items():
+        rest = {name: text for name, text in EXAMPLES.items() if name in ("title", "unlisted") and name != key}
+        table = "[[operators]]\nnames = ['Conv']\n" if key in Operators.model_fields and key != "names" else ""
+        parsed("\n".join([*rest.values(), "" if key != "names" else "[[operators]]", table + example]), "board.toml")

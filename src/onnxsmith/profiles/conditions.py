@@ -8,7 +8,7 @@ from typing import Any
 from onnxsmith.profiles import naming
 from onnxsmith.profiles.finding import Finding, refused, unknown
 from onnxsmith.profiles.limit import Limit
-from onnxsmith.profiles.profile import DATA, Operators, Profile
+from onnxsmith.profiles.profile import ALL, DATA, Operators, Profile
 from onnxsmith.profiles.subject import Slot, Subject
 
 _BITS = {"bool": 8, "float4e2m1": 4, "complex64": 64, "complex128": 128}
@@ -166,13 +166,11 @@ def _bytes(slot: Slot, most: int) -> Iterator[Finding]:
 
 
 def _static(entry: Operators, subject: Subject) -> Iterator[Finding]:
-    if isinstance(entry.static, bool):
-        slots = list(subject.slots) if entry.static else []
-    else:
-        slots = [slot for name in entry.static for slot in subject.named(name)]
-        for name in entry.static:
-            yield from _unfound(subject, name)
-    yield from (_not_static(slot) for slot in slots if slot.is_tensor and not slot.is_static)
+    for name in entry.static:
+        yield from _unfound(subject, name) if name != ALL else ()
+        for slot in subject.named(name) if name != ALL else subject.slots:
+            if slot.is_tensor and not slot.is_static:
+                yield _not_static(slot)
 
 
 def _not_static(slot: Slot) -> Finding:

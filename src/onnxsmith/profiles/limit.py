@@ -43,6 +43,19 @@ class Limit:
             return Limit((raw,))
         raise ValueError(HELP)
 
+    @staticmethod
+    def whole(raw: Any) -> Limit:
+        """Reads a limit on whole numbers.
+
+        Raises:
+            ValueError: if it is none, or holds another value.
+        """
+        limit = Limit.read(raw)
+        held = [*(limit.choices or ()), limit.least, limit.most]
+        if not all(one is None or (isinstance(one, int) and not isinstance(one, bool)) for one in held):
+            raise ValueError(HELP)
+        return limit
+
     def allows(self, value: Any) -> bool:
         """Whether a value, or each element of a list, is allowed."""
         if isinstance(value, Sequence) and not isinstance(value, str | bytes):

@@ -9,7 +9,7 @@ from functools import cache
 
 from onnxsmith.model.graph import schema
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.profiles.profile import DATA, Operators, Profile
+from onnxsmith.profiles.profile import ALL, DATA, Operators, Profile
 
 
 def check(profile: Profile, where: str) -> None:
@@ -99,7 +99,7 @@ def _check_entry(name: str, entry: Operators, where: str) -> None:
 
 
 def _operand_names(entry: Operators) -> Iterator[tuple[str, str]]:
-    static = entry.static if not isinstance(entry.static, bool) else ()
+    static = (one for one in entry.static if one != ALL)
     groups: dict[str, Iterable[str]] = {
         "dtypes": (one for one in entry.dtypes if one != DATA), "ranks": entry.ranks, "dims": entry.dims,
         "values": entry.values, "constant": entry.constant, "absent": entry.absent, "doubtful": entry.doubtful,

@@ -15,6 +15,8 @@ from onnxsmith.profiles.rules.base import GraphRule
 
 DATA = "*"
 """The key that a plain list of dtypes gets: the first operand and all of its type variable."""
+ALL = "*"
+"""The name that `static = true` gets: all operands and results."""
 
 
 def _dtype(name: str) -> str:
@@ -30,13 +32,14 @@ def _by_operand(raw: Any) -> Any:
     return {DATA: raw} if isinstance(raw, list) else raw
 
 
-def _limit(raw: Any) -> Limit:
-    return Limit.read(raw)
+def _names_or_all(raw: Any) -> Any:
+    return ((ALL,) if raw else ()) if isinstance(raw, bool) else raw
 
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 Dtypes = Annotated[tuple[Annotated[str, AfterValidator(_dtype)], ...], Field(strict=False)]
-Bound = Annotated[Limit, BeforeValidator(_limit)]
+Bound = Annotated[Limit, BeforeValidator(Limit.read)]
+Whole = Annotated[Limit, BeforeValidator(Limit.whole)]
 Count = Annotated[int, Field(gt=0)]
 
 
@@ -64,17 +67,17 @@ class Operators(Table):
     since: Count | None = None
     until: Count | None = None
     dtypes: Annotated[dict[str, Dtypes], BeforeValidator(_by_operand)] = {}
-    rank: Bound | None = None
-    ranks: dict[str, Bound] = {}
-    dims: dict[str, dict[str, Bound]] = {}
-    static: bool | Names = ()
+    rank: Whole | None = None
+    ranks: dict[str, Whole] = {}
+    dims: dict[str, dict[str, Whole]] = {}
+    static: Annotated[Names, BeforeValidator(_names_or_all)] = ()
     constant: Names = ()
     values: dict[str, Bound] = {}
     attributes: dict[str, Bound] = {}
     absent: Names = ()
     doubtful: Names = ()
-    inputs: Bound | None = None
-    outputs: Bound | None = None
+    inputs: Whole | None = None
+    outputs: Whole | None = None
     certain: bool = True
     note: str = ""
     decisive: bool = False
@@ -104,7 +107,7 @@ class Profile(Table):
     unsaid: Names = ()
     notes: Names = ()
     unlisted: Literal["refused", "unknown"]
-    opset: Bound | None = None
+    opset: Whole | None = None
     max_ir_version: Count | None = None
     domains: Names | None = None
     dtypes: Dtypes | None = None

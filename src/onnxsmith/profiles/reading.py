@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
-from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.profiles import naming
-from onnxsmith.profiles.profile import DATA, Operators, Profile, Table
+from onnxsmith.problem import problem
+from onnxsmith.profiles import mistakes, naming
+from onnxsmith.profiles.profile import Profile
 from onnxsmith.profiles.rules.base import GraphRule, kinds
 
 
@@ -79,14 +78,14 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
         content = _extended(content, where)
     rules = content.pop("rules", [])
     if not isinstance(rules, list) or not all(isinstance(one, dict) for one in rules):
-        raise _invalid("rules has to be tables", f"{where}, rules", 'write:\n[[rules]]\nuse = "strong-typing"')
+        raise mistakes.invalid("rules has to be tables", f"{where}, rules", 'write:\n[[rules]]\nuse = "strong-typing"')
     made = [_rule(one, f"{where}, rules {number}") for number, one in enumerate(rules, 1)]
     if "id" in content:
-        raise _unknown_key(("id",), content, where)
+        raise mistakes.unknown_key(("id",), content, where)
     try:
         profile = Profile.model_validate({**content, "id": id_, "rules": made})
     except ValidationError as error:
-        raise _translated(error.errors()[0], content, where) from error
+        raise mistakes.translated(error.errors()[0], content, where) from error
     naming.check(profile, where)
     return profile
 
@@ -112,7 +111,7 @@ def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
         below = _extended(below, f"{base}.toml")
     if not all(isinstance(one, list) for one in lists):
         return content  # the check of the whole profile refuses it
-    taken = {str(name) for entry in own if isinstance(entry, dict) for name in _list(entry.get("names"))}
+    taken = {str(name) for entry in own if isinstance(entry, dict) for name in mistakes.as_list(entry.get("names"))}
     more = content.get("refused", [])
     taken.update(map(str, more))
     kept: list[dict[str, Any]] = []
@@ -122,10 +121,6 @@ def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
     refused = {"refused": [name for name in below.get("refused", ()) if name not in taken] + more}
     rules = [*below.get("rules", []), *content.get("rules", [])]
     return {**below, **content, **refused, "operators": [*own, *kept], "rules": rules}
-
-
-def _list(raw: Any) -> list[Any]:
-    return raw if isinstance(raw, list) else []
 
 
 _START = 'start with:\ntitle = "My board"\nunlisted = "refused"'
@@ -150,72 +145,10 @@ def _rule(table: Mapping[str, Any], where: str) -> GraphRule:
     fields = [field.name for field in dataclasses.fields(kind)]
     given = {key: value for key, value in table.items() if key != "use"}
     for key in given.keys() - set(fields):
-        raise _no_such_key(key, ["use", *fields], where)
+        raise mistakes.no_such_key(key, ["use", *fields], where)
     try:
         return TypeAdapter(kind).validate_python(given)
     except ValidationError as error:
         found = error.errors()[0]
         key = ".".join(map(str, found["loc"]))
-        raise _invalid(f"{key} is not valid: {found['msg']}", f"{where}, {key}", f"correct {key}") from error
-
-
-def _translated(error: ErrorDetails, content: Mapping[str, Any], where: str) -> OnnxsmithError:
-    """Makes a problem of the first error that pydantic found."""
-    path = error["loc"]
-    place = f"{where}, {_place(path, content)}"
-    if error["type"] == "extra_forbidden":
-        return _unknown_key(path, content, where)
-    if error["type"] == "missing":
-        key = str(path[-1])
-        examples = {"title": 'title = "My board"', "unlisted": 'unlisted = "refused"', "names": 'names = ["Conv"]'}
-        return _invalid(f"the key {key} is missing", place, f"add {examples[key]}")
-    if error["type"] == "unknown_name":
-        return problem("profile/unknown-name", error["msg"], where=place, fix=error["ctx"]["fix"])
-    say = error["msg"].removeprefix("Value error, ")
-    key = str(path[-1]) if path else ""
-    fix = say if error["type"] == "value_error" else f"correct {key}: {say[0].lower()}{say[1:]}"
-    what = f"{key} is not a limit" if error["type"] == "value_error" else f"{key} is not valid: {say}"
-    return _invalid(what, place, fix)
-
-
-def _invalid(what: str, where: str, fix: str) -> OnnxsmithError:
-    return problem("profile/invalid", what, where=where, fix=fix)
-
-
-def _place(path: Sequence[int | str], content: Mapping[str, Any]) -> str:
-    """`operators 2 (Conv), dtypes`: names the entry by its number and its first operator."""
-    if path[:1] != ("operators",) or len(path) < 2 or not isinstance(path[1], int):
-        return _keys(path)
-    tables = content["operators"]
-    names = _list(tables[path[1]].get("names")) if isinstance(tables[path[1]], dict) else []
-    shown = f" ({names[0]})" if names else ""
-    return f"operators {path[1] + 1}{shown}" + (f", {_keys(path[2:])}" if len(path) > 2 else "")
-
-
-def _keys(path: Sequence[int | str]) -> str:
-    return ".".join(one for one in path if isinstance(one, str) and one != DATA)
-
-
-def _unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: str) -> OnnxsmithError:
-    table: type[Table] = Operators if path[0] == "operators" and len(path) > 1 else Profile
-    keys = [key for key in table.model_fields if key != "id"]
-    if table is Operators and path[-1] in Profile.model_fields:
-        return problem(
-            "profile/unknown-key",
-            f"the key {path[-1]} stands in a table of operators",
-            where=f"{where}, {_place(path, content)}",
-            why="in TOML a key belongs to the table above it",
-            fix=f"move {path[-1]} above the first [[operators]]",
-        )
-    return _no_such_key(str(path[-1]), keys, f"{where}, {_place(path, content)}")
-
-
-def _no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
-    near = naming.near(key, keys)
-    return problem(
-        "profile/unknown-key",
-        f"there is no key {key!r} here",
-        where=where,
-        why=f"the keys are {', '.join(keys)}",
-        fix=f"write {near} instead of {key}" if near else f"remove {key}",
-    )
+        raise mistakes.invalid(f"{key} is not valid: {found['msg']}", f"{where}, {key}", f"correct {key}") from error
