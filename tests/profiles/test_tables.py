@@ -13,8 +13,9 @@ import pytest
 from onnxsmith.model.files.load import from_proto
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import schema, walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.profiles.finding import Outlook
-from onnxsmith.profiles.outlook import foresee
+from onnxsmith.profiles.outlook import Foreseen, foresee
 from onnxsmith.profiles.profile import Profile
 from onnxsmith.profiles.reading import built_in, named
 
@@ -136,6 +137,28 @@ def test_models_of_all_operators(name: str) -> None:
         assert all(fits_only_if_listed(one.node, one.outlook, profile, model) for one in entries)
         seen += len(entries)
     assert seen > len(onnx.defs.get_all_schemas())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tensorrt-11", "qnn", "rknn"])
+def test_a_node_does_not_fit_for_lack_of_information(name: str) -> None:
+    """Where shapes and types are removed, nothing fits that is refused with them. A fourth of the node tests."""
+    profile, fits = named(name), 0
+    for model in node_models()[::4]:
+        bare = cloned(model)
+        values = [value for graph in walk.graphs(bare) for value in (*graph.inputs, *graph.outputs)]
+        for value in (*values, *(value for node in walk.all_nodes(bare) for value in node.outputs)):
+            if value.const_value is None:
+                value.shape = value.type = None
+        pairs = zip(nodes_of(foresee(bare, profile)), nodes_of(foresee(model, profile)), strict=True)
+        both = [(without.outlook, full.outlook) for without, full in pairs]
+        assert (Outlook.FITS, Outlook.REFUSED) not in both
+        fits += both.count((Outlook.FITS, Outlook.FITS))
+    assert fits > 0
+
+
+def nodes_of(entries: list[Foreseen]) -> list[Foreseen]:
+    return [one for one in entries if one.node is not None]
 
 
 @cache
