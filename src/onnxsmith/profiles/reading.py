@@ -92,7 +92,7 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
 
 def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
     """The tables of a built-in profile with those of this one: its keys replace the built-in ones, its `operators`
-    replace the entries of the same operators, its `rules` come in addition."""
+    replace the entries of the same operators, its `refused` and `rules` come in addition."""
     base: Any = content.pop("extends")
     own = content.get("operators", [])
     lists = (own, content.get("rules", []), content.get("refused", []))
