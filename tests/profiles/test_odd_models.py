@@ -92,3 +92,11 @@ def test_the_alias_of_the_domain() -> None:
     (node,) = model.graph
     node.domain = "ai.onnx"
     assert [str(one.outlook) for one in foresee(model, named("tensorrt-10"))] == ["fits"]
+
+
+def test_a_sequence_of_unknown_dtype() -> None:
+    model = from_text(HEAD + "g (float[2] x) => (y) { a = com.microsoft.Mystery(x) y = SequenceConstruct(a) }")
+    for profile in profiles():
+        assert len([one for one in foresee(model, profile) if one.node is not None]) == 2
+    profile = parsed(EVERYTHING, "all.toml", "all")
+    assert foresee(model, profile)[-1].outlook is not Outlook.FITS
