@@ -16,7 +16,7 @@ def type_text(value: ir.Value) -> str:
 
 def of_type(type_: ir.TypeProtocol | None) -> str:
     """Returns a type as a schema writes it; "" for None or an unknown dtype."""
-    if type_ is None or type_.dtype == ir.DataType.UNDEFINED:
+    if type_ is None or type_.dtype in (None, ir.DataType.UNDEFINED):  # inference makes sequences of unknown dtype
         return ""
     inner = f"tensor({type_.dtype.name.lower()})"
     while isinstance(type_, ir.SequenceType | ir.OptionalType):

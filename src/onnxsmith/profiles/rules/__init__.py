@@ -1,0 +1,1 @@
+"""Named conditions that a profile lists under `[[rules]]`, one a file."""
