@@ -492,3 +492,19 @@ def test_what_a_patch_cannot_say(tmp_path: Path) -> None:
         onnxsmith.edit(saved(NET, tmp_path), record=tmp_path / "p.toml") as m,
     ):
         m.constant("bias", np.zeros(1000, np.float32))
+
+
+def test_a_part_that_a_later_step_converts_to_another_opset(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[n,6] x) => (float[n,3] first, float[n,3] last) <int64[2] parts = {3,3}> {
+      a = Neg(x)
+      first, second = Split<axis = 1>(a, parts)
+      last = Relu(second)
+    }"""
+    (tmp_path / "m.onnxtxt").write_text(text)
+    with onnxsmith.edit(tmp_path / "m.onnxtxt", tmp_path / "part.onnx") as m:
+        m.extract(from_="a", to=["first", "last"])
+        m.opset(11)
+    assert m.result is not None
+    assert m.result.ok, m.result.report.problems
+    assert onnxsmith.load(tmp_path / "part.onnx").opset_imports[""] == 11

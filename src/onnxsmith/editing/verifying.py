@@ -93,7 +93,7 @@ def _run(written: Path | ir.Model, settings: Verify) -> None:
         raise problem(
             "edit/does-not-run",
             "the edited model does not run",
-            where=error.problem.where,
+            where=error.problem.where or "the edited model",
             why=f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip(),
             fix="correct the step; nothing was written",
         ) from error

@@ -12,11 +12,12 @@ from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import tensor_paths, walk
 from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.model.surgery import opset
 from onnxsmith.model.surgery.body_model import body_model, with_part
 from onnxsmith.model.surgery.cutting import cut
 from onnxsmith.model.surgery.exposing import expose
 from onnxsmith.model.surgery.joining import joined
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.words import several
 
 _LARGE = 2**30
@@ -173,6 +174,7 @@ def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
 
 def _in_body(original: ir.Model, body: ir.Graph, part: ir.Model) -> ir.Model:
     """The original in whose body the part computes its outputs, brought out like those of the original."""
+    part = opset.convert(part, opset.of(original))  # the body belongs to the original, which stays as it is
     ends = [value.name or "" for value in part.graph.outputs]
     model, made = with_part(original, body, part)
     places = {place.value: place.name for place in tensor_paths.places(model)}
@@ -189,8 +191,17 @@ def _rename(model: ir.Model, names: list[str]) -> None:
         value.name = name
 
 
+def _at_one_opset(whole: ir.Model, part: ir.Model) -> tuple[ir.Model, ir.Model]:
+    """The two at one opset, if a later step of the edit converted the part: at the part's, else at the whole's."""
+    try:
+        return opset.convert(whole, opset.of(part)), part
+    except OnnxsmithError:
+        return whole, opset.convert(part, opset.of(whole))
+
+
 def _in_place(whole: ir.Model, part: ir.Model, wires: list[str], outputs: list[str]) -> ir.Model:
     """The original in which the part computes its outputs, from the tensors that it starts at."""
+    whole, part = _at_one_opset(whole, part)
     ports = [port.name or "" for port in part.graph.inputs]
     grafted = joined(whole, part, dict(zip(ports, wires, strict=True)))
     kept = list(grafted.graph.outputs)[len(whole.graph.outputs) :]
