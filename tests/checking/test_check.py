@@ -149,7 +149,8 @@ def test_a_target_that_exceeds_its_limits_stops_no_other(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(rooms, "members", members)
     report, checks = checked(write(tmp_path, DET), "all")
-    assert {one.target: one.stage for one in checks} == {"slow": Stage.NOT_TRIED, "onnxruntime": Stage.AGREED}
+    asked = {one.target: one.stage for one in checks if one.judge}
+    assert asked == {"slow": Stage.NOT_TRIED, "onnxruntime": Stage.AGREED}
     assert [one.id for one in report.problems] == ["runtime/timeout"]
     assert report.verdict is Verdict.FAILED
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from onnxsmith.checking.agreement import agreement
+from onnxsmith.checking.by_rules import STAGES, outlook
 from onnxsmith.checking.fixing import UNKNOWN, fixed
 from onnxsmith.checking.narrowing import Narrowed, narrow
 from onnxsmith.checking.subject import Subject
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
+from onnxsmith.profiles.reading import built_in, named
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage, TargetCheck
 from onnxsmith.targets.base import Answer, Judge, Refusal, Target
 
@@ -23,7 +25,8 @@ def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
     Raises:
         OnnxsmithError: `runtime/timeout`, `runtime/memory` if the target exceeds its limits with the whole model.
     """
-    blank = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED)
+    expected = STAGES[outlook(named(name), subject)].value if name in built_in() else ""
+    blank = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, expected=expected)
     with target.judging() as judge:
         answer = judge.ask(subject.model, subject.feeds)
         if answer.refusal is None:

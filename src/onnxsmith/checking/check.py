@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from onnxsmith import rooms
 from onnxsmith.checking.applying import applied
 from onnxsmith.checking.asking import asked
+from onnxsmith.checking.by_rules import by_rules
+from onnxsmith.checking.choosing import ALL, chosen
 from onnxsmith.checking.subject import Subject
 from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given
@@ -16,7 +16,8 @@ from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.profiles.profile import Profile
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.target_checks import Stage, TargetCheck, TargetChecks, summary
 from onnxsmith.report.parts.timing import Timing
@@ -24,8 +25,6 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.settings import Save, Verify
 from onnxsmith.targets.base import Target
-
-ALL = "all"
 
 
 def check(
@@ -40,7 +39,8 @@ def check(
 ) -> Result:
     """Asks each target how far it comes with the model: parsed, built, ran, agreed with another runtime, or refused.
 
-    `targets` are names of targets; `all` are those that are installed. Symbolic dimensions stay symbolic first; a
+    `targets` are names of targets: software that is asked, and profiles, whose tables and rules foresee the result
+    (`profile:board.toml` is a profile of your own); `all` are all of them. Symbolic dimensions stay symbolic first; a
     target that refuses them is asked again at fixed sizes, those of `inputs` or of a generated input. Of a refused
     model the nodes are named, and rewrites are tried on copies of it. With `fix` a rewritten model that the targets
     take is compared with the original, and written to `output`; `Result.model` is that model.
@@ -62,7 +62,11 @@ def check(
             parts: list[Part] = [TargetChecks(tuple(checks))]
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
             made, path = found, None
-            refused = {one.target: names[one.target] for one in checks if one.stage is Stage.REFUSED}
+            refused = {
+                one.target: target
+                for one in checks
+                if one.stage is Stage.REFUSED and isinstance(target := names[one.target], Target)
+            }
             if fix and refused:
                 with stage("fix"):
                     change = applied(refused, subject, output, verify, save)
@@ -86,27 +90,9 @@ def check(
     return Result(report, made, path)
 
 
-def chosen(names: Sequence[str]) -> dict[str, Target]:
-    """The targets of these names; all targets for `all`.
-
-    Raises:
-        OnnxsmithError: `target/unknown`.
-    """
-    members = rooms.members("onnxsmith.targets", Target)
-    if ALL in names:
-        return members
-    for name in names:
-        if name not in members:
-            near = difflib.get_close_matches(name, members, 1)
-            raise problem(
-                "target/unknown",
-                f"there is no target {name!r}",
-                fix=f"write --target {(near or list(members))[0]}; there are {', '.join(members)}, {ALL}",
-            )
-    return {name: members[name] for name in dict.fromkeys(names)}
-
-
-def _all(names: dict[str, Target], subject: Subject, *, named: bool) -> tuple[list[TargetCheck], list[Problem]]:
+def _all(
+    names: Mapping[str, Target | Profile], subject: Subject, *, named: bool
+) -> tuple[list[TargetCheck], list[Problem]]:
     checks, problems = [], []
     for name, target in names.items():
         with stage(name):
@@ -116,7 +102,9 @@ def _all(names: dict[str, Target], subject: Subject, *, named: bool) -> tuple[li
     return checks, problems
 
 
-def _one(name: str, target: Target, subject: Subject, *, named: bool) -> tuple[TargetCheck, list[Problem]]:
+def _one(name: str, target: Target | Profile, subject: Subject, *, named: bool) -> tuple[TargetCheck, list[Problem]]:
+    if isinstance(target, Profile):
+        return by_rules(name, target, subject), []
     missing = target.missing()
     if missing is not None:
         why = f"{missing.what}: {missing.fix}"
@@ -130,10 +118,10 @@ def _one(name: str, target: Target, subject: Subject, *, named: bool) -> tuple[T
 
 
 def _verdict(checks: Sequence[TargetCheck], problems: Sequence[Problem]) -> Verdict:
-    if problems or all(one.stage is Stage.NOT_TRIED for one in checks):
+    if problems or all(one.stage is Stage.NOT_TRIED and one.judge for one in checks):
         return Verdict.FAILED
     if any(one.stage is Stage.REFUSED or (one.stage is Stage.RAN and one.nodes) for one in checks):
         return Verdict.DIFFERENT
-    if any(one.why and one.stage is not Stage.NOT_TRIED for one in checks):
+    if any(one.why and (one.stage is not Stage.NOT_TRIED or not one.judge) for one in checks):
         return Verdict.CANNOT_TELL
     return Verdict.DONE

@@ -21,7 +21,7 @@ class Check(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL")
     target: tuple[str, ...] = option(
-        "who is asked: onnxruntime, openvino, tensorrt-rtx, …; repeatable; default: all",
+        "who is asked: onnxruntime, openvino, coreml-mlprogram, profile:FILE.toml, …; repeatable; default: all",
         default=(),
         metavar="NAME",
     )
@@ -34,7 +34,8 @@ class Check(Command):
     save: Save = group(Save)
 
     def run(self) -> Report:
-        from onnxsmith.checking.check import ALL, check
+        from onnxsmith.checking.check import check
+        from onnxsmith.checking.choosing import ALL
         from onnxsmith.problem import problem
 
         if self.fix and not self.output:

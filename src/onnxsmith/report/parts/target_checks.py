@@ -23,6 +23,10 @@ class Stage(StrEnum):
     AGREED = "agreed"
 
 
+_FEW = 3
+"""Targets up to which the notes of tables are shown. A choice: a page of notes hides the results."""
+
+
 @dataclass(frozen=True)
 class NodeCheck:
     """A node that stopped a target, or of which nothing is known. `place` is the torch module and source line, if the
@@ -42,8 +46,8 @@ class TargetCheck:
     """What one target did with the model.
 
     `judge` is False if nothing was asked: the result follows from tables and rules. `shapes` says with which sizes the
-    stage was reached: `dynamic`, or the sizes that were fixed. `expected` is how far the target was foreseen to come,
-    before it was asked. `counts` are the nodes by stage; `nodes` those that are refused, disagree or are unknown.
+    stage was reached: `dynamic`, or the sizes that were fixed. `counts` are the nodes by stage; `nodes` those that are
+    refused, disagree or are unknown.
     """
 
     target: str
@@ -60,6 +64,8 @@ class TargetCheck:
     """Whether the refusal is of the file as a whole: its opset, its IR version, its interface."""
     complete: bool = True
     """Whether every refused node is in `nodes`."""
+    expected: str = ""
+    """The stage that a profile of the target's name foresees; "" without such a profile."""
     rewrite: str = ""
     """What was done to a copy of the model that the target takes."""
 
@@ -88,7 +94,7 @@ class TargetChecks(Part):
                 yield Text(f"{one.target}: further nodes may be refused; the search ended at its limit", Tone.WARN)
             if one.rewrite:
                 yield Text(f"{one.target}: what helps: {one.rewrite}", Tone.GOOD)
-            for note in one.notes:
+            for note in one.notes if one.judge or len(self.checks) <= _FEW else ():
                 yield Text(f"{one.target}: {note}")
 
 
