@@ -114,6 +114,10 @@ class Work:
         infer(self.model)
         self._inferred = True
 
+    def move_originals(self, name: str, now: str) -> None:
+        """Notes that the adapted original has another name for the tensor that it called `name`."""
+        self.original.update({value: now for value, old in self.original.items() if old == name})
+
     def declare(self, value: ir.Value) -> None:
         """Keeps the type and shape that a value has now in the file."""
         metadata = self._declared[value].metadata if value in self._declared else {}
