@@ -434,7 +434,7 @@ def test_bodies_are_closed(tmp_path: Path) -> None:
     assert refused(saved(LOOP, tmp_path), lambda m: m.wire({"op": "Tanh"}, 0, "inner")) == "edit/out-of-scope"
     assert refused(saved(LOOP, tmp_path), lambda m: m.extract("inner", "y")) == "edit/out-of-scope"
     assert refused(saved(WIDE, tmp_path), lambda m: m.remove("split", keep=0)) == "edit/several-results"
-    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide")) == "edit/no-operand"
+    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide")) == "edit/dtype"
     assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide", keep=0)) == "edit/dtype"
 
 
@@ -492,3 +492,50 @@ def test_what_a_patch_cannot_say(tmp_path: Path) -> None:
         onnxsmith.edit(saved(NET, tmp_path), record=tmp_path / "p.toml") as m,
     ):
         m.constant("bias", np.zeros(1000, np.float32))
+
+
+HALF = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[n,4] x) => (float16[n,4] y, float16[n,4] z) {
+  [to32] a = Cast<to = 1>(x)
+  [to16] b = Cast<to = 10>(a)
+  [out] y = Relu(b)
+  [end32] c = Cast<to = 1>(b)
+  [end16] z = Cast<to = 10>(c)
+}"""
+
+
+@pytest.mark.parametrize(
+    "pair", [["to32", "to16"], ["to16", "to32"], ["end16", "end32"], ["to32", "to16", "end32", "end16"]]
+)
+def test_nodes_that_go_together_are_judged_together(pair: list[str], tmp_path: Path) -> None:
+    path, out = saved(HALF, tmp_path), tmp_path / "out.onnx"
+    with onnxsmith.edit(path, out) as m:
+        m.remove(pair, same=True)
+    x = np.array([[1, -2, 3, 4]], np.float16)
+    for name, array in onnxsmith.run(path, {"x": x}).outputs.items():
+        assert np.array_equal(array, onnxsmith.run(out, {"x": x}).outputs[name])
+    assert not {node.name for node in onnxsmith.load(out).graph} & set(pair)
+
+
+def test_a_cast_alone_is_refused_and_the_fix_removes_the_pair(tmp_path: Path) -> None:
+    path = saved(HALF, tmp_path)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.remove("to32", same=True)
+    assert caught.value.problem.id == "edit/dtype"
+    fix = caught.value.problem.fix
+    assert 'node = ["to32", "to16"]' in fix
+    with onnxsmith.edit(path) as m:
+        m.remove(["to32", "to16"], same=True)
+
+
+def test_the_first_result_takes_the_name_of_a_graph_output(tmp_path: Path) -> None:
+    path, out = saved(NET, tmp_path), tmp_path / "out.onnx"
+    with onnxsmith.edit(path, out) as m:
+        m.insert("TopK", after="y", operands=["$", [2]], attributes={"axis": -1}, outputs=["best", "at"])
+        m.expose("at")
+    assert [value.name for value in onnxsmith.load(out).graph.outputs] == ["y", "z", "at"]
+    assert m.result is not None
+    assert "the first result is called y, not best" in " ".join(str(part) for part in m.result.report.parts)
+    with onnxsmith.edit(path, out) as m:
+        m.insert("TopK", after="y", operands=["$", [2]], attributes={"axis": -1}, outputs=["y", "at"])
+    assert list(m.result.report.parts[0].notes) == []  # type: ignore[attr-defined, union-attr]
