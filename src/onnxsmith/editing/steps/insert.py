@@ -21,7 +21,7 @@ HERE = "$"
 @dataclass(frozen=True)
 class Insert(Step):
     """Inserts a node of operator `op` (`Clip`, `com.microsoft::Gelu`) behind the tensor `after`: everything that read
-    the tensor reads the first result, and a graph output keeps its name. Or in front of the operand `input` (0) of the
+    the tensor reads the first result, and a graph output keeps its name: the first result gets it. Or in front of the operand `input` (0) of the
     node `before`: only this node reads the result.
 
     `operands` are names of tensors, numbers, lists and arrays for constants, and "" for a left-out operand; "$" is the
@@ -78,11 +78,21 @@ class Insert(Step):
         given = [make.tensor(value) if _is_here(one) else self._operand(work, one) for one in self.operands]
         if not any(_is_here(one) for one in self.operands):
             given = [make.tensor(value), *given]
-        made = make.node(self.op, *given, name=self.name, outputs=self.outputs, **self.attributes)
+        made = make.node(self.op, *given, name=self.name, outputs=self._names(work, value), **self.attributes)
         first = made[0] if isinstance(made, tuple) else made
         if not isinstance(first, Tensor):
             raise problem("edit/step-argument", f"the first result of {self.op} is left out", fix="name it in outputs")
         return first.value
+
+    def _names(self, work: Work, value: ir.Value) -> Any:
+        """The names of the results. The first may be that of the graph output which the result replaces."""
+        if self.after is None or not value.is_graph_output() or value.is_graph_input():
+            return self.outputs
+        if self.outputs == value.name:
+            return None
+        if isinstance(self.outputs, list | tuple) and self.outputs and self.outputs[0] == value.name:
+            return [work.names.free(f"{value.name}_result"), *self.outputs[1:]]
+        return self.outputs
 
     def _operand(self, work: Work, one: Any) -> Any:
         if isinstance(one, str):
@@ -101,10 +111,9 @@ class Insert(Step):
             if graph is work.model.graph:  # one name cannot be an input and another value's
                 work.outputs[made.name or ""] = work.outputs.pop(name, None)
             return
-        if self.outputs is not None:
-            if graph is work.model.graph:
-                work.outputs[made.name or ""] = work.outputs.pop(name, None)
-            return
+        given = self.outputs[0] if isinstance(self.outputs, list | tuple) else self.outputs
+        if isinstance(given, str) and given != name:
+            work.notes.append(f"the first result is called {name}, not {given}: a graph output keeps its name")
         value.name = work.names.free(f"{name}_before_{self.op.rpartition(':')[2].lower()}")
         made.name = name
 
