@@ -124,7 +124,8 @@ def test_an_insert_behind_an_output_and_then_its_dtype(tmp_path: Path) -> None:
         m.insert("Tanh", after="y")
         m.dtype(output="y", to="float16")
     report = m.result.report if m.result else None
-    assert report is not None and report.verdict is Verdict.DONE
+    assert report is not None
+    assert report.verdict is Verdict.DONE
 
 
 def test_a_wrong_tensor_in_front_of_a_change_is_found(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ HERE = "$"
 @dataclass(frozen=True)
 class Insert(Step):
     """Inserts a node of operator `op` (`Clip`, `com.microsoft::Gelu`) behind the tensor `after`: everything that read
-    the tensor reads the first result, and a graph output keeps its name: the first result gets it. Or in front of the operand `input` (0) of the
-    node `before`: only this node reads the result.
+    the tensor reads the first result, and a graph output keeps its name: the first result gets it. Or in front of the
+    operand `input` (0) of the node `before`: only this node reads the result.
 
     `operands` are names of tensors, numbers, lists and arrays for constants, and "" for a left-out operand; "$" is the
     tensor itself. Without "$" the tensor is the first operand, followed by `operands`. `attributes` are checked against

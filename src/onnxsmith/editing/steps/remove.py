@@ -22,9 +22,9 @@ _SAME = frozenset({"Identity"})
 @dataclass(frozen=True)
 class Remove(Step):
     """Removes the selected `node`, or all selected nodes. What read the result reads the operand `keep` instead (a
-    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant, or if the node
-    has one operand. A graph output keeps its name. Nodes that go together are judged together. Constants that nothing reads any more go along. With `same` the outputs must keep their
-    numbers."""
+    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant, or if the
+    node has one operand. A graph output keeps its name. Nodes that go together are judged together. Constants that
+    nothing reads any more go along. With `same` the outputs must keep their numbers."""
 
     first = ("node",)
 
