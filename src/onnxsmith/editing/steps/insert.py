@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -13,7 +13,7 @@ from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import walk
 from onnxsmith.operators.tensor import Tensor
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 
 HERE = "$"
 
@@ -51,7 +51,10 @@ class Insert(Step):
         if self.after is not None:
             value = work.find.tensor(self.after)
             graph, users = home_of(work, value), readers(value)
-            made = self._made(work, value, graph, node_after(graph, value))
+            try:
+                made = self._made(work, value, graph, node_after(graph, value))
+            except OnnxsmithError as error:
+                raise _behind_the_adapter(error, value) from error.__cause__
             for node, index in users:
                 node.replace_input_with(index, made)
             self._as_output(work, graph, value, made)
@@ -120,3 +123,14 @@ class Insert(Step):
 
 def _is_here(one: Any) -> bool:
     return isinstance(one, str) and one == HERE
+
+
+def _behind_the_adapter(error: OnnxsmithError, value: ir.Value) -> OnnxsmithError:
+    """The error, with the tensor behind the Cast or Transpose that a step put next to an input, where there is one."""
+    uses = list(value.uses())
+    node = uses[0].node if len(uses) == 1 else None
+    if not value.is_graph_input() or node is None or node.op_type not in ("Cast", "Transpose"):
+        return error
+    name = node.outputs[0].name
+    fix = f'{value.name} is only read by a {node.op_type}; to insert behind that: after = "{name}"'
+    return OnnxsmithError(replace(error.problem, fix=fix))
