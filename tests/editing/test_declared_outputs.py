@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
+
 import onnxsmith
 from tests.editing.models import saved
 
@@ -51,3 +54,28 @@ def test_a_size_does_not_survive_a_dimension_that_opens(tmp_path: Path) -> None:
     with onnxsmith.edit(path, verify=False) as m:
         m.set_dim("x:0=n")
     assert shapes(path)["y"][1] != 4
+
+
+def test_a_data_file_of_another_name_is_reported_when_nothing_uses_it_any_more(tmp_path: Path) -> None:
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Add", ["x", "w"], ["y"])],
+            "g",
+            [onnx.helper.make_tensor_value_info("x", 1, [1000])],
+            [onnx.helper.make_tensor_value_info("y", 1, [1000])],
+            [onnx.numpy_helper.from_array(np.ones(1000, np.float32), "w")],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="m.bin", size_threshold=0)
+    with onnxsmith.edit(path) as m:
+        m.rename("y", "z")
+    assert m.result is not None
+    assert "m.bin is no longer used by m.onnx" in m.result.report.parts[0].notes  # type: ignore[attr-defined]
+    assert (tmp_path / "m.bin").exists()
+    with onnxsmith.edit(path) as m:
+        m.rename("z", "y")
+    assert m.result is not None
+    assert not m.result.report.parts[0].notes  # type: ignore[attr-defined]

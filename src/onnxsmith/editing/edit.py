@@ -26,7 +26,7 @@ from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import staged
+from onnxsmith.model.files.save import left_behind, staged
 from onnxsmith.model.graph import captures, carried, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
@@ -248,6 +248,8 @@ class Edit:
                 )
                 return found, Written({}, f"what was to stay the same is not shown to be the same{hint}")
             with stage("save"):
+                left = left_behind(target.target)
+                self._work.notes += [f"{file.name} is no longer used by {target.target.name}" for file in left]
                 return found, files_written(target.commit())
 
     def _refuse_invalid(self, model: ir.Model, file: Path) -> None:
