@@ -178,6 +178,7 @@ class Work:
                 value.shape = declared_outputs.kept(
                     before, value.shape, inputs, taken, sizes=self._sizes_stand and not changed
                 )
+            assert value.shape is not None
             lost = declared_outputs.lost(before, value.shape, inputs)
             if lost:
                 self.notes.append(f"the shape of {value.name} is declared as {value.shape}, and was {before}: {lost}")
