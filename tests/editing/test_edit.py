@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from typer.testing import CliRunner
 
 import onnxsmith
+from onnxsmith.cli import app
 from onnxsmith.editing import patch
 from onnxsmith.editing.edit import Edit, edited
 from onnxsmith.editing.steps import extract
@@ -26,6 +30,11 @@ X = np.array([[-1.0, 0.5, 2.0, 3.0]], np.float32)
 
 def run(path: Path, **feeds: Any) -> dict[str, Any]:
     return dict(onnxsmith.run(path, feeds or {"x": X}).outputs)
+
+
+def run_command(words: list[str]) -> int:
+    """The exit status of a command."""
+    return CliRunner().invoke(app, words).exit_code
 
 
 def refused(path: Path, change: Any) -> str:
@@ -434,7 +443,7 @@ def test_bodies_are_closed(tmp_path: Path) -> None:
     assert refused(saved(LOOP, tmp_path), lambda m: m.wire({"op": "Tanh"}, 0, "inner")) == "edit/out-of-scope"
     assert refused(saved(LOOP, tmp_path), lambda m: m.extract("inner", "y")) == "edit/out-of-scope"
     assert refused(saved(WIDE, tmp_path), lambda m: m.remove("split", keep=0)) == "edit/several-results"
-    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide")) == "edit/no-operand"
+    assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide")) == "edit/dtype"
     assert refused(saved(WIDE, tmp_path), lambda m: m.remove("wide", keep=0)) == "edit/dtype"
 
 
@@ -508,3 +517,111 @@ def test_a_part_that_a_later_step_converts_to_another_opset(tmp_path: Path) -> N
     assert m.result is not None
     assert m.result.ok, m.result.report.problems
     assert onnxsmith.load(tmp_path / "part.onnx").opset_imports[""] == 11
+
+
+HALF = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[n,4] x) => (float16[n,4] y, float16[n,4] z) {
+  [to32] a = Cast<to = 1>(x)
+  [to16] b = Cast<to = 10>(a)
+  [out] y = Relu(b)
+  [end32] c = Cast<to = 1>(b)
+  [end16] z = Cast<to = 10>(c)
+}"""
+
+
+@pytest.mark.parametrize(
+    "pair", [["to32", "to16"], ["to16", "to32"], ["end16", "end32"], ["to32", "to16", "end32", "end16"]]
+)
+def test_nodes_that_go_together_are_judged_together(pair: list[str], tmp_path: Path) -> None:
+    path, out = saved(HALF, tmp_path), tmp_path / "out.onnx"
+    with onnxsmith.edit(path, out) as m:
+        m.remove(pair, same=True)
+    x = np.array([[1, -2, 3, 4]], np.float16)
+    for name, array in onnxsmith.run(path, {"x": x}).outputs.items():
+        assert np.array_equal(array, onnxsmith.run(out, {"x": x}).outputs[name])
+    assert not {node.name for node in onnxsmith.load(out).graph} & set(pair)
+
+
+def test_a_cast_alone_is_refused_and_the_fix_removes_the_pair(tmp_path: Path) -> None:
+    path = saved(HALF, tmp_path)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.remove("to32", same=True)
+    assert caught.value.problem.id == "edit/dtype"
+    fix = caught.value.problem.fix
+    assert 'node = ["to32", "to16"]' in fix
+    with onnxsmith.edit(path) as m:
+        m.remove(["to32", "to16"], same=True)
+
+
+def test_the_first_result_takes_the_name_of_a_graph_output(tmp_path: Path) -> None:
+    path, out = saved(NET, tmp_path), tmp_path / "out.onnx"
+    with onnxsmith.edit(path, out) as m:
+        m.insert("TopK", after="y", operands=["$", [2]], attributes={"axis": -1}, outputs=["best", "at"])
+        m.expose("at")
+    assert [value.name for value in onnxsmith.load(out).graph.outputs] == ["y", "z", "at"]
+    assert m.result is not None
+    assert "the first result is called y, not best" in " ".join(str(part) for part in m.result.report.parts)
+    with onnxsmith.edit(path, out) as m:
+        m.insert("TopK", after="y", operands=["$", [2]], attributes={"axis": -1}, outputs=["y", "at"])
+    assert list(m.result.report.parts[0].notes) == []  # type: ignore[attr-defined, union-attr]
+
+
+TWINS = """<ir_version: 10, opset_import: ["": 21]>
+g (float[n,4] x) => (float[n,4] y, float[n,4] z) { [t] a = Relu(x)
+  [t] y = Neg(a)
+  [t] z = Neg(y) }"""
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_nodes_of_one_name_are_told_apart_by_the_selectors_in_the_fix(index: int, tmp_path: Path) -> None:
+    path = saved(TWINS, tmp_path)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.rename(node="t", to="other")
+    found = caught.value.problem
+    assert found.id == "edit/many-matches"
+    assert found.fix.endswith('{ name = "t", op = "Relu" } or { gives = "y" } or { gives = "z" }')
+    selector = found.fix.removeprefix("name one of them: ").split(" or ")[index]
+    out = tmp_path / "out.onnx"
+    assert run_command(["rename", str(path), selector, "other", "--kind", "node", "-o", str(out)]) == 0
+    assert [node.name for node in onnxsmith.load(out).graph].index("other") == index
+
+
+def test_an_edit_of_a_model_with_repeated_names_says_how_to_mend_it(tmp_path: Path) -> None:
+    path = saved(TWINS, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.insert("Tanh", after="y")
+    assert m.result is not None
+    assert [one.id for one in m.result.report.problems] == ["model/repeated-node-names"]
+    words = shlex.split(m.result.report.problems[0].fix)
+    assert words[0] == "onnxsmith"
+    assert run_command(words[1:]) == 0
+
+
+def test_the_refusal_of_a_replacement_names_changes(tmp_path: Path) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(saved(NET, tmp_path)) as m:
+        m.replace("Relu(x)", "Neg(x)")
+    assert caught.value.problem.id == "verify/different"
+    assert "--changes" in caught.value.problem.fix
+    assert "changes=True" in caught.value.problem.fix
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(saved(NET, tmp_path)) as m:
+        m.insert("Neg", after="a", same=True)
+    assert "leave out `same`" in caught.value.problem.fix
+
+
+def test_errors_speak_of_steps(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+
+    def change(m: Edit) -> None:
+        m.dtype("x", "int32")
+        m.insert("Div", after="x", operands=["$", 2.5])
+
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        edited(path, None, change)
+    assert 'after = "x_cast"' in caught.value.problem.fix
+    assert str(caught.value) not in "".join(traceback.format_exception(caught.value)[:-1])
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.rename("x", "z")
+    assert caught.value.problem.why == "it is the result of gate (Sigmoid), and a graph output"
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.drop_input("x")
+    assert "is read by a" in caught.value.problem.what.replace("-> ", "")

@@ -19,9 +19,26 @@ class Rename(Editing):
 
     name = "rename"
 
-    old: str = argument("the name now", metavar="OLD")
+    old: str = argument("the name now; for a node also a table, '{ gives = \"y\" }'", metavar="OLD")
     new: str = argument("the new name", metavar="NEW")
     kind: str = option("what OLD is: tensor, node or dim (a symbolic dimension)", default="tensor", metavar="KIND")
 
     def steps(self) -> Iterable[Step]:
-        yield step("rename", **{self.kind: self.old}, to=self.new)
+        old = _table(self.old) if self.kind == "node" and self.old.lstrip().startswith("{") else self.old
+        yield step("rename", **{self.kind: old}, to=self.new)
+
+
+def _table(text: str) -> object:
+    import tomllib
+
+    from onnxsmith.problem import problem
+
+    try:
+        return tomllib.loads(f"selector = {text}")["selector"]
+    except tomllib.TOMLDecodeError as error:
+        raise problem(
+            "edit/selector",
+            f"{text!r} is no table",
+            why=str(error),
+            fix="""write it as in a patch file: '{ name = "relu", op = "Relu" }'""",
+        ) from error

@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.verdict import ending, problems, verdict
-from onnxsmith.editing import patch
+from onnxsmith.editing import patch, repeated_names
+from onnxsmith.editing.fixes import in_words_of_steps, meant
 from onnxsmith.editing.handles import NodeHandle, TensorHandle
 from onnxsmith.editing.selecting import is_match
 from onnxsmith.editing.steps.base import Step
@@ -25,7 +26,7 @@ from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import staged
+from onnxsmith.model.files.save import left_behind, staged
 from onnxsmith.model.graph import captures, carried, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
@@ -76,6 +77,7 @@ class Edit:
             self._work = Work(cloned(read) if self._original is read else read)
         self._steps: list[tuple[str, str]] = []
         self._tables: list[dict[str, Any]] = []
+        self._applied: list[Step] = []
         self.result: Result | None = None
         """The report and the model, after the block."""
 
@@ -180,8 +182,12 @@ class Edit:
             place = f"{file}, {self._work.step}" if file else self._work.step
             found = error.problem
             where = f"{place}: {found.where}" if found.where else place
-            raise OnnxsmithError(dataclasses.replace(found, where=where)) from error
+            # The cause, not the error: a traceback would show the problem twice.
+            raise OnnxsmithError(
+                dataclasses.replace(found, where=where, fix=in_words_of_steps(found))
+            ) from error.__cause__
         self._steps.append((name.replace("_", "-"), done))
+        self._applied.append(step)
 
     def finish(self) -> None:
         """Checks, verifies and writes the model; `result` has the report. Leaving the block does this."""
@@ -211,7 +217,11 @@ class Edit:
                 files,
                 Timing(dict(self._clock.seconds)),
             ),
-            problems=(*self._doubts, *problems(part, asked=asked)),
+            problems=(
+                *self._doubts,
+                *repeated_names.doubts(model, str(self._output or self._where)),
+                *(meant(one, self._applied) for one in problems(part, asked=asked)),
+            ),
         )
         path = Path(next(iter(files.files))) if files.files else None
         good = report.verdict.exit_code == 0
@@ -233,9 +243,13 @@ class Edit:
             found = compared(target.path)
             unsure = bool(found.part.unsure) and self._save.write_unsure
             if self._settings is not None and found.compared and not found.part.equal and not unsure:
-                hint = "; --write-unsure writes it anyway" if found.part.unsure else ""
+                hint = (
+                    "; --write-unsure, Save(write_unsure=True) in Python, writes it anyway" if found.part.unsure else ""
+                )
                 return found, Written({}, f"what was to stay the same is not shown to be the same{hint}")
             with stage("save"):
+                left = left_behind(target.target)
+                self._work.notes += [f"{file.name} is no longer used by {target.target.name}" for file in left]
                 return found, files_written(target.commit())
 
     def _refuse_invalid(self, model: ir.Model, file: Path) -> None:

@@ -79,7 +79,7 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
         named[field] = value
     for key in named:
         if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, 1, 0.4)
+            near = difflib.get_close_matches(key, allowed, 1, 0.6)  # a wrong guess misleads: new is not node
             hint = f"; did you mean {near[0]}?" if near else ""
             raise _argument(name, f"{name} has no field {key.rstrip('_')}{hint}", allowed, where)
     missing = [one.name for one in allowed.values() if one.default is dataclasses.MISSING and one.name not in named]

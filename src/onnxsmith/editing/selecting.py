@@ -32,8 +32,29 @@ class Selecting:
         """
         found = self.nodes(selector)
         if len(found) > 1:
-            raise _many(selector, "node", [walk.node_label(node) for node in found])
+            raise self._many_nodes(selector, found)
         return found[0]
+
+    def _many_nodes(self, selector: Any, found: list[ir.Node]) -> OnnxsmithError:
+        names = [walk.node_label(node) for node in found]
+        if len(set(names)) == len(names):
+            return _many(selector, "node", names)
+        return problem(
+            "edit/many-matches",
+            f"{shown(selector)} matches {several(len(found), 'node')}, and this step takes one",
+            why="it matches " + _listed([f"{walk.node_label(node)} ({walk.op_name(node)})" for node in found]),
+            fix="name one of them: " + _listed([self._own_selector(node) for node in found], " or "),
+        )
+
+    def _own_selector(self, node: ir.Node) -> str:
+        """A selector, as a patch file writes it, that means this node alone."""
+        nodes = list(walk.all_nodes(self._model))
+        tables: list[dict[str, Any]] = [{"name": node.name or "", "op": walk.op_name(node)}]
+        tables += [{"gives": value.name} for value in node.outputs if value.name]
+        for table in tables:
+            if [one for one in nodes if is_match(one, table)] == [node]:
+                return shown_table(table)
+        return shown_table(tables[-1])
 
     def nodes(self, selector: Any) -> list[ir.Node]:
         """All nodes that a selector means, at least one; a list of selectors means the nodes of each.
@@ -163,6 +184,11 @@ def shown(selector: Any) -> str:
     return repr(selector)
 
 
+def shown_table(table: Mapping[str, str]) -> str:
+    """A table as a patch file writes it."""
+    return "{ " + ", ".join(f'{key} = "{value}"' for key, value in table.items()) + " }"
+
+
 def _conditions(selector: Any) -> Mapping[str, Any]:
     if isinstance(selector, str):
         return {"name": selector}
@@ -221,8 +247,8 @@ def _many(selector: Any, what: str, names: list[str]) -> OnnxsmithError:
     )
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+def _listed(names: list[str], between: str = ", ") -> str:
+    return between.join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def all_tensors(model: ir.Model) -> Iterator[tensor_paths.Place]:

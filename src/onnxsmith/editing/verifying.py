@@ -11,6 +11,8 @@ import onnx_ir as ir
 from onnxsmith.comparison.run import run
 from onnxsmith.comparison.runtime_choice import LACKS
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.editing.repeated_names import repeated, without
+from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import sizes
@@ -85,6 +87,8 @@ def verified(
 
 
 def _run(written: Path | ir.Model, settings: Verify) -> None:
+    if repeated(load(written)):
+        written = without(cloned(load(written)))
     try:
         run(written, runtime=settings.runtime, random=True, seed=settings.seed, sizes=_sizes(settings))
     except OnnxsmithError as error:
@@ -122,16 +126,19 @@ def _pair(
     """The two models with the same interface: the original's names, and only the outputs to compare."""
     wanted = {**kept, **before}
     same = all(name == old for name, old in {**work.inputs, **work.outputs}.items()) and not before
+    same = same and not repeated(work.model) and not repeated(load(original))
     same = same and len(wanted) == len(work.model.graph.outputs) == len(load(original).graph.outputs)
     if same and not work.adapt_reference and not work.adapt_candidate:
         return original, written
-    reference, candidate = cloned(load(original)), cloned(load(written))
+    reference, candidate = without(cloned(load(original))), without(cloned(load(written)))
     for adapt in work.adapt_reference:
         reference = adapt(reference)
     for adapt in reversed(work.adapt_candidate):  # the last step is undone first
         candidate = adapt(candidate)
     _keep_outputs(candidate, list(wanted))
     _keep_outputs(reference, list(wanted.values()))
+    for model in (reference, candidate):  # a weight behind the compared tensors says nothing about the check
+        remove_unneeded(model)
     inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
     old = [value.name or "" for value in reference.graph.inputs]
     # An input that is an output too becomes two values, and one name cannot be that of both.

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import onnx_ir as ir
 
+from onnxsmith.editing import declared_outputs
 from onnxsmith.editing.selecting import Selecting
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
@@ -63,6 +64,8 @@ class Work:
     _declared: dict[ir.Value, _Declared] = field(default_factory=dict)
     _known: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)
     _inferred: bool = False
+    _ports: dict[str, ir.Shape] = field(default_factory=dict)
+    _sizes_stand: bool = True
     _reshaped: set[ir.Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -71,6 +74,7 @@ class Work:
         self.original = {value: value.name for value in values if value.name}
         self.inputs = {value.name or "": value.name or "" for value in graph.inputs}
         self.outputs = {value.name or "": value.name or "" for value in graph.outputs}
+        self._ports = {value.name or "": value.shape.copy() for value in graph.outputs if value.shape is not None}
 
     @property
     def find(self) -> Selecting:
@@ -101,6 +105,14 @@ class Work:
         self._reshaped.update(values)
         self._inferred = False
 
+    def forget_shape(self, output: str) -> None:
+        """Notes that the original's declaration of this output says nothing of it now: its axes have another order."""
+        self._ports.pop(output, None)
+
+    def resize(self) -> None:
+        """Notes that the sizes which the original declares of its outputs may be wrong now."""
+        self._sizes_stand = False
+
     def infer(self) -> None:
         """Infers the types and shapes of all values, so that new nodes can be checked. `finish` takes the inferred
         ones away again."""
@@ -113,6 +125,10 @@ class Work:
                 self._declared.setdefault(value, _Declared.of(value))
         infer(self.model)
         self._inferred = True
+
+    def move_originals(self, name: str, now: str) -> None:
+        """Notes that the adapted original has another name for the tensor that it called `name`."""
+        self.original.update({value: now for value, old in self.original.items() if old == name})
 
     def declare(self, value: ir.Value) -> None:
         """Keeps the type and shape that a value has now in the file."""
@@ -136,10 +152,36 @@ class Work:
                 type_, shape = self._known[value]
                 value.type = value.type if value.type is not None else type_
                 value.shape = value.shape if value.shape is not None else shape
+        self._keep_declared(stale)
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
                 value.metadata_props.clear()
+
+    def _keep_declared(self, stale: set[ir.Value]) -> None:
+        """Keeps what the file declared of its outputs where inference knows less, and notes what was lost."""
+        affected = self.affected()
+        names = {
+            dim.value for one in self.model.graph.inputs for dim in one.shape or () if isinstance(dim, ir.SymbolicDim)
+        }
+        inputs = {name for name in names if name}
+        declared = [dim.value for shape in self._ports.values() for dim in shape if isinstance(dim, ir.SymbolicDim)]
+        shared = {name for name in declared if name and declared.count(name) > 1}
+        for value in self.model.graph.outputs:
+            before = self._ports.get(self.outputs.get(value.name or "") or "")
+            if value not in stale or before is None or value.shape is None:
+                continue
+            changed = value in affected
+            if not changed or self.original.get(value) == self.outputs.get(value.name or ""):
+                # A name on several axes says that they are equal, which a change may have made wrong.
+                taken = inputs | shared if changed else inputs
+                value.shape = declared_outputs.kept(
+                    before, value.shape, inputs, taken, sizes=self._sizes_stand and not changed
+                )
+            assert value.shape is not None
+            lost = declared_outputs.lost(before, value.shape, inputs)
+            if lost:
+                self.notes.append(f"the shape of {value.name} is declared as {value.shape}, and was {before}: {lost}")
 
     def _forget_stale(self) -> set[ir.Value]:
         """Removes the declared types and shapes of what may have changed; returns these values."""

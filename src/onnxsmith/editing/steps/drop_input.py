@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, dims
-from onnxsmith.model.graph import tensor_paths
+from onnxsmith.model.graph import tensor_paths, walk
 from onnxsmith.operators import constants
 from onnxsmith.problem import problem
 
@@ -42,9 +42,9 @@ class DropInput(Step):
         if used and self.value is None and default is None:
             raise problem(
                 "edit/input-needed",
-                f"the input {name!r} is read by {len(value.uses())} nodes",
-                why="without a value these nodes have nothing to read",
-                fix='give a value that takes its place: value = 1.0, or value = { file = "x.npy" }',
+                f"the input {name!r} is read by {_readers(value)}",
+                why="without a value nothing is there to read",
+                fix=f'give a value that takes its place: value = {_example(value)}, or value = {{ file = "x.npy" }}',
             )
         tensor = self._tensor(value) if self.value is not None else default
         graph.inputs.remove(value)
@@ -92,6 +92,23 @@ class DropInput(Step):
                 fix="give a value of the input's shape",
             )
         return made
+
+
+_SHOWN = 3
+"""Readers that an error names. A choice: one line."""
+
+
+def _readers(value: ir.Value) -> str:
+    names = list(dict.fromkeys(walk.node_label(use.node) for use in value.uses()))
+    more = f" and {len(names) - _SHOWN} more nodes" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more if names else "no node, and is a graph output"
+
+
+def _example(value: ir.Value) -> str:
+    """A number of the input's dtype."""
+    if value.dtype == ir.DataType.BOOL:
+        return "true"
+    return "1" if value.dtype is not None and value.dtype.is_integer() else "1.0"
 
 
 def _fixed(model: ir.Model, name: str, tensor: ir.TensorProtocol | None) -> ir.Model:

@@ -44,17 +44,25 @@ class Dtype(Step):
         name = value.name or ""
         if is_input:
             original = work.inputs.get(name) or name
-            renamed, inner = work.names.free(f"{name}_cast"), f"{original} (in its dtype before)"
+            renamed, inner = work.names.free(f"{name}_cast"), _inner_name(work, original)
             _cast_input(work.model, name, new, renamed)
             if value.is_graph_output():  # one name cannot be an input of one dtype and an output of another
                 work.outputs[renamed] = inner if work.outputs.pop(name, None) else None
                 work.notes.append(f"the output {name} is called {renamed}: the input {name} has another dtype now")
             work.adapt_reference.append(lambda model: _cast_input(model, original, new, inner))
+            work.move_originals(original, inner)
         else:
             original = work.outputs.get(name) or name
+            inner = _inner_name(work, original)
             _cast_output(work.model, name, new)
-            work.adapt_reference.append(lambda model: _cast_output(model, original, new))
+            work.adapt_reference.append(lambda model: _cast_output(model, original, new, inner))
+            work.move_originals(original, inner)
         return f"{'input' if is_input else 'output'} {name}: {dtypes.shown(old)} → {dtypes.shown(new)}"
+
+
+def _inner_name(work: Work, name: str) -> str:
+    """What the original calls the tensor at a port once a Cast stands there: one name for each step."""
+    return f"{name} (in its dtype before {work.step or 'the step'})"
 
 
 def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
@@ -94,8 +102,9 @@ def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> i
     return model
 
 
-def _cast_output(model: ir.Model, name: str, dtype: ir.DataType) -> ir.Model:
-    """Makes the result of a Cast the output, under its name, unless that is the name of an input."""
+def _cast_output(model: ir.Model, name: str, dtype: ir.DataType, inner: str = "") -> ir.Model:
+    """Makes the result of a Cast the output, under its name, unless that is the name of an input. The tensor in front
+    of it is called `inner`, by default a free name."""
     import_operators(model)
     graph = model.graph
     at = next(index for index, value in enumerate(graph.outputs) if value.name == name)
@@ -104,7 +113,7 @@ def _cast_output(model: ir.Model, name: str, dtype: ir.DataType) -> ir.Model:
     if value.is_graph_input() or value.is_initializer():
         made.name = Names(model).free(f"{name}_cast")
     else:
-        value.name = Names(model).free(f"{name}_before_cast")
+        value.name = inner or Names(model).free(f"{name}_before_cast")
     graph.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[made]))
     graph.outputs[at] = made
     return model

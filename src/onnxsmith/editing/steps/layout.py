@@ -96,6 +96,7 @@ def _permute_output(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
         if one is value:
             graph.outputs[index] = made
     now = made.name or ""
+    work.forget_shape(work.outputs.get(now) or "")
     original = work.outputs.get(now)
     work.adapt_candidate.append(lambda model: _old_output(model, _now(work.outputs, original, now), axes))
 

@@ -12,6 +12,7 @@ from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.surgery.inserting import release
+from onnxsmith.operators import dtypes
 from onnxsmith.problem import problem
 
 _SAME = frozenset({"Identity"})
@@ -21,9 +22,9 @@ _SAME = frozenset({"Identity"})
 @dataclass(frozen=True)
 class Remove(Step):
     """Removes the selected `node`, or all selected nodes. What read the result reads the operand `keep` instead (a
-    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant. A graph
-    output keeps its name. Constants that nothing reads any more go along. With `same` the outputs must keep their
-    numbers."""
+    number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant, or if the
+    node has one operand. A graph output keeps its name. Nodes that go together are judged together. Constants that
+    nothing reads any more go along. With `same` the outputs must keep their numbers."""
 
     first = ("node",)
 
@@ -35,13 +36,15 @@ class Remove(Step):
         nodes = work.find.nodes(self.node)
         labels = [f"{walk.node_label(node)} ({walk.op_name(node)})" for node in nodes]
         for node in nodes:
-            self._remove(work, node)
+            self._refuse_read(node)
+        stands = self._stand_ins(work, nodes)
+        _refuse_other_types(work, nodes, stands)
+        for node in nodes:
+            self._remove(work, node, stands)
         return ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
 
-    def _remove(self, work: Work, node: ir.Node) -> None:
-        graph = node.graph
-        assert graph is not None
-        used = [value for value in node.outputs if value.uses() or value.is_graph_output()]
+    def _refuse_read(self, node: ir.Node) -> None:
+        used = _used(node)
         if len(used) > 1 or (used and used[0] is not node.outputs[0]):
             raise problem(
                 "edit/several-results",
@@ -49,9 +52,24 @@ class Remove(Step):
                 why=f"{', '.join(value.name or '' for value in used)} are read, and one operand cannot stand for all",
                 fix="rewire the readers first with the step wire",
             )
-        if used:
-            value, new = used[0], self._operand(work, node)
-            _refuse_other_type(work, node, value, new)
+
+    def _stand_ins(self, work: Work, nodes: list[ir.Node]) -> dict[ir.Value, ir.Value]:
+        """What stands for the result of each node once all of them are gone."""
+        operands = {node.outputs[0]: self._operand(work, node) for node in nodes if _used(node)}
+
+        def last(value: ir.Value) -> ir.Value:
+            while value in operands:
+                value = operands[value]
+            return value
+
+        return {value: last(value) for value in operands}
+
+    def _remove(self, work: Work, node: ir.Node, stands: dict[ir.Value, ir.Value]) -> None:
+        graph = node.graph
+        assert graph is not None
+        value = next((one for one in _used(node) if one in stands), None)
+        if value is not None:
+            new = stands[value]
             same = self.same or (node.op_type in _SAME and not node.domain)
             readers = [use.node for use in value.uses()]
             if not same:
@@ -75,6 +93,9 @@ class Remove(Step):
         computed = [one for one in node.inputs if one is not None and ir.convenience.get_const_tensor(one) is None]
         if self.keep is None and len(dict.fromkeys(computed)) == 1:
             return computed[0]
+        read = [one for one in dict.fromkeys(node.inputs) if one is not None]
+        if self.keep is None and len(read) == 1:
+            return read[0]
         raise problem(
             "edit/no-operand",
             f"which operand of {walk.node_label(node)} shall stand for its result?",
@@ -97,14 +118,36 @@ class Remove(Step):
             work.change(made)
 
 
-def _refuse_other_type(work: Work, node: ir.Node, value: ir.Value, new: ir.Value) -> None:
-    if value.dtype is None or new.dtype is None:
+def _used(node: ir.Node) -> list[ir.Value]:
+    return [value for value in node.outputs if value.uses() or value.is_graph_output()]
+
+
+def _refuse_other_types(work: Work, nodes: list[ir.Node], stands: dict[ir.Value, ir.Value]) -> None:
+    """Raises if a node that stays, or a graph output, would get another dtype. Nodes that go together are judged
+    together: a Cast to float and the Cast back change no dtype."""
+    gone = set(nodes)
+    if any(one.dtype is None for pair in stands.items() for one in pair):
         work.infer()
-    if value.dtype is not None and new.dtype is not None and value.dtype != new.dtype:
+    for value, new in stands.items():
+        stays = value.is_graph_output() or any(use.node not in gone for use in value.uses())
+        if not stays or value.dtype is None or new.dtype is None or value.dtype == new.dtype:
+            continue
+        node = value.producer()
+        assert node is not None
         raise problem(
             "edit/dtype",
-            f"{walk.node_label(node)} cannot be removed: its result is of {value.dtype.name.lower()}, "
-            f"the operand of {new.dtype.name.lower()}",
+            f"{walk.node_label(node)} cannot be removed: its result is of {dtypes.shown(value.dtype)}, "
+            f"the operand of {dtypes.shown(new.dtype)}",
             why="an operand of another dtype breaks the nodes that read it",
-            fix="keep an operand of the same dtype, or change the dtype with the step cast",
+            fix=_way_out(node, new),
         )
+
+
+def _way_out(node: ir.Node, new: ir.Value) -> str:
+    """What to do instead: remove the Casts back along, where there are some."""
+    value = node.outputs[0]
+    back = [use.node for use in value.uses() if use.node.op_type == "Cast" and use.node.outputs[0].dtype == new.dtype]
+    if back and len(back) == len(value.uses()) and not value.is_graph_output():
+        names = ", ".join(f'"{walk.node_label(one)}"' for one in (node, *back))
+        return f"remove the Casts back along with it, in one step: node = [{names}]"
+    return "keep an operand of the same dtype, or put another node in its place with the step replace"

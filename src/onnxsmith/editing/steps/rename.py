@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import tensor_paths, walk
@@ -49,7 +51,12 @@ class Rename(Step):
         old = value.name or ""
         taken = [place for place in tensor_paths.places(work.model) if place.value.name == self.to]
         if taken and taken[0].value is not value:
-            raise problem("edit/name-taken", f"another tensor is called {self.to!r}", fix="choose a name that is free")
+            raise problem(
+                "edit/name-taken",
+                f"another tensor is called {self.to!r}",
+                why=_said(taken[0].value),
+                fix="choose a name that is free, or rename the other tensor first",
+            )
         graph = work.model.graph
         if value.is_graph_output() and value.is_graph_input() and value in graph.inputs:
             # One value is both: the input is renamed, and the output keeps its name by an Identity.
@@ -88,3 +95,12 @@ class Rename(Step):
             )
         rename_symbols(work.model, {self.dim: self.to})
         return f"dimension {self.dim} → {self.to}"
+
+
+def _said(value: ir.Value) -> str:
+    """What a tensor is in its model."""
+    node = value.producer()
+    made = "a graph input" if value.is_graph_input() else "an initializer"
+    if node is not None:
+        made = f"the result of {walk.node_label(node)} ({walk.op_name(node)})"
+    return f"it is {made}" + (", and a graph output" if value.is_graph_output() else "")

@@ -56,6 +56,7 @@ def _fix(work: Work, found: list[Request]) -> None:
         sizes.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
     _resize({one.value.name or "": one.value for one in found}, {one.value.name or "": {} for one in found}, found)
     work.reshape(*(one.value for one in found))
+    work.resize()
 
     def adapt(model: ir.Model) -> ir.Model:
         for value in model.graph.inputs:
@@ -90,6 +91,7 @@ def _open(work: Work, found: list[Request]) -> None:
     for one in found:
         opened.setdefault(one.value, {})[one.axis] = str(one.new)
     work.reshape(*opened)
+    work.resize()
     opening = Opening(work, opened, static)
     opening.run()
     work.notes.extend(opening.notes)

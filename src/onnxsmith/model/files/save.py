@@ -262,15 +262,28 @@ def _free_data_name(target: Path) -> str:
 
 def data_files(target: Path) -> list[Path]:
     """Returns the data files of the model at `target` that are named after it: they go when the model is replaced."""
+    own = re.compile(re.escape(as_text(target.name)) + r"(\.\d+)?\.data")
+    return [target.parent / name for name in _locations(target) if own.fullmatch(name)]
+
+
+def left_behind(target: Path) -> list[Path]:
+    """Returns the data files of the model at `target` that stay when it is replaced, and that no other model in the
+    folder names: they have other names than ours, so somebody else made them."""
+    target = Path(os.path.realpath(target))
+    own = data_files(target)
+    files = [target.parent / name for name in _locations(target)]
+    return [file for file in files if file not in own and file.is_file() and not _is_needed(file, target)]
+
+
+def _locations(target: Path) -> list[str]:
+    """The names of the data files of the model at `target`."""
     if not target.is_file():
         return []
     try:
         old = onnx.load(target, load_external_data=False)
     except Exception:  # noqa: BLE001 — the file is not a model, so it has no data files
         return []
-    own = re.compile(re.escape(as_text(target.name)) + r"(\.\d+)?\.data")
-    locations = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
-    return [target.parent / name for name in sorted(locations) if own.fullmatch(name)]
+    return sorted({entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"})
 
 
 def _is_needed(data: Path, target: Path) -> bool:

@@ -172,7 +172,8 @@ class Verification(Part):
                 yield Text(f"{output.name}: {output.reason} ({output.where})", Tone.BAD)
             if output.weak:
                 yield Text(f"{output.name}: {output.weak}", Tone.WARN)
-        reasons = dict.fromkeys(o.why_tolerance for o in self.outputs if o.why_tolerance)
+        # Where an output agrees, the column "allowed" says enough; the JSON has the formula of each.
+        reasons = dict.fromkeys(o.why_tolerance for o in self.outputs if o.why_tolerance and not o.equal)
         yield from (Text(f"tolerance {reason}") for reason in reasons)
         yield from (Text(f"CANNOT TELL: {why}", Tone.WARN) for why in self.unsure)
         if self.power is not None:

@@ -1,0 +1,48 @@
+"""What a file declares of the shapes of its outputs, kept where inference knows less than the file."""
+
+from __future__ import annotations
+
+import re
+
+import onnx_ir as ir
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def kept(
+    declared: ir.Shape | None, inferred: ir.Shape | None, inputs: set[str], taken: set[str], *, sizes: bool
+) -> ir.Shape | None:
+    """The inferred shape, with the declared dimension where inference has only a name that it made up.
+
+    `inputs` are the names of the input dimensions: a size of one of them, or a number, is knowledge, and stands. A
+    declared name that is `taken`, that of an input dimension for example, is not kept: it says more than a free name.
+    With `sizes`, declared numbers are kept too.
+    """
+    if declared is None or inferred is None or len(declared) != len(inferred):
+        return inferred
+    dims = [
+        old if _is_vague(new, inputs) and _may_stay(old, taken, sizes) else new
+        for old, new in zip(declared, inferred, strict=True)
+    ]
+    return inferred if dims == list(inferred) else ir.Shape(dims)
+
+
+def _is_vague(dim: int | ir.SymbolicDim, inputs: set[str]) -> bool:
+    """Whether the dimension is no number, and not an expression of input dimensions alone."""
+    if isinstance(dim, int):
+        return False
+    return dim.value is None or not set(_NAME.findall(dim.value)) <= inputs
+
+
+def _may_stay(dim: int | ir.SymbolicDim, taken: set[str], sizes: bool) -> bool:
+    return sizes if isinstance(dim, int) else dim.value is not None and dim.value not in taken
+
+
+def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
+    """Why a declared number or name was replaced by a name that inference made up; "" if none was."""
+    if len(declared) != len(now):
+        return ""
+    for old, new in zip(declared, now, strict=True):
+        if old != new and _is_vague(new, inputs) and (isinstance(old, int) or old.value is not None):
+            return "the size follows from the numbers, and the edit may have changed it"
+    return ""
