@@ -14,6 +14,7 @@ from onnxsmith import rooms
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Options, Program, Runtime, Session, Value, default, get
 from tests.conftest import Refused
 
@@ -21,8 +22,9 @@ HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 ALL = rooms.members("onnxsmith.runtimes", Runtime)
 ONNX = [name for name in ALL if name != "torch-eager"]
 REAL = [name for name in ONNX if name != "fake"]
-WHOLE = [name for name in REAL if name != "openvino"]
-"""Those that take all of ONNX; what the other takes is in tests/runtimes/test_openvino.py."""
+PARTIAL = ("openvino", "tract", "web")
+WHOLE = [name for name in REAL if name not in PARTIAL]
+"""Those that take all of ONNX; what the others take is in a test of their own in tests/runtimes."""
 TWO = HEAD + "g (float[n,3] x, float[n] z) => (float[n,3] y, float[n] u) { y = Abs(x)\n u = Neg(z) }"
 
 
@@ -427,12 +429,15 @@ GRAPHS: dict[str, tuple[str, dict[str, Value], dict[str, Value]]] = {
 }  # fmt: skip
 
 
-BEYOND = {"several dtypes", "sequence out", "sequence in", "sequence of strings"}
+_TENSORS = {"several dtypes", "sequence out", "sequence in", "sequence of strings"}
 """Graphs that take or give more than tensors of numbers."""
+_NARROW = {"to bfloat16", "from bfloat16", "int4", "uint4"}
+BEYOND = {"openvino": _TENSORS, "tract": _TENSORS | _NARROW | {"element of a sequence", "loop"}, "web": set[str]()}
+"""Graphs that a runtime refuses, as its docstring says."""
 
 
 @pytest.mark.parametrize(
-    ("name", "case"), [(name, case) for name in REAL for case in GRAPHS if name in WHOLE or case not in BEYOND]
+    ("name", "case"), [(name, case) for name in REAL for case in GRAPHS if case not in BEYOND.get(name, ())]
 )
 def test_every_runtime_gives_the_same(name: str, case: str) -> None:
     body, feeds, wanted = GRAPHS[case]
@@ -440,6 +445,14 @@ def test_every_runtime_gives_the_same(name: str, case: str) -> None:
     assert list(found) == list(wanted)
     for key, value in wanted.items():
         same(found[key], value)
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, cases in BEYOND.items() for case in sorted(cases)])
+def test_what_a_runtime_lacks_is_refused(name: str, case: str) -> None:
+    body, feeds, _ = GRAPHS[case]
+    with pytest.raises(OnnxsmithError) as refusal:
+        run(name, model(body, opset=21), **feeds)
+    assert refusal.value.problem.id in {"runtime/dtype-unsupported", "runtime/unknown-operator"}
 
 
 @pytest.mark.parametrize("name", REAL)

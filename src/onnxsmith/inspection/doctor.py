@@ -34,6 +34,7 @@ _OPTIONAL = {
     "onnxruntime": ("running models on the CPU", "pip install 'onnxsmith[cpu]'"),
     "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
     "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
+    "tract": ("running models as tract does", "pip install 'onnxsmith[tract]'"),
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
