@@ -20,6 +20,8 @@ from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 ALL = rooms.members("onnxsmith.runtimes", Runtime)
+if (absent := ALL["web"].missing()) is not None:  # the only one that pip does not install; tests/runtimes/test_web.py
+    ALL = {name: runtime for name, runtime in ALL.items() if name != "web"}  # skips with the reason
 ONNX = [name for name in ALL if name != "torch-eager"]
 REAL = [name for name in ONNX if name != "fake"]
 PARTIAL = ("openvino", "tract", "web")
@@ -432,7 +434,11 @@ GRAPHS: dict[str, tuple[str, dict[str, Value], dict[str, Value]]] = {
 _TENSORS = {"several dtypes", "sequence out", "sequence in", "sequence of strings"}
 """Graphs that take or give more than tensors of numbers."""
 _NARROW = {"to bfloat16", "from bfloat16", "int4", "uint4"}
-BEYOND = {"openvino": _TENSORS, "tract": _TENSORS | _NARROW | {"element of a sequence", "loop"}, "web": set[str]()}
+BEYOND = {
+    "openvino": _TENSORS,
+    "tract": _TENSORS | _NARROW | {"element of a sequence", "loop"},
+    "web": _TENSORS | _NARROW,
+}
 """Graphs that a runtime refuses, as its docstring says."""
 
 
@@ -447,7 +453,7 @@ def test_every_runtime_gives_the_same(name: str, case: str) -> None:
         same(found[key], value)
 
 
-@pytest.mark.parametrize(("name", "case"), [(name, case) for name, cases in BEYOND.items() for case in sorted(cases)])
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name in REAL for case in sorted(BEYOND.get(name, ()))])
 def test_what_a_runtime_lacks_is_refused(name: str, case: str) -> None:
     body, feeds, _ = GRAPHS[case]
     with pytest.raises(OnnxsmithError) as refusal:
@@ -457,7 +463,7 @@ def test_what_a_runtime_lacks_is_refused(name: str, case: str) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_what_the_kernels_refuse_is_a_problem(name: str, refused: Refused) -> None:
-    with get(name).prepare(model("(float[a,b] x, float[c,d] z) => (float y) { y = MatMul(x, z) }")) as session:
+    with get(name).prepare(model("(float[a,b] x, float[c,d] z) => (float[a,d] y) { y = MatMul(x, z) }")) as session:
         with refused("runtime/failed"):
             session.run({"x": floats(2, 3), "z": floats(2, 3)})
         assert array(session.run({"x": floats(2, 2), "z": floats(2, 2)})["y"]).shape == (2, 2)

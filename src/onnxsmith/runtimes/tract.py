@@ -28,9 +28,9 @@ class Tract(Runtime):
     It keeps dimensions symbolic where it can. A model that it refuses with symbols, or sizes at which it fails, are
     prepared again with the sizes of the inputs; `Session.provider` says which of the two ran. Only tensors of numbers
     and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input with a default is a
-    constant, and cannot be given. Local functions are inlined, and declared shapes of intermediate tensors removed, before
-    tract sees the model. Tract reads every IR version and opset, and does not check them. Weights in external data are
-    copied if the model is in memory or was changed so.
+    constant, and cannot be given. Local functions are inlined, and declared shapes of intermediate tensors removed,
+    before tract sees the model. Tract reads every IR version and opset, and does not check them. Weights in external
+    data are copied if the model is in memory or was changed so.
     """
 
     title = "tract"
