@@ -246,10 +246,11 @@ def _web() -> list[Package]:
         with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken node counts as none
             done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=True)
             number = done.stdout.strip().removeprefix("v")
+    version = None if folder is None else _web_package.version(folder)
     use = "running models as browsers do"
     return [
         Package("node", number, use, "https://nodejs.org"),
-        Package("onnxruntime-web", None if folder is None else _web_package.version(folder), use, "npm install onnxruntime-web"),
+        Package("onnxruntime-web", version, use, "npm install onnxruntime-web"),
     ]
 
 
