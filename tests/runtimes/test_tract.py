@@ -161,6 +161,7 @@ def test_a_dtype_inside_the_model_is_named(refused: Refused) -> None:
     with refused("runtime/dtype-unsupported") as refusal:
         prepared("(float[n] x) => (float[n] y) { b = Cast<to = 16>(x)\n y = Cast<to = 1>(b) }")
     assert "bfloat16" in refusal.problem.what
+    assert "(Cast)" in refusal.problem.where
 
 
 def test_a_default_cannot_be_overridden(refused: Refused) -> None:

@@ -158,8 +158,8 @@ def translate(error: Exception) -> OnnxsmithError:
     said = str(error).split("\nStack backtrace")[0]
     lines = [re.sub(r"^\d+: ", "", line.strip()) for line in said.splitlines()]
     lines = [line for line in lines if line and line != "Caused by:"] or [type(error).__name__]
-    node = re.search(r'node #\d+ "([^"]*)" (\w+)', said)
-    where = f"node {node[1]!r} ({node[2]})" if node and "Unimplemented" not in node[2] else ""
+    node = re.search(r'node #\d+ "([^"]*)" (\w+)|Building node (\S*) \((\w+)\)', said)
+    where = f"node {node[1] or node[3] or ''!r} ({node[2] or node[4]})" if node else ""
     if lacking := re.search(r'(?:"([^"]*)" )?Unimplemented\(([^)]+)\)', said):
         return problem(
             "runtime/unknown-operator",
