@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 VENV_STAMP := $(VENV)/.made
 DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
+WEB_STAMP := tools/web/node_modules/.installed
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
 RELEASE := .venv-release/bin
@@ -43,10 +44,10 @@ demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enla
 	$(BIN)/onnxsmith export examples/66_super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
 	$(BIN)/python examples/66_super_resolution/upscale.py superres.onnx examples/66_super_resolution/photo.png -o upscaled.png --evaluate
 
-test: $(DEV_STAMP) ## run the tests, except those that need a GPU
+test: $(DEV_STAMP) $(WEB_STAMP) ## run the tests, except those that need a GPU
 	$(PYTEST)
 
-test-all: $(DEV_STAMP) ## run the tests, with the suites in full instead of a sample
+test-all: $(DEV_STAMP) $(WEB_STAMP) ## run the tests, with the suites in full instead of a sample
 	$(PYTEST) --whole
 
 test-pythons: ## run the tests that need no torch with every other Python that is here
@@ -88,7 +89,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) tools/web/node_modules .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -146,3 +147,9 @@ $(DEV_STAMP): pyproject.toml $(DEMO_STAMP)
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[cpu,torch,dev]'
 	@touch $@
+
+# Tests of the runtime web skip where npm or its registry is not to be had.
+$(WEB_STAMP): tools/web/package.json tools/web/package-lock.json
+	@echo "installing onnxruntime-web into tools/web"
+	@cd tools/web && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --silent && touch node_modules/.installed \
+		|| echo "npm could not install onnxruntime-web: tests of the runtime web are skipped"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.runtimes import _web_package
 
 settings.register_profile(
     "onnxsmith", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -19,6 +21,10 @@ settings.register_profile(
 settings.load_profile("onnxsmith")
 
 _TESTS = Path(__file__).parent
+
+os.environ.setdefault(
+    _web_package.VARIABLE, str(_TESTS.parent / "tools" / "web" / "node_modules" / "onnxruntime-web")
+)  # where make test installs it
 _HAS_TORCH = importlib.util.find_spec("torch") is not None
 _TORCHS = re.compile(
     r"^(?:import|from) (?:torch\b|onnxsmith\.(?:exporter|seams\.torch|runtimes\.torch_eager)\b)", re.MULTILINE

@@ -12,12 +12,12 @@ from onnxsmith.options import flag, option
 class Verify:
     """How to verify a result: the runtime, the inputs and the tolerance.
 
-    `runtime` is `onnxruntime`, `openvino` or `reference`; None means the first of them that runs the model. `tolerance`
+    `runtime` is the name of a runtime, `reference` say; None means the first that runs the model. `tolerance`
     is the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
     fixes symbolic dimensions: `{"batch": 1}`, or texts such as `batch=1`.
     """
 
-    runtime: str | None = option("runtime to check on: onnxruntime, openvino or reference", metavar="NAME")
+    runtime: str | None = option("runtime to check on: onnxruntime, openvino, tract, web or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
     tolerance: float | None = option(
         "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"

@@ -21,7 +21,7 @@ from onnxsmith.layers import bundle
 from onnxsmith.problem import Problem
 from onnxsmith.report.base import SCHEMA_VERSION, Part, Report
 from onnxsmith.report.verdict import Verdict
-from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes import _bounds, _web_package
 from onnxsmith.runtimes.base import Runtime
 
 ROOT = Path(__file__).parents[2]
@@ -75,13 +75,13 @@ def test_exit_statuses() -> None:
 
 
 def test_environment_variables() -> None:
-    assert set(re.findall(r"`(ONNXSMITH_\w+)`", PAGE)) == {_bounds.MEMORY, _bounds.TIME}
+    assert set(re.findall(r"`(ONNXSMITH_\w+)`", PAGE)) == {_bounds.MEMORY, _bounds.TIME, _web_package.VARIABLE}
     spelled = {
         name
         for path in SOURCE.rglob("*.py")
         for name in re.findall(r'"(ONNXSMITH_\w+)"', path.read_text(encoding="utf-8"))
     }
-    assert spelled == {_bounds.MEMORY, _bounds.TIME}
+    assert spelled == {_bounds.MEMORY, _bounds.TIME, _web_package.VARIABLE}
 
 
 def test_extras() -> None:

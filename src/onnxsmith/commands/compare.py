@@ -32,7 +32,9 @@ class Compare(Command):
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
-    runtime: str | None = option("runtime for .onnx files: onnxruntime, openvino or reference", metavar="NAME")
+    runtime: str | None = option(
+        "runtime for .onnx files: onnxruntime, openvino, tract, web or reference", metavar="NAME"
+    )
     seed: int = option("seed of the generated inputs", default=0)
 
     per_layer: bool = flag("compare every tensor that both models have, and name the first wrong operation")

@@ -6,8 +6,10 @@ installation is a finding here, not a crash.
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,6 +36,7 @@ _OPTIONAL = {
     "onnxruntime": ("running models on the CPU", "pip install 'onnxsmith[cpu]'"),
     "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
     "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
+    "tract": ("running models as tract does", "pip install 'onnxsmith[tract]'"),
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
@@ -233,9 +236,28 @@ def _older(version: str, oldest: tuple[int, int]) -> bool:
     return match is not None and (int(match[1]), int(match[2])) < oldest
 
 
+def _web() -> list[Package]:
+    """The packages of the runtime `web`, which pip does not install."""
+    from onnxsmith.runtimes import _web_package
+
+    node, folder = _web_package.node(), _web_package.package()
+    number = None
+    if node is not None:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken node counts as none
+            done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=True)
+            number = done.stdout.strip().removeprefix("v")
+    version = None if folder is None else _web_package.version(folder)
+    use = "running models as browsers do"
+    return [
+        Package("node", number, use, "https://nodejs.org"),
+        Package("onnxruntime-web", version, use, "npm install onnxruntime-web"),
+    ]
+
+
 def _environment(found: Found) -> Environment:
     core = [Package(name, found.versions.get(name), use, f"pip install {name}") for name, use in _CORE.items()]
     optional = [Package(name, found.versions.get(name), use, how) for name, (use, how) in _OPTIONAL.items()]
+    optional += _web()
     others = [
         Package(name, found.versions[name], "running models", f"pip install {name}")
         for name in _RUNTIMES

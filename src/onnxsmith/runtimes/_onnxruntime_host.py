@@ -111,10 +111,10 @@ def _limits(ir_version: int, opset: int) -> dict[str, Any]:
     import onnxruntime as ort
 
     ort.set_default_logger_severity(4)
-    irs = (n for n in range(ir_version, 2, -1) if _loads(_tiny(n, 8)))
-    opsets = (n for n in range(opset, 6, -1) if _loads(_tiny(7, n)))
+    irs = (n for n in range(ir_version, 2, -1) if _loads(tiny(n, 8)))
+    opsets = (n for n in range(opset, 6, -1) if _loads(tiny(7, n)))
     known = [provider for provider in ort.get_available_providers() if provider in PROVIDERS.values()]
-    starts = {provider: provider in _loads(_tiny(7, 8), provider) for provider in known}
+    starts = {provider: provider in _loads(tiny(7, 8), provider) for provider in known}
     return {"ir": next(irs, 0), "opset": next(opsets, 0), "starts": starts}
 
 
@@ -175,7 +175,8 @@ def _loads(model: bytes, provider: str = "CPUExecutionProvider") -> list[str]:
     return providers
 
 
-def _tiny(ir_version: int, opset: int) -> bytes:
+def tiny(ir_version: int, opset: int) -> bytes:
+    """A model of one Identity."""
     import onnx_ir as ir
 
     value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([1]))

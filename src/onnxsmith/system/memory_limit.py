@@ -27,6 +27,9 @@ class MemoryLimit(ABC):
         """Keeps this process within `limit` bytes, 0 for no limit, and within what the machine has to spare. Gives the
         limit that holds, 0 for none."""
 
+    def hold_child(self, pid: int, limit: int) -> None:  # noqa: B027 — most systems hold nothing
+        """Keeps a process that this one started within `limit` bytes, 0 for no limit."""
+
 
 class DataLimit(MemoryLimit):
     """Linux counts private writable memory (RLIMIT_DATA): neither files that are mapped, weights say, nor addresses
@@ -44,6 +47,15 @@ class DataLimit(MemoryLimit):
         with contextlib.suppress(OSError, ValueError):
             _resource.setrlimit(_resource.RLIMIT_DATA, (wanted, hard))
         return limit
+
+    def hold_child(self, pid: int, limit: int) -> None:
+        assert _resource is not None
+        with contextlib.suppress(OSError, ValueError):
+            hard = _resource.prlimit(pid, _resource.RLIMIT_DATA)[1]
+            wanted = limit or hard
+            if hard != _resource.RLIM_INFINITY:
+                wanted = min(wanted, hard)
+            _resource.prlimit(pid, _resource.RLIMIT_DATA, (wanted, hard))
 
     def _own(self) -> int | None:
         """Bytes of private writable memory that this process has; None where `/proc` is not mounted."""

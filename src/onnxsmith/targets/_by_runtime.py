@@ -22,6 +22,8 @@ class RuntimeTarget(Target):
 
     levels: ClassVar[tuple[str, ...]] = ("",)
     """Levels that a model has to pass; "" is the usual one."""
+    told: ClassVar[tuple[str, ...]] = ()
+    """What the runtime changes before it asks its library."""
 
     @property
     def _runtime(self) -> Runtime:
@@ -38,12 +40,12 @@ class RuntimeTarget(Target):
     @contextmanager
     def judging(self) -> Iterator[Judge]:
         with self._runtime.preparer(keep=1) as preparer:
-            yield _RuntimeJudge(preparer, self.levels)
+            yield _RuntimeJudge(preparer, self.levels, self.told)
 
 
 class _RuntimeJudge(Judge):
-    def __init__(self, preparer: Preparer, levels: tuple[str, ...]) -> None:
-        self._preparer, self._levels = preparer, levels
+    def __init__(self, preparer: Preparer, levels: tuple[str, ...], told: tuple[str, ...]) -> None:
+        self._preparer, self._levels, self._told = preparer, levels, told
 
     def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
         reached = Stage.BUILT
@@ -61,7 +63,7 @@ class _RuntimeJudge(Judge):
             except OnnxsmithError as error:
                 return Answer(Stage.BUILT, _told(error, Stage.BUILT, said))
             reached = Stage.RAN
-        return Answer(reached)
+        return Answer(reached, notes=self._told)
 
 
 def _told(error: OnnxsmithError, stage: Stage, said: str) -> Refusal:

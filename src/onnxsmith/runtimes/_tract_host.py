@@ -1,0 +1,189 @@
+"""Runs in the child process of `tract.py`: the only module that imports tract."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes._child import serve
+from onnxsmith.runtimes._dtypes import name_of
+from onnxsmith.runtimes._hosting import Hosting
+from onnxsmith.runtimes.base import Array, Outputs, Value
+
+DTYPES = {
+    "bool": "bool", "float16": "f16", "float": "f32", "double": "f64",
+    **{f"{kind}{size}": f"{sign}{size}" for sign, kind in (("i", "int"), ("u", "uint")) for size in (8, 16, 32, 64)},
+}  # fmt: skip
+"""Tract's names for the dtypes that its interface takes and returns."""
+_KEPT = 4
+"""Sizes of the inputs for which a session keeps a model of its own. A choice: each holds the weights again."""
+_NEVER = re.compile(r"Unimplemented\(|Unknown DatumType")
+"""Refusals that no size of the inputs changes."""
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+"""The dtype and the sizes of each input."""
+
+
+@dataclass
+class Held:
+    """A model that was read, and what was made of it."""
+
+    path: str
+    names: list[str]
+    """Inputs, in tract's order."""
+    symbolic: Any = None
+    """The model for all sizes; None if tract cannot make one."""
+    is_fixed: bool = False
+    """Whether the model itself fixes all sizes."""
+    analysed: set[Shapes] = field(default_factory=set)
+    """Sizes that tract accepts."""
+    static: OrderedDict[Shapes, Any] = field(default_factory=OrderedDict)
+    """Models for some sizes, the least recent first."""
+
+
+class Host(Hosting[Held]):
+    """Holds tract's models. Outputs are named by index, because tract renames some."""
+
+    def about(self) -> dict[str, Any]:
+        return {"version": _library().version()}
+
+    def prepare(self, request: dict[str, Any]) -> tuple[Held, dict[str, Any]]:
+        ports = {name: (dtype, dims) for name, dtype, dims in request["inputs"]}
+        model = _library().onnx().load(request["path"])
+        names = [model.input_name(index) for index in range(model.input_count())]
+        specs = _symbolic({name: ports[name] for name in names})
+        held = Held(request["path"], names)
+        if specs is None:
+            return held, {"inputs": names, "shapes": "static"}
+        held.is_fixed = all(isinstance(dim, int) for name in names for dim in ports[name][1])
+        try:
+            typed = _with(model, specs).into_model()
+            # A dimension that is a result stays a symbol there: only the sizes give its number.
+            if held.is_fixed or not any(str(fact).endswith("tdim") for fact in typed.output_facts()):
+                held.symbolic = typed.into_runnable()
+        except _library().TractError as error:
+            if held.is_fixed or _NEVER.search(str(error)):
+                raise
+        return held, {"inputs": names, "shapes": "symbolic" if held.symbolic and not held.is_fixed else "static"}
+
+    def run(self, held: Held, values: dict[str, Value]) -> Outputs:
+        given = [value for value in map(values.get, held.names) if isinstance(value, np.ndarray)]
+        shapes = tuple((name_of(value.dtype), value.shape) for value in given)
+        results = None if held.symbolic is None else _run_symbolic(held, shapes, given)
+        found: Outputs = {"shapes": np.array("static" if results is None or held.is_fixed else "symbolic", object)}
+        if results is None:
+            results = _static(held, shapes).run(given)
+        return found | {str(index): _array(result) for index, result in enumerate(results)}
+
+
+def _library() -> Any:
+    os.environ["RUST_BACKTRACE"] = "0"  # a stack of native frames says nothing to a user, and hides the message
+    import tract
+
+    return tract
+
+
+def _symbolic(ports: Mapping[str, tuple[str, Sequence[int | str | None] | None]]) -> list[str] | None:
+    """Tract's description of each input, with symbols of our own: it reads the model's as formulas, and refuses some.
+    None if a rank or a dtype is unknown."""
+    symbols: dict[object, str] = {}
+    specs = []
+    for name, (dtype, dims) in ports.items():
+        if dims is None or dtype not in DTYPES:
+            return None
+        keys = [dim if dim is not None else (name, axis) for axis, dim in enumerate(dims)]
+        sizes = [str(k) if isinstance(k, int) else symbols.setdefault(k, f"onnxsmith_{len(symbols)}") for k in keys]
+        specs.append(",".join([*sizes, DTYPES[dtype]]))
+    return specs
+
+
+def _with(model: Any, specs: Sequence[str]) -> Any:
+    """The model with these descriptions of its inputs."""
+    for index, spec in enumerate(specs):
+        model.set_input_fact(index, spec)
+    return model
+
+
+def _loaded(held: Held, shapes: Shapes) -> Any:
+    specs = [",".join([*map(str, sizes), DTYPES[dtype]]) for dtype, sizes in shapes]
+    return _with(_library().onnx().load(held.path), specs)
+
+
+def _run_symbolic(held: Held, shapes: Shapes, given: list[Array]) -> Any:
+    """The results of the model for all sizes; None if it refuses these. Sizes that do not fit together are refused
+    first: tract does not see them in a model with symbols, and computes from memory that it does not own."""
+    if not held.is_fixed and shapes not in held.analysed:
+        _loaded(held, shapes).analyse()
+        held.analysed.add(shapes)
+    try:
+        return held.symbolic.run(given)
+    except _library().TractError:
+        if held.is_fixed:
+            raise
+        return None
+
+
+def _static(held: Held, shapes: Shapes) -> Any:
+    """The model for these sizes."""
+    if shapes not in held.static:
+        made = _loaded(held, shapes).into_model().into_runnable()
+        while len(held.static) >= _KEPT:
+            held.static.popitem(last=False)
+        held.static[shapes] = made
+    held.static.move_to_end(shapes)
+    return held.static[shapes]
+
+
+def _array(tensor: Any) -> Value:
+    """The result as an array. Dimensions are numbers of a type of their own in tract, and int64 in ONNX."""
+    library = _library()
+    try:
+        array: Array = tensor.to_numpy()
+    except library.TractError as error:
+        if "TDim" not in str(error):
+            raise
+        array = tensor.convert_to(library.DatumType.I64).to_numpy()
+    return array
+
+
+def translate(error: Exception) -> OnnxsmithError:
+    """Turns tract's chain of causes into a problem: the node that it names, and the innermost cause."""
+    said = str(error).split("\nStack backtrace")[0]
+    lines = [re.sub(r"^\d+: ", "", line.strip()) for line in said.splitlines()]
+    lines = [line for line in lines if line and line != "Caused by:"] or [type(error).__name__]
+    node = re.search(r'node #\d+ "([^"]*)" (\w+)|Building node (\S*) \((\w+)\)', said)
+    where = f"node {node[1] or node[3] or ''!r} ({node[2] or node[4]})" if node else ""
+    if lacking := re.search(r'(?:"([^"]*)" )?Unimplemented\(([^)]+)\)', said):
+        return problem(
+            "runtime/unknown-operator",
+            f"tract does not have the operator {lacking[2]}",
+            where=f"node {lacking[1]!r}" if lacking[1] else "",
+            why=" ".join(lines[-1:])[:600],
+            fix="replace the node, or use --runtime onnxruntime",
+        )
+    if dtype := re.search(r"Unknown DatumType (\w+)|Unsupported DatumType in the public API (\w+)", said):
+        return problem(
+            "runtime/dtype-unsupported",
+            f"tract has no dtype {(dtype[1] or dtype[2]).lower()}",
+            where=where,
+            fix="use --runtime onnxruntime or --runtime reference",
+        )
+    return problem(
+        "runtime/failed",
+        "tract refused or failed",
+        where=where,
+        why=(lines[0] if len(lines) == 1 else f"{lines[0]}: {lines[-1]}")[:600],
+        fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
+    )
+
+
+def main() -> None:
+    """The entry point of the child."""
+    serve(Host(), translate)
