@@ -29,7 +29,6 @@ GENERIC = (
     "ModuleNotFoundError: No module named 'tensorflow'",
     "AttributeError: 'NoneType' object has no attribute 'shape'",
     "AttributeError: module 'torch' has no attribute 'compile'",
-    "TypeError: forward() missing 1 required positional argument: 'mask'",
     "TypeError: export() got an unexpected keyword argument 'path'",
     "ValueError: axes don't match array",
     "AssertionError",

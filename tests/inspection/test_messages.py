@@ -130,6 +130,7 @@ def test_other_programs_are_few() -> None:
         "hello there my friend",
         "Traceback (most recent call last):\n  File 'main.py', line 42, in <module>\nKeyError: 'port'",
         "[1]    34247 segmentation fault (core dumped)  ./myserver --port 8080",
+        "ERROR: Could not find a version that satisfies the requirement flash-attn",
         "npm ERR! code ERESOLVE could not resolve dependency tree",
         "the node is fine and the model runs",
         "error: linker `cc` not found; note: No such file or directory (os error 2)",

@@ -23,6 +23,12 @@ _QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u00b4\u201c\u201d\u201e", "'" 
 """Quotation marks that word processors, forums and compilers put in the place of ' and "."""
 _SYNTAX = re.compile(r"\(\?P<\w+>(?:[^()\\]|\\.)*\)|\[[^\]]*\]|\{\d*,?\d*\}|\\[a-zA-Z]|[\\^$.|?*+()]")
 _WORD = re.compile(r"[a-z][a-z_]{2,}")
+_FIELD = re.compile(
+    r"onnx|\bort\b|torch|tensorrt|\btrt|openvino|opencv|\bdnn|core ?ml|tflite|tensorflow|keras|opset|quantiz"
+    r"|executionprovider|\bop_type|rknn|ncnn|\bmnn|\bqnn|cudnn|cublas",
+    re.IGNORECASE,
+)
+"""Words of the field. A message without any of them is of another program, and no cause is near it."""
 _NEAREST = 3
 """Causes named for an unknown message. A choice: few enough to read."""
 _ALIKE = 0.3
@@ -56,7 +62,10 @@ def match(text: str) -> list[Found]:
 
 
 def nearest(text: str) -> list[Message]:
-    """Returns causes with similar words, the nearest first; empty if none is similar. They are no answer."""
+    """Returns causes with similar words, the nearest first; empty if none is similar, or if the message has no word of
+    the field. They are no answer."""
+    if not _FIELD.search(text):
+        return []
     words, rarity = _counts(" ".join(_lines(text))), _rarity()
     scores = {
         id_: _cosine(words, _counts(" ".join(example.text for example in message.examples)), rarity)
