@@ -90,7 +90,7 @@ def test_a_general_cause_alone_says_that_it_is_only_the_place() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "AttributeError: module ‘onnxruntime’ has no attribute ‘InferenceSession’",
+        "AttributeError: module \u2018onnxruntime\u2019 has no attribute \u2018InferenceSession\u2019",
         "Specified provider 'CUDAExecutionProvider' is not in available provider names",
         "Specified provider &#39;CUDAExecutionProvider&#39; is not in available provider names",
         "NO_SUCHFILE : Load model from C:\\My Models\\a b.onnx failed:Load model C:\\My Models\\a b.onnx failed.",
