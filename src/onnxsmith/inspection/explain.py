@@ -42,8 +42,8 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
     there; nothing is run.
 
     Raises:
-        OnnxsmithError: `explain/nothing-given` for an empty text, `explain/unknown-id` when there is no page for the id, `explain/unknown-message` when no known
-            cause matches the message.
+        OnnxsmithError: `explain/nothing-given` for an empty text, `explain/unknown-id` when there is no page for the
+            id, `explain/unknown-message` when no known cause matches the message.
     """
     found = pages()
     if id == EVERYTHING:

@@ -17,7 +17,7 @@ _LEAD = re.compile(
     r"^(?:E\s{2,}|(?:\s*[>|│❱]\s)+|[\w.-]+\s+\|\s|#\d+ \d+\.\d+ "
     r"|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+|\[\s?(?:ERROR|WARNING|INFO)\s?\]\s*)+"
 )
-"""Prefixes of lines: pytest's, a quotation's or a frame's, those of docker and docker compose, a time, a log's level."""
+"""Prefixes of lines: pytest's, a quotation's or a frame's, docker's, a time, a log's level."""
 _TAIL = re.compile(r"\s*│\s*$")
 _QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u00b4\u201c\u201d\u201e", "'" * 5 + '"' * 3)
 """Quotation marks that word processors, forums and compilers put in the place of ' and "."""
