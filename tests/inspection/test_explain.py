@@ -46,7 +46,15 @@ def test_an_unknown_id_suggests_close_ones(asked: str, suggested: str) -> None:
     assert suggested in caught.value.problem.fix
 
 
-@pytest.mark.parametrize("asked", ["", "zzz/qqq", "../problem", "model"])
+@pytest.mark.parametrize("asked", ["", " \n "])
+def test_an_empty_text_says_how_to_give_one(asked: str) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        explain(asked)
+    assert caught.value.problem.id == "explain/nothing-given"
+    assert "onnxsmith explain - < log.txt" in caught.value.problem.fix
+
+
+@pytest.mark.parametrize("asked", ["zzz/qqq", "../problem", "model"])
 def test_other_ids_say_where_the_list_is(asked: str) -> None:
     with pytest.raises(OnnxsmithError) as caught:
         explain(asked)

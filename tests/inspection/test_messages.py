@@ -36,7 +36,9 @@ g (float[2, n] x) => (float[2, n] y, float[2, n] z) {
 """
 EXAMPLES = [(message, example) for message in known().values() for example in message.examples]
 COMMANDS = sorted({one.run for message in known().values() for one in message.helps if one.run})
-PROGRAMS = {"pip", "git"}
+LINK = r"https://github\.com/[^/]+/[^/]+/(issues/\d+|pull/\d+|blob/\S+\.py)"
+"""A thread, or the source that raises the message if no thread quotes it."""
+PROGRAMS = {"pip", "git", "python"}
 
 
 def ids(text: str) -> list[str]:
@@ -83,7 +85,7 @@ def test_a_file_is_complete_and_plain(message: Message) -> None:
     assert not message.what.endswith(".")
     assert message.helps
     assert all(one.say.endswith(".") for one in message.helps)
-    assert all(re.fullmatch(r"https://github\.com/[^/]+/[^/]+/(issues|pull)/\d+", link) for link in message.links)
+    assert all(re.fullmatch(LINK, link) for link in message.links)
     places = {
         name for text in (message.what, *(one.run for one in message.helps)) for name in re.findall(r"\{(\w+)\|", text)
     }
@@ -126,6 +128,8 @@ def test_other_programs_are_few() -> None:
     "text",
     [
         "hello there my friend",
+        "Traceback (most recent call last):\n  File 'main.py', line 42, in <module>\nKeyError: 'port'",
+        "[1]    34247 segmentation fault (core dumped)  ./myserver --port 8080",
         "ERROR: Could not find a version that satisfies the requirement flash-attn",
         "npm ERR! code ERESOLVE could not resolve dependency tree",
         "the node is fine and the model runs",
@@ -236,7 +240,7 @@ def test_a_model_that_cannot_be_read_leaves_the_cause(tmp_path: Path) -> None:
     report = onnxsmith.explain(failing("second"), tmp_path / "none.onnx")
     assert report.part(MessageCause).id == "onnxruntime/failed-node"
     assert [found.id for found in report.problems] == ["model/not-found"]
-    assert any("not looked up" in note for note in report.notes)
+    assert any("nothing was looked up" in note for note in report.notes)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

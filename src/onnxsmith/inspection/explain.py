@@ -29,6 +29,7 @@ _SUGGESTED = 5
 
 _MATCHED = 300
 """Characters shown of the part of a message that was recognised. A choice: a few lines."""
+_ONLY_THE_PLACE = "this part of the message says where the tool stopped; the reason is in the words around it"
 _CAUSES = 3
 """Causes that are shown. A choice: a long log may hold several errors, and the most specific match comes first."""
 
@@ -41,13 +42,20 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
     there; nothing is run.
 
     Raises:
-        OnnxsmithError: `explain/unknown-id` when there is no page for the id, `explain/unknown-message` when no known
-            cause matches the message.
+        OnnxsmithError: `explain/nothing-given` for an empty text, `explain/unknown-id` when there is no page for the
+            id, `explain/unknown-message` when no known cause matches the message.
     """
     found = pages()
     if id == EVERYTHING:
         text = "\n".join(f"{name}: {_title(name, page_)}" for name, page_ in found.items())
         return _report(id, text, f"{len(found)} pages")
+    if not id.strip():
+        raise problem(
+            "explain/nothing-given",
+            "there is no message and no id to explain",
+            fix="paste the message in quotes, or give a log: `onnxsmith explain - < log.txt`; "
+            "`onnxsmith explain all` lists every page",
+        )
     if id in found:
         return _report(id, found[id], _title(id, found[id]))
     meant, matches = recognise(id), matching.match(id)
@@ -62,6 +70,7 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
         tuple(parts),
         (meant,) if meant else (),
         headline=matches[0].what if matches else meant.what if meant else "",
+        notes=(_ONLY_THE_PLACE,) if matches and matches[0].message.general and not meant else (),
     )
     return report if model is None else _with_node(report, model, matches[0].names if matches else {})
 
@@ -102,7 +111,7 @@ def _unknown(text: str, found: dict[str, str]) -> OnnxsmithError:
         near = "; ".join(f"{one.id} ({filled(one.what, {})})" for one in matching.nearest(text))
         return problem(
             "explain/unknown-message",
-            f"none of the {len(known())} known causes matches this message",
+            f"this message is unknown: none of the {len(known())} known causes matches it",
             why="a cause is named only if its whole pattern is in the message",
             fix=f"similar words, but perhaps another cause: {near}; `onnxsmith explain ID` prints one"
             if near

@@ -25,17 +25,19 @@ _GROUP = re.compile(r"\.\.\.| \+ ")
 def located(source: Source, names: Mapping[str, str]) -> tuple[tuple[Part, ...], tuple[str, ...], tuple[Problem, ...]]:
     """Returns views of the nodes and tensors that the names mean, notes, and the problem if the model cannot be read.
 
+    The model is read even if the message names nothing in it: a fault of the file is often the cause.
+
     A node is looked up by its name, then as the producer of the named tensor, then by its number, then by its operator.
     """
     where = str(source) if isinstance(source, str | Path) else "the model"
-    if not names.keys() & {"node", "tensor", "op", "layer"}:
-        return (), (f"{where}: the message names no node, tensor or operator",), ()
     try:
         model = load(source)
     except OnnxsmithError as error:
-        return (), ("the node was not looked up, because the model could not be read",), (error.problem,)
+        return (), (f"{where} could not be read, so that nothing was looked up; the reason is below",), (error.problem,)
     shaped, trouble = inferred(model)
     notes = [trouble] if trouble else []
+    if not names.keys() & {"node", "tensor", "op", "layer"}:
+        return (), (f"{where} can be read; the message names no node, tensor or operator", *notes), ()
     wanted = [name for key in ("node", "tensor", "layer") for name in _GROUP.split(names.get(key, "")) if name]
     parts = tuple(part for name in dict.fromkeys(wanted) for part in _called(shaped, name))
     if not parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections import Counter
@@ -12,10 +13,22 @@ from functools import cache
 from onnxsmith.causes._text import plain
 from onnxsmith.inspection.messages import Message, filled, known
 
-_LEAD = re.compile(r"^(?:E\s{2,}|[>|]\s|\[\s?(?:ERROR|WARNING|INFO)\s?\]\s*)+")
-"""Prefixes of lines: pytest's, a quotation's, a log's."""
+_LEAD = re.compile(
+    r"^(?:E\s{2,}|(?:\s*[>|│❱]\s)+|[\w.-]+\s+\|\s|#\d+ \d+\.\d+ "
+    r"|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?:?\s+|\[\s?(?:ERROR|WARNING|INFO)\s?\]\s*)+"
+)
+"""Prefixes of lines: pytest's, a quotation's or a frame's, docker's, a time, a log's level."""
+_TAIL = re.compile(r"\s*│\s*$")
+_QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u00b4\u201c\u201d\u201e", "'" * 5 + '"' * 3)
+"""Quotation marks that word processors, forums and compilers put in the place of ' and "."""
 _SYNTAX = re.compile(r"\(\?P<\w+>(?:[^()\\]|\\.)*\)|\[[^\]]*\]|\{\d*,?\d*\}|\\[a-zA-Z]|[\\^$.|?*+()]")
 _WORD = re.compile(r"[a-z][a-z_]{2,}")
+_FIELD = re.compile(
+    r"onnx|\bort\b|torch|tensorrt|\btrt|openvino|opencv|\bdnn|core ?ml|tflite|tensorflow|keras|opset|quantiz"
+    r"|executionprovider|\bop_type|rknn|ncnn|\bmnn|\bqnn|cudnn|cublas",
+    re.IGNORECASE,
+)
+"""Words of the field. A message without any of them is of another program, and no cause is near it."""
 _NEAREST = 3
 """Causes named for an unknown message. A choice: few enough to read."""
 _ALIKE = 0.3
@@ -49,7 +62,10 @@ def match(text: str) -> list[Found]:
 
 
 def nearest(text: str) -> list[Message]:
-    """Returns causes with similar words, the nearest first; empty if none is similar. They are no answer."""
+    """Returns causes with similar words, the nearest first; empty if none is similar, or if the message has no word of
+    the field. They are no answer."""
+    if not _FIELD.search(text):
+        return []
     words, rarity = _counts(" ".join(_lines(text))), _rarity()
     scores = {
         id_: _cosine(words, _counts(" ".join(example.text for example in message.examples)), rarity)
@@ -60,15 +76,18 @@ def nearest(text: str) -> list[Message]:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yields the message on one line: as it is, with lines that a terminal broke joined, with written `\\n` undone."""
+    """Yields the message on one line: as it is, with lines that a terminal broke joined, with written `\\n` undone,
+    with written HTML undone and one kind of quotes."""
     lines = _lines(text)
     yield " ".join(" ".join(lines).split())
     yield " ".join("".join(line.removesuffix("\r") for line in lines).split())
-    yield " ".join(re.sub(r"\\+[nrt]", " ", " ".join(lines)).replace('\\"', '"').split())
+    plainer = re.sub(r"\\+[nrt]", " ", " ".join(lines)).replace('\\"', '"')
+    yield " ".join(plainer.split())
+    yield " ".join(html.unescape(plainer).replace("`", "'").split())
 
 
 def _lines(text: str) -> list[str]:
-    return [_LEAD.sub("", line) for line in plain(text).split("\n")]
+    return [_TAIL.sub("", _LEAD.sub("", line)) for line in plain(text).translate(_QUOTES).split("\n")]
 
 
 def _matching(text: str) -> Iterator[tuple[int, Found]]:
