@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,11 @@ _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
 )
 _TAIL = 2000
-"""Bytes of the child's last output that a problem shows. A choice."""
+"""Characters of the child's last output that a problem shows. A choice."""
+_READ = 2**16
+"""Bytes of the child's last output that are read. A choice: a stack of native frames has some 20,000."""
+_PANIC = re.compile(r"panicked at [^\n]*\n[^\n]+")
+"""What Rust prints first when it gives up; a stack of native frames follows."""
 _OF_ANSWER = 4
 """The memory limit of a child, in multiples of its largest answer: the caller keeps the answers to all questions."""
 _STARVED = 0.5
@@ -118,8 +123,8 @@ class Child:
             self._process.kill()
             code = self._process.wait()
         self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - _TAIL))
-        said = self._stderr.read().decode(errors="replace").strip()
+        self._stderr.seek(max(0, self._stderr.tell() - _READ))
+        said = _last_words(self._stderr.read().decode(errors="replace"))
         if _bounds.is_shortage(said):
             return _bounds.shortage(self.what, request.get("memory", 0), _request(request), said)
         return problem(
@@ -191,6 +196,12 @@ class _Stop:
             self._over = True
             if self._timer is not None:
                 self._timer.cancel()
+
+
+def _last_words(said: str) -> str:
+    """The message of a Rust panic, else the end of the output."""
+    panic = _PANIC.search(said)
+    return " ".join(panic[0].split()) if panic is not None else said.strip()[-_TAIL:]
 
 
 def _request(request: dict[str, Any]) -> str:
