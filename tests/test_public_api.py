@@ -24,6 +24,7 @@ NAMES = [
     "Verdict",
     "Verify",
     "__version__",
+    "bench",
     "bisect",
     "build",
     "compare",
@@ -48,6 +49,13 @@ NAMES = [
 ]
 
 SIGNATURES = {
+    "bench": (
+        "(*models: 'Any', subjects: 'Sequence[str]' = (), inputs: 'Mapping[str, Any] | Sequence[str]' = (), "
+        "sizes: 'Mapping[str, int] | None' = None, batches: 'Sequence[int]' = (), batch_name: 'str' = '', "
+        "threads: 'Sequence[int]' = (), profile: 'bool' = False, save: 'str | Path | None' = None, "
+        "against: 'str | Path | None' = None, allow: 'float' = 0.05, any_machine: 'bool' = False, "
+        "seconds: 'float' = 20.0, tolerance: 'float | None' = None, seed: 'int' = 0) -> 'Result'"
+    ),
     "bisect": (
         "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'float16', "
         "tolerance: 'float | None' = None, keep: 'Iterable[str]' = (), inputs: 'Sequence[str]' = (), "
@@ -101,7 +109,8 @@ SIGNATURES = {
     "load": "(source: 'Source') -> 'ir.Model'",
     "merge": (
         "(first: 'Source', second: 'Source', output: 'str | Path | None' = None, *, "
-        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, verify: 'Verify | bool' = True, "
+        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, prefixes: 'tuple[str, str]' = ('', ''), "
+        "verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "onnx_op": (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith._version import __version__
 
 if TYPE_CHECKING:
+    from onnxsmith.benching.bench import bench
     from onnxsmith.building.build import build
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
@@ -48,6 +49,7 @@ __all__ = [
     "Verdict",
     "Verify",
     "__version__",
+    "bench",
     "bisect",
     "build",
     "compare",
@@ -80,6 +82,7 @@ _HOME = {
     "Save": "settings",
     "Verdict": "report.base",
     "Verify": "settings",
+    "bench": "benching.bench",
     "bisect": "precision.bisect",
     "build": "building.build",
     "compare": "comparing.compare",
