@@ -151,7 +151,7 @@ def _refuse(models: Sequence[Any], inputs: Any, save: str | Path | None, against
 
 def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
     found, failed = subject_names.subjects([_on_disk(one, stack) for one in models], request.subjects)
-    runnable, unfit = ready(found, stack)
+    runnable, unfit = ready(found, stack) if found else ([], [])
     failed += unfit
     if not runnable:
         raise OnnxsmithError(failed[0].problem)
@@ -200,7 +200,7 @@ def _profiles(done: Bench, seconds: float) -> Iterator[Part]:
         try:
             yield profiled(track.ready, done.given.feed.values, seconds=seconds, usual=usual)
         except OnnxsmithError as error:
-            done.failed.append(Failed(f"profile of {track.ready.subject.label}", error.problem))
+            done.failed.append(Failed.of(f"profile of {track.ready.subject.label}", error))
 
 
 def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:

@@ -68,7 +68,7 @@ def ready(subjects: Sequence[Subject], stack: ExitStack) -> tuple[list[Ready], l
         names = renamed(read.interface, lead.interface)
         needed = [port.name for port in read.interface.required() if port.name not in names.values()]
         if needed:
-            failed.append(Failed(subject.label, _lacking(needed, lead).problem))
+            failed.append(Failed.of(subject.label, _lacking(needed, lead)))
         else:
             own = {port.name: names[port.name] for port in lead.interface.inputs if port.name in names}
             found.append(Ready(subject, read, own))
@@ -102,6 +102,7 @@ def chosen(
     lacking = [port.name for port in interface.required() if port.name not in values]
     if values and not lacking:
         feed = Feed("the given input", of_feed(interface, values), values)
+        _agree(sizes, feed)
         return Chosen(feed, dict(feed.sizes), "given")
     if lead.side.model is None:
         example = dict(lead.side.example)
@@ -133,6 +134,17 @@ def _accepted(lead: Ready, feed: Feed, plan: Plan) -> tuple[Feed, tuple[str, ...
     except OnnxsmithError:
         return feed, ()
     return feed, ()
+
+
+def _agree(sizes: Mapping[str, int], feed: Feed) -> None:
+    """Raises `run/dimension-conflict` if a size was given that the given inputs do not have."""
+    for name, size in sizes.items():
+        if feed.sizes.get(name, size) != size:
+            raise problem(
+                "run/dimension-conflict",
+                f"dimension {name!r} is {feed.sizes[name]} in the given inputs, and {size} was asked for",
+                fix="leave the size out: that of the inputs is used",
+            )
 
 
 def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:

@@ -191,7 +191,7 @@ class _Round:
         try:
             step(track)
         except OnnxsmithError as error:
-            self.failed.append(Failed(track.ready.subject.label, error.problem))
+            self.failed.append(Failed.of(track.ready.subject.label, error))
             return False
         return True
 

@@ -72,6 +72,12 @@ class Failed:
     label: str
     problem: Problem
 
+    @classmethod
+    def of(cls, label: str, error: OnnxsmithError) -> Failed:
+        """The failure with a fix in the words of `bench`, which has `--subject` for a runtime and its provider."""
+        fix = error.problem.fix.replace("--provider cpu", "--subject onnxruntime").replace("--runtime ", "--subject ")
+        return cls(label, replace(error.problem, fix=fix))
+
     @property
     def reason(self) -> str:
         """The problem in a line."""
@@ -114,9 +120,8 @@ def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> 
         runtime, options = runtimes.parse(on)
         made = Subject(target, on, runtime, runtimes.patient(options))
     except OnnxsmithError as error:
-        failed.append(
-            Failed(f"{target if isinstance(target, str | Path) else 'the given model'} on {on}", error.problem)
-        )
+        model = target if isinstance(target, str | Path) else "the given module"
+        failed.append(Failed.of(f"{model} on {on}", error))
         return
     found.append(made)  # also if it is there already: the same model twice is a measurement of the noise
 

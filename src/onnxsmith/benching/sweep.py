@@ -73,12 +73,12 @@ def swept(
             advance("sweep", number, len(subjects))
             subject = ready.subject.with_threads(count) if count else ready.subject
             if subject is None:
-                failed.append(Failed(f"{ready.subject.label}, {count} threads", _no_threads(ready).problem))
-                continue
+                failed.append(Failed.of(f"{ready.subject.label}, other numbers of threads", _no_threads(ready)))
+                break
             try:
                 found += _points(Ready(subject, ready.side, ready.names), inputs, count, each, shuffle)
             except OnnxsmithError as error:
-                failed.append(Failed(subject.label, error.problem))
+                failed.append(Failed.of(subject.label, error))
     return found, failed
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onnxsmith.report.base import Block, Intervals, Part, Table, Text, Tone
+from onnxsmith.report.parts._text import amount
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Ratios(Part):
             for one in self.ratios
         )
         yield Table((f"to {self.first}", "ratio", "95% interval", "result", "outputs"), rows, right=(1, 2))
-        yield Text(f"{self.rounds} rounds, each in new processes; {self.block_count} blocks in balanced order")
+        yield Text(
+            f"{amount(self.rounds, 'round')} in new processes, {amount(self.block_count, 'block')} in balanced order"
+        )
         yield Text("a round's time is the first decile of its runs, the ratio is the median over the rounds")
         for one in self.ratios:
             if one.equal is False:
