@@ -44,13 +44,18 @@ class Numbered:
         for node, found in zip(optimised, results, strict=True):
             tensors |= {theirs: ours for theirs, ours in zip(node["outputs"], found, strict=False) if ours}
         computed = set(tensors.values())
-        return [
-            self._between(
-                [name for name in found if name], {tensors.get(name, name) for name in node["inputs"]}, computed
-            )
-            or self._named(node["name"])
-            for node, found in zip(optimised, results, strict=True)
-        ]
+        made: dict[str, list[ir.Node]] = {}
+        """The nodes that the kernel computes which first has the tensor."""
+        sources = []
+        for node, found in zip(optimised, results, strict=True):
+            names = [name for name in found if name]
+            operands = {tensors.get(name, name) for name in node["inputs"]}
+            if names and operands.issuperset(names) and names[0] in made:
+                sources.append(made[names[0]])  # the same tensor in another layout
+                continue
+            sources.append(self._between(names, operands, computed) or self._named(node["name"]))
+            made |= {name: sources[-1] for name in names if name not in made}
+        return sources
 
     def _results(self, node: Mapping[str, Any]) -> list[str]:
         """The file's names of the tensors that a node computes, "" where unknown."""
@@ -68,8 +73,7 @@ class Numbered:
         return found
 
     def _between(self, results: Sequence[str], operands: set[str], computed: set[str]) -> list[ir.Node]:
-        """The nodes from the operands to the results: backwards, as far as no other kernel has computed the tensor. A
-        kernel that reads what it writes, in another layout, belongs to the tensor's node."""
+        """The nodes from the operands to the results: backwards, as far as no other kernel has computed the tensor."""
         found: dict[ir.Node, None] = {}
         waiting = [name for name in results if name in self._producers]
         while waiting:

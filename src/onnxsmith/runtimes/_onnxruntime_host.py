@@ -98,8 +98,10 @@ class Host(Hosting[Any]):
         return {name: _from_ort_value(value) for name, value in zip(types, outputs, strict=True)}
 
     def call(self, held: Any, values: dict[str, Value]) -> Callable[[], object]:
-        if any(isinstance(value, list) for value in values.values()):
-            return super().call(held, values)
+        if any(
+            isinstance(value, list) or (value is not None and value.dtype.kind in "OUS") for value in values.values()
+        ):
+            return super().call(held, values)  # sequences, maps and strings are no OrtValues in Python
         names = [port.name for port in held.get_outputs()]
         feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
         return lambda: held.run_with_ort_values(names, feeds)

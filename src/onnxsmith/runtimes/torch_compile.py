@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onnxsmith.runtimes.base import Options, Session, Source
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
@@ -19,5 +22,34 @@ class TorchCompile(TorchEager):
         if isinstance(source, TorchProgram):
             import torch
 
-            source = replace(source, module=torch.compile(source.module))  # type: ignore[arg-type]
+            around, compiles = source.around, _Compiles()
+            with compiles.quiet():  # the compiler imports modules of torch that warn of others
+                module = torch.compile(source.module)
+            source = replace(source, module=module, around=lambda: compiles.inside(around()))  # type: ignore[arg-type]
         return super().prepare(source, options)
+
+
+class _Compiles:
+    """Keeps the compiler's warnings quiet in the first call, and costs nothing in the calls after it."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def inside(self, around: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+        """The context of a call."""
+        if self._done:
+            return around
+        self._done = True
+        return self._both(around)
+
+    @contextmanager
+    def _both(self, around: AbstractContextManager[Any]) -> Iterator[None]:
+        with self.quiet(), around:
+            yield
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Ignores warnings."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
