@@ -24,6 +24,7 @@ NAMES = [
     "Verdict",
     "Verify",
     "__version__",
+    "bench",
     "bisect",
     "build",
     "check",
@@ -49,6 +50,13 @@ NAMES = [
 ]
 
 SIGNATURES = {
+    "bench": (
+        "(*models: 'Any', subjects: 'Sequence[str]' = (), inputs: 'Mapping[str, Any] | Sequence[str]' = (), "
+        "sizes: 'Mapping[str, int] | None' = None, batches: 'Sequence[int]' = (), batch_name: 'str' = '', "
+        "threads: 'Sequence[int]' = (), profile: 'bool' = False, save: 'str | Path | None' = None, "
+        "against: 'str | Path | None' = None, allow: 'float' = 0.05, any_machine: 'bool' = False, "
+        "seconds: 'float' = 20.0, tolerance: 'float | None' = None, seed: 'int' = 0) -> 'Result'"
+    ),
     "bisect": (
         "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'float16', "
         "tolerance: 'float | None' = None, keep: 'Iterable[str]' = (), inputs: 'Sequence[str]' = (), "

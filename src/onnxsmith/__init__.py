@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith._version import __version__
 
 if TYPE_CHECKING:
+    from onnxsmith.benching.bench import bench
     from onnxsmith.building.build import build
     from onnxsmith.checking.check import check
     from onnxsmith.comparing.compare import compare
@@ -49,6 +50,7 @@ __all__ = [
     "Verdict",
     "Verify",
     "__version__",
+    "bench",
     "bisect",
     "build",
     "check",
@@ -82,6 +84,7 @@ _HOME = {
     "Save": "settings",
     "Verdict": "report.base",
     "Verify": "settings",
+    "bench": "benching.bench",
     "bisect": "precision.bisect",
     "build": "building.build",
     "check": "checking.check",

@@ -135,7 +135,7 @@ def summary(
         model=model,
         runtime=runtime,
         provider=session.provider,
-        inputs={key: _typed(value) for key, value in values.items()},
+        inputs={key: typed(value) for key, value in values.items()},
         outputs=tuple(_summary(key, value, written.get(key, "")) for key, value in outputs.items()),
         nodes=_nodes(session),
     )
@@ -170,7 +170,7 @@ def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
     return dict.fromkeys(outputs, str(path))
 
 
-def _typed(value: Value) -> str:
+def typed(value: Value) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype.name}{list(value.shape)}"
     return f"a sequence of {len(value)}" if isinstance(value, list) else type(value).__name__
@@ -178,7 +178,7 @@ def _typed(value: Value) -> str:
 
 def _summary(name: str, value: Value, written: str) -> OutputArray:
     if not isinstance(value, np.ndarray):
-        return OutputArray(name, _typed(value), (), written=written)
+        return OutputArray(name, typed(value), (), written=written)
     shape = tuple(int(size) for size in value.shape)
     if value.dtype.kind in "OUS" or value.size == 0:
         return OutputArray(name, "string" if value.dtype.kind in "OUS" else value.dtype.name, shape, written=written)

@@ -9,7 +9,8 @@ from importlib.resources import files
 from jinja2 import Environment
 
 from onnxsmith.render.chart import drawn
-from onnxsmith.report.base import Chart, Facts, Report, Table
+from onnxsmith.render.plot import plotted, spanned
+from onnxsmith.report.base import Chart, Facts, Intervals, Plot, Report, Table
 
 
 def to_html(report: Report) -> str:
@@ -24,9 +25,13 @@ def to_html(report: Report) -> str:
 
 
 def _kind(block: object) -> str:
-    kinds = {Facts: "facts", Table: "table", Chart: "chart"}
+    kinds = {Facts: "facts", Table: "table", Chart: "chart", Plot: "plot", Intervals: "intervals"}
     return kinds.get(type(block), "text")
 
 
 def _shown(block: object) -> object:
+    if isinstance(block, Plot):
+        return plotted(block)
+    if isinstance(block, Intervals):
+        return spanned(block)
     return drawn(block) if isinstance(block, Chart) else block

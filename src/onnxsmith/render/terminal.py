@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 
 from onnxsmith.problem import Problem
-from onnxsmith.report.base import Chart, Facts, Report, Table, Text, Tone
+from onnxsmith.report.base import Chart, Facts, Intervals, Plot, Report, Table, Text, Tone
 from onnxsmith.report.verdict import Verdict
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
@@ -43,7 +43,7 @@ def show(report: Report, console: Console) -> None:
             if isinstance(block, Text) and block.verbatim:
                 console.print(escape(block.text), soft_wrap=True, highlight=False)
                 continue
-            if isinstance(block, Chart):
+            if isinstance(block, Chart | Plot | Intervals):
                 continue
             console.print(Padding(_renderable(block), (0, 0, 0, 2), expand=False))
         console.print()

@@ -74,7 +74,41 @@ class Text:
     verbatim: bool = False
 
 
-Block = Facts | Table | Text | Chart
+@dataclass(frozen=True)
+class Series:
+    """A curve of a `Plot`: its name, and the x and y of its points. `low` and `high` are ends of a bar through each
+    point, if it has an uncertainty."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Curves over a number. `x` and `y` name the axes with their units; with `logarithmic`, x has a logarithmic scale.
+    Only pages draw plots, so the same numbers, or what matters of them, also stand in a table."""
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Estimates with their intervals, one above the other: name, low, estimate, high. `at` is the value that an
+    interval may contain or not, drawn as a line. Only pages draw them, so the same numbers also stand in a table."""
+
+    title: str
+    rows: tuple[tuple[str, float, float, float], ...]
+    at: float
+
+
+Block = Facts | Table | Text | Chart | Plot | Intervals
 
 
 class Part(ABC):

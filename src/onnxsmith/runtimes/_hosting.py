@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from onnxsmith.runtimes._timing import measured
 from onnxsmith.runtimes.base import Outputs, Value
 
 Held = TypeVar("Held")
@@ -14,25 +17,37 @@ class Hosting(ABC, Generic[Held]):
     """Answers requests. `Held` is the prepared model that the runtime can run.
 
     `prepare` and `run` name a `session` by its number. `release`, in any request, lists sessions that are dropped
-    first.
+    first. `hold` keeps inputs for a session, and `time` runs the session on them and answers with nanoseconds: inputs
+    are sent once, however often the model runs.
     """
 
     def __init__(self) -> None:
         self._held: dict[int, Held] = {}
+        self._calls: dict[int, Callable[[], object]] = {}
+        """For each session that is timed, a function that runs it on the inputs that were held."""
 
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
         """Answers one request."""
         for number in request.get("release", ()):
             self._held.pop(number, None)
+            self._calls.pop(number, None)
         match request["do"]:
             case "about":
                 return self.about(), {}
             case "prepare":
+                begin = time.perf_counter()
                 held, head = self.prepare(request)
                 self._held[request["session"]] = held
-                return head, {}
+                return {"times": True, **head, "seconds": time.perf_counter() - begin}, {}
             case "run":
                 return {}, self.run(self._held[request["session"]], values)
+            case "hold":
+                self._calls[request["session"]] = self.call(self._held[request["session"]], values)
+                return {}, {}
+            case "time":
+                call = self._calls[request["session"]]
+                runs, inner, budget = request["runs"], request["inner"], request["budget"]
+                return {"ns": measured(call, runs=runs, inner=inner, budget=budget)}, {}
             case _:
                 return self.more(request, values)
 
@@ -47,6 +62,11 @@ class Hosting(ABC, Generic[Held]):
     @abstractmethod
     def run(self, held: Held, values: dict[str, Value]) -> Outputs:
         """The model's outputs."""
+
+    def call(self, held: Held, values: dict[str, Value]) -> Callable[[], object]:
+        """A function that runs the model on these inputs, with as little as possible around the runtime's own call:
+        it is what `time` measures."""
+        return lambda: self.run(held, values)
 
     def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
         """Answers requests that only one runtime knows."""

@@ -16,6 +16,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.signature import Signature, signature
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes import _bounds, _feeds, _idle
+from onnxsmith.runtimes import _timing as timing
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session, Source, on_disk, onnx_source
 
@@ -137,8 +138,8 @@ class Isolated(Preparer):
         if turn in self._kept:
             self._kept.remove(turn)
 
-    def start(self) -> None:
-        """Starts the child if there is none, and waits until it has imported its library."""
+    def start(self) -> int:
+        """Starts the child if there is none, waits until it has imported its library, and returns its process id."""
         if self._child is None:
             self._resident, self._released = {}, []
             replaced = self._spare is not None or self._lost
@@ -146,6 +147,8 @@ class Isolated(Preparer):
             if replaced:  # after a crash more may follow: the next child imports its library while this one works
                 self._spare = self._started()
             self.ask({"do": "about"}, time_limit=_START_LIMIT)
+        assert self._child is not None
+        return self._child.pid
 
     def _started(self) -> Child:
         return _idle.started(self._module, self.what)
@@ -234,18 +237,41 @@ class Turn(Session):
         return dict(self.head.get("nodes", {}))
 
     def run(self, feeds: Feeds) -> Outputs:
-        if self._over:
-            raise problem(
-                "runtime/closed",
-                f"the session with {self.isolated.what} is closed, or another model was prepared after it",
-                fix="prepare the model again",
-            )
+        self._check_open()
         feeds = _feeds.with_maps(feeds, self.signature)
         _feeds.check(feeds, self.signature)
         fed = _bytes(list(feeds.values()))
         asked = {"memory": self._memory(fed), "of": self.isolated.what}
         with _feeds.explained(feeds, self.signature):
             return self.isolated.run(self._request, asked, feeds, self._seconds(fed))
+
+    def timer(self, feeds: Feeds) -> timing.Timer:
+        """A timer in the child, which gets the feeds once. A child that cannot time is timed from here."""
+        if not self.head.get("times"):
+            return super().timer(feeds)
+        self._check_open()
+        feeds = _feeds.with_maps(feeds, self.signature)
+        _feeds.check(feeds, self.signature)
+        fed = _bytes(list(feeds.values()))
+        with _feeds.explained(feeds, self.signature):
+            self.ask({"do": "hold"}, feeds)
+        return timing.asked(lambda request: self.ask(request, fed=fed), "in the runtime's process, around its run call")
+
+    def ask(self, request: dict[str, Any], feeds: Feeds | None = None, *, fed: int = 0) -> dict[str, Any]:
+        """The child's answer to another request on this session; `fed` are the bytes of inputs that the child holds
+        beside `feeds`."""
+        self._check_open()
+        fed += _bytes(list((feeds or {}).values()))
+        common = {**self._request, "memory": self._memory(fed)}
+        return self.isolated.ask({**common, **request}, feeds, time_limit=self._seconds(fed))[0]
+
+    def _check_open(self) -> None:
+        if self._over:
+            raise problem(
+                "runtime/closed",
+                f"the session with {self.isolated.what} is closed, or another model was prepared after it",
+                fix="prepare the model again",
+            )
 
     def _memory(self, fed: int = 0) -> int:
         asked = self.options.memory_limit if self.options.provider == "cpu" else 0

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import math
-import re
+import tempfile
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
 
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
 from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes._maps import of_map, to_map
+from onnxsmith.runtimes._onnxruntime_errors import translate
+from onnxsmith.runtimes._onnxruntime_profile import kernels, nodes
 from onnxsmith.runtimes.base import Array, Outputs, Value
 
 PROVIDERS = {
@@ -47,6 +52,8 @@ class Host(Hosting[Any]):
             return {"schemas": _schemas(request["domains"])}, {}
         if request["do"] == "kernels":
             return {"kernels": _kernels(request["domain"], request["op"])}, {}
+        if request["do"] == "profile":
+            return _profiled(request, values), {}
         return super().more(request, values)
 
     def prepare(self, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -62,13 +69,8 @@ class Host(Hosting[Any]):
                 why=f"it has {', '.join(ort.get_available_providers())}",
                 fix="install the build that has it (onnxruntime-gpu for CUDA), or use --provider cpu",
             )
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[request["optimization"]])
-        options.intra_op_num_threads = request["threads"]
+        options = _options(request)
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        if request.get("weights") is not None:
-            options.add_session_config_entry(_WEIGHTS, request["weights"])
         fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
         session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
         session.disable_fallback()
@@ -80,8 +82,7 @@ class Host(Hosting[Any]):
                 why="onnxruntime falls back when a provider cannot start: a driver, a library or a device is missing",
                 fix="run `onnxsmith doctor`, or use --provider cpu",
             )
-        nodes = {info.ep_name: len(info.get_nodes()) for info in session.get_provider_graph_assignment_info()}
-        return session, {"provider": used, "nodes": nodes}
+        return session, {"provider": used, **_assigned(session, wanted)}
 
     def run(self, held: Any, values: dict[str, Value]) -> Outputs:
         types = {port.name: port.type for port in held.get_outputs()}
@@ -95,6 +96,69 @@ class Host(Hosting[Any]):
         feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
         outputs = held.run_with_ort_values(list(types), feeds)
         return {name: _from_ort_value(value) for name, value in zip(types, outputs, strict=True)}
+
+    def call(self, held: Any, values: dict[str, Value]) -> Callable[[], object]:
+        if any(
+            isinstance(value, list) or (value is not None and value.dtype.kind in "OUS") for value in values.values()
+        ):
+            return super().call(held, values)  # sequences, maps and strings are no OrtValues in Python
+        names = [port.name for port in held.get_outputs()]
+        feeds = {name: _to_ort(value) for name, value in values.items() if value is not None}
+        return lambda: held.run_with_ort_values(names, feeds)
+
+
+def _options(request: dict[str, Any]) -> Any:
+    """The session options that a `prepare` request asks for."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[request["optimization"]])
+    options.intra_op_num_threads = request["threads"]
+    if request.get("weights") is not None:
+        options.add_session_config_entry(_WEIGHTS, request["weights"])
+    return options
+
+
+def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, Any]:
+    """The kernels' times in runs of the model on these inputs, from onnxruntime's own profiler, and the nodes of the
+    graph that really runs, which is the file's graph after onnxruntime's optimisation.
+
+    `runs` is a list with the kernels of each run, in order: name, operator, provider and microseconds without the
+    kernels inside (in a loop's body). `whole` has the microseconds of each run. `nodes` lists the nodes of the
+    optimised graph: name, operator, inputs and outputs.
+    """
+    import onnxruntime as ort
+
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        options = _options(request)
+        options.enable_profiling = True
+        options.profile_file_prefix = str(Path(folder) / "profile")
+        options.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
+        options.add_session_config_entry(
+            "session.optimized_model_external_initializers_file_name", "optimised.weights"
+        )  # a file of protobuf holds at most 2 GB
+        wanted = PROVIDERS.get(request["provider"], request["provider"])
+        fallback = [] if wanted == "CPUExecutionProvider" else ["CPUExecutionProvider"]
+        session = ort.InferenceSession(request["path"], options, providers=[wanted, *fallback])
+        call = Host().call(session, values)
+        for _ in range(request["runs"]):
+            call()
+        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+        return {**kernels(events), "nodes": nodes(Path(options.optimized_model_filepath))}
+
+
+def _assigned(session: Any, wanted: str) -> dict[str, Any]:
+    """How many nodes each provider runs (`nodes`), and which nodes run on another provider than `wanted`
+    (`elsewhere`): provider, operator and name."""
+    parts = session.get_provider_graph_assignment_info()
+    elsewhere = [
+        (part.ep_name, node.op_type, node.name) for part in parts if part.ep_name != wanted for node in part.get_nodes()
+    ]
+    counts: Counter[str] = Counter()
+    for part in parts:  # a provider may have several parts
+        counts[part.ep_name] += len(part.get_nodes())
+    return {"nodes": dict(counts), "elsewhere": elsewhere}
 
 
 def _about() -> dict[str, Any]:
@@ -263,91 +327,6 @@ def _from_ort_sequence(value: Any) -> Value:
     options.log_severity_level = 4
     session = ort.InferenceSession(ir.to_proto(ir.Model(graph, ir_version=7)).SerializeToString(), options)
     return _from_ort(session.run(None, {"x": value})[0])
-
-
-def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
-    return problem(
-        "runtime/ir-unsupported",
-        f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
-        fix="pip install --upgrade onnxruntime, or write the file with an older IR version",
-    )
-
-
-def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
-    return problem(
-        "runtime/opset-unsupported",
-        f"the model uses opset {match[1]}, the installed onnxruntime supports up to {match[2]}",
-        fix="pip install --upgrade onnxruntime, or export at an older opset",
-    )
-
-
-def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
-    return problem(
-        "runtime/no-kernel",
-        f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
-        where=f"node {match[3]!r}" if match[3] else "",
-        why="the operator is known, but not for this dtype on this provider; bfloat16 and float8 often lack one",
-        fix="cast to float around the node, use another provider, or --runtime reference to check the model",
-    )
-
-
-def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
-    return problem(
-        "runtime/unknown-operator",
-        f"onnxruntime does not know the operator {match[1]}",
-        why="it belongs to a domain that needs a library of its own, or to a newer opset",
-        fix="register the operator's library, replace the node, or use a runtime that has it",
-    )
-
-
-def _not_implemented(match: re.Match[str]) -> OnnxsmithError:
-    return problem(
-        "runtime/no-kernel",
-        f"onnxruntime has no kernel for {match[1]} with these attributes or sizes",
-        where=f"node {match[2]!r}" if match[2] else "",
-        why=re.sub(r"\s+", " ", match[0]).strip()[:600],
-        fix="another runtime may have it: --runtime reference, --runtime openvino",
-    )
-
-
-def _no_such_dtype(match: re.Match[str]) -> OnnxsmithError:
-    return problem(
-        "runtime/dtype-unsupported",
-        f"onnxruntime does not know the dtype {match[1]}",
-        fix="run it with --runtime reference",
-    )
-
-
-_LACKING = (
-    r"running (\w+) node\. Name:'([^']*)'"
-    r".*?(?:[Nn]ot (?:yet )?(?:supported|implemented)|NOT_IMPLEMENTED|[Oo]nly supports?\b).*"
-)
-
-_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
-    (r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", _unsupported_version),
-    (r"Opset (\d+) is under development.*is till opset (\d+)", _unsupported_opset),
-    (r"Could not find an implementation for (\S+?)\((\d+)\) node with name '([^']*)'", _no_kernel),
-    (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _unknown_operator),
-    (r"No Op registered for (\S+) with domain_version", _unknown_operator),
-    (r"MLDataType for: tensor\((\w+)\) is not currently registered or supported", _no_such_dtype),
-    (_LACKING, _not_implemented),
-)
-
-
-def translate(error: Exception) -> OnnxsmithError:
-    """Turns onnxruntime's message into a problem with a fix."""
-    text = str(error)
-    for pattern, make in _MESSAGES:
-        if match := re.search(pattern, text, re.DOTALL):
-            return make(match)
-    node = re.search(r"[Nn]ame:'([^']*)'", text) or re.search(r"Node \(([^)]*)\)", text)
-    return problem(
-        "runtime/failed",
-        "onnxruntime refused or failed",
-        where=f"node {node[1]!r}" if node else "",
-        why=re.sub(r"\s+", " ", text).strip()[:600],
-        fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
-    )
 
 
 def main() -> None:

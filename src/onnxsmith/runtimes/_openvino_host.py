@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +77,11 @@ class Host(Hosting[Compiled]):
                 held.request.set_tensor(held.inputs[name], _tensor(value, held.inputs[name].get_element_type()))
         held.request.infer()
         return {str(index): _array(held.request.get_tensor(port)) for index, port in enumerate(held.outputs)}
+
+    def call(self, held: Compiled, values: dict[str, Value]) -> Callable[[], object]:
+        self.run(held, values)  # sets the inputs
+        infer: Callable[[], object] = held.request.infer
+        return infer
 
 
 def _library() -> Any:

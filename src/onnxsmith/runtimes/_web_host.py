@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.runtimes import _onnxruntime_host, _web_package, _wire
+from onnxsmith.runtimes import _onnxruntime_errors, _onnxruntime_host, _web_package, _wire
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
 from onnxsmith.runtimes.base import Outputs, Value
@@ -50,7 +50,8 @@ class Host(Hosting[int]):
     def prepare(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         asked = {key: request[key] for key in ("do", "session", "path", "external")}
         head, _ = self._ask({**asked, "level": _LEVELS[request["optimization"]]})
-        return request["session"], {"provider": "wasm", **head}
+        times = {"times": False}  # a time taken here would contain the way to node and back
+        return request["session"], {"provider": "wasm", **head, **times}
 
     def run(self, held: int, values: dict[str, Value]) -> Outputs:
         return self._ask({"do": "run", "session": held}, values)[1]
@@ -112,7 +113,7 @@ def _end(why: str) -> NoReturn:
 
 def translate(error: Exception) -> OnnxsmithError:
     """Turns onnxruntime's message, which is the same in WebAssembly, into a problem with a fix."""
-    known = _onnxruntime_host.translate(error).problem
+    known = _onnxruntime_errors.translate(error).problem
     return OnnxsmithError(
         replace(
             known,

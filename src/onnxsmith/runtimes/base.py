@@ -18,6 +18,7 @@ import numpy.typing as npt
 from onnxsmith import rooms
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes._timing import Timer, local
 
 if TYPE_CHECKING:  # the child processes of runtimes import this module and never touch a graph
     import onnx_ir as ir
@@ -84,6 +85,15 @@ class Session(ABC):
             OnnxsmithError: `run/…` if the feeds do not fit the signature, `runtime/…` if the runtime fails.
         """
 
+    def timer(self, feeds: Feeds) -> Timer:
+        """A timer of runs on these feeds. A runtime in its own process measures there, on inputs that were sent once;
+        others measure `run`.
+
+        Raises:
+            OnnxsmithError: as `run`.
+        """
+        return local(lambda: self.run(feeds), "around the whole call of the runtime, with its conversions")
+
     def at(self, level: str) -> Session:
         """The same model at another optimisation level (`Options.optimization`), in the same process and from the same
         file; this session itself if the runtime has no such level. It ends with this session.
@@ -123,6 +133,10 @@ class Preparer(ABC):
     def close(self) -> None:
         """Ends the sessions and the process."""
 
+    def start(self) -> int | None:
+        """Starts the runtime's own process with its library imported, if it has one, and returns the process id."""
+        return None
+
     def __enter__(self) -> Self:
         return self
 
@@ -161,6 +175,8 @@ class Runtime(ABC):
     levels: ClassVar[tuple[str, ...]] = ()
     """Possible values of `Options.optimization`; empty if there is no choice."""
     takes_threads: ClassVar[bool] = False
+    profiles: ClassVar[bool] = False
+    """Whether its process answers the request `profile`."""
     chosen: ClassVar[bool] = False
     """Whether options were given with its name."""
 

@@ -24,6 +24,7 @@ class OnnxRuntime(Runtime):
     providers = ("cpu", "cuda", "tensorrt")
     levels = ("all", "extended", "basic", "disable")
     takes_threads = True
+    profiles = True
 
     def missing(self) -> Problem | None:
         if find_spec("onnxruntime") is not None:

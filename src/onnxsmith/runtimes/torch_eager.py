@@ -16,6 +16,7 @@ import numpy as np
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _feeds
+from onnxsmith.runtimes import _timing as timing
 from onnxsmith.runtimes._patience import TooLongError, within
 from onnxsmith.runtimes.base import Array, Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
 from onnxsmith.seams.base import alone
@@ -84,7 +85,7 @@ class TorchEager(Runtime):
                 f"eager PyTorch is run on the CPU only, not on {options.provider!r}",
                 fix="use --provider cpu",
             )
-        return _Session(source)
+        return TorchSession(source)
 
 
 _LEAST_TIME, _TIMES = 5.0, 100.0
@@ -92,7 +93,9 @@ _LEAST_TIME, _TIMES = 5.0, 100.0
 for ever on a generated size."""
 
 
-class _Session(Session):
+class TorchSession(Session):
+    """A torch module that is called with named arrays."""
+
     provider = "torch eager, cpu"
 
     def __init__(self, program: TorchProgram) -> None:
@@ -104,6 +107,34 @@ class _Session(Session):
         _feeds.check(feeds, self.signature, one_size=True)
         with alone():  # while another thread traces the module, its parameters have no values
             return self._run(feeds)
+
+    def call(self, feeds: Feeds) -> Callable[[], object]:
+        """A function that calls the module on tensors that are made once. It leaves changes of the module's state as
+        they are: restoring them takes longer than many modules."""
+        import torch
+
+        args, kwargs = self._program.arguments(feeds)
+        module, around = self._program.module, self._program.around
+
+        def once() -> object:
+            with torch.no_grad(), around():
+                return module(*args, **kwargs)
+
+        return once
+
+    def timer(self, feeds: Feeds) -> timing.Timer:
+        _feeds.check(feeds, self.signature, one_size=True)
+        call = self.call(feeds)
+
+        def samples(runs: int, inner: int, budget: float) -> list[int]:
+            memory = Memory(self._program.module)
+            try:
+                with alone():
+                    return timing.measured(call, runs=runs, inner=inner, budget=budget)
+            finally:
+                memory.restore()
+
+        return timing.Timer("around the module's call, in this process", samples)
 
     def _run(self, feeds: Feeds) -> Outputs:
         import torch

@@ -23,6 +23,10 @@ class Usage(ABC):
         """Processor time that it has used, None where nobody says: a machine that is busy with others is no reason to
         take a call for endless."""
 
+    def peak(self, process: int) -> int | None:
+        """The most bytes of memory that it ever held, None where nobody says."""
+        return None
+
 
 class ProcFiles(Usage):
     """Linux: files of `/proc`."""
@@ -32,6 +36,13 @@ class ProcFiles(Usage):
             return int(_read(process, "statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except OSError:
             return None
+
+    def peak(self, process: int) -> int | None:
+        try:
+            found = re.search(r"^VmHWM:\s+(\d+) kB", _read(process, "status"), re.MULTILINE)
+        except OSError:
+            return None
+        return int(found[1]) * 1024 if found else None
 
     def processor_seconds(self, process: int) -> float | None:
         try:

@@ -17,6 +17,20 @@ def size(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
+def duration(seconds: float | None) -> str:
+    """A time with three digits: `12.3 us`, `4.56 ms`, `2.00 s`; "" for None."""
+    if seconds is None:
+        return ""
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 0.9995:
+            return _digits(seconds * factor) + f" {unit}"
+    return _digits(seconds * 1e6) + " us"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
 def number(value: float | None) -> str:
     """A statistic: an integer in full, a float with six digits, "" for None."""
     if value is None:

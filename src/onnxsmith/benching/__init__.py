@@ -1,0 +1,1 @@
+"""How long models take: latency, loading, memory and throughput, and two models against each other."""

@@ -1,0 +1,235 @@
+"""`bench`: measures models on runtimes, and says which is faster where that is beyond the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from onnxsmith.benching import baseline
+from onnxsmith.benching import subjects as subject_names
+from onnxsmith.benching.checking import checked
+from onnxsmith.benching.load import Watch
+from onnxsmith.benching.profiling import profiled
+from onnxsmith.benching.ready import Chosen, Ready, chosen, ready
+from onnxsmith.benching.rounds import measure
+from onnxsmith.benching.statistics import FLOOR
+from onnxsmith.benching.subjects import Failed
+from onnxsmith.benching.summary import Bench, report
+from onnxsmith.benching.sweep import batch_dimension, swept
+from onnxsmith.clock import Clock, stage
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.files.save import save_for_now
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.base import Part
+from onnxsmith.report.parts.throughput import Throughput
+from onnxsmith.report.parts.written import written
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.result import Result
+from onnxsmith.sources import factory
+
+
+def bench(
+    *models: Any,
+    subjects: Sequence[str] = (),
+    inputs: Mapping[str, Any] | Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    batches: Sequence[int] = (),
+    batch_name: str = "",
+    threads: Sequence[int] = (),
+    profile: bool = False,
+    save: str | Path | None = None,
+    against: str | Path | None = None,
+    allow: float = 0.05,
+    any_machine: bool = False,
+    seconds: float = 20.0,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> Result:
+    """Measures how long models take to run and to load, and how much memory they need.
+
+    A model is a path (`m.onnx`, or `m.onnx@openvino` for one runtime), a `ModelProto`, an `ir.Model`, a torch model as
+    `file.py:factory` or `.pt2` file, or a torch module as `(module, args)`, which is measured in this process. Each
+    model is measured on each of the `subjects` that runs its kind: names of runtimes with options
+    (`onnxruntime:basic:threads=1`), `torch`, `torch-compile`. `inputs` are one set of arrays by name, or texts as on
+    the command line; missing ones are generated, with symbolic dimensions at `sizes`.
+
+    All subjects are measured in turns for `seconds` of measuring, less if the intervals are narrow before; starting
+    processes comes on top. Every subject is compared with the first: its outputs on the measured input, with
+    `tolerance` as in `compare`, and the ratio of its time. No subject is called faster if the interval of the ratio
+    contains 1, or if the outputs differ. Throughput is measured at each of the `batches` (sizes of the dimension
+    `batch_name`, by default the first symbolic first axis) and numbers of `threads`.
+
+    With `profile`, the report says how the time of a run divides into operators, torch modules and kernels, for
+    subjects on onnxruntime. `save` writes the figures to a JSON file. `against` compares with such a file: the verdict
+    is `different` if a subject is slower by more than `allow` (0.05 is 5%) beyond the noise, and `cannot-tell` if
+    machine, versions or inputs are other ones, unless `any_machine`.
+
+    If a subject fails, the others are measured, and the verdict is `failed`.
+
+    Raises:
+        OnnxsmithError: the errors of loading a model; `bench/…` if a request does not fit the models; the problem of
+            the first subject if none can be measured.
+    """
+    request = Request(
+        subjects,
+        inputs,
+        sizes or {},
+        batches,
+        batch_name,
+        threads,
+        profile,
+        allow,
+        any_machine,
+        seconds,
+        tolerance,
+        seed,
+    )
+    _refuse(models, inputs, save, against)
+    saved = baseline.read(Path(against)) if against is not None else None
+    with Clock() as clock, ExitStack() as stack:
+        with stage("load"):
+            setup = _setup(models, request, stack)
+        done = _measured(setup, request)
+        parts = list(_more(setup, done, request))
+        ended: baseline.Ended = (Verdict.DONE, ())
+        if saved is not None and done.measured.tracks:
+            part, ended = baseline.against(saved, done, allow=allow, any_machine=any_machine)
+            parts.append(part)
+        if save is not None and done.measured.tracks:
+            baseline.save(Path(save), done)
+            parts.append(written([Path(save)]))
+        return Result(report(done, tuple(parts), clock, ended))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `bench` was asked for, in its words."""
+
+    subjects: Sequence[str]
+    inputs: Mapping[str, Any] | Sequence[str]
+    sizes: Mapping[str, int]
+    batches: Sequence[int]
+    batch_name: str
+    threads: Sequence[int]
+    profile: bool
+    allow: float
+    any_machine: bool
+    seconds: float
+    tolerance: float | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The subjects in the order of the request, the lead among them, the input, and the dimension that is the batch."""
+
+    order: list[Ready]
+    lead: Ready
+    given: Chosen
+    dimension: str
+    failed: list[Failed]
+
+
+def _refuse(models: Sequence[Any], inputs: Any, save: str | Path | None, against: str | Path | None) -> None:
+    """Raises for a request that cannot be carried out, before anything is measured."""
+    if not models:
+        raise problem("bench/no-model", "no model was given", fix="onnxsmith bench m.onnx")
+    if save is None:
+        return
+    refuse_loss([save], [*models, against, inputs])
+    folder = Path(save).absolute().parent
+    if not folder.is_dir():
+        raise problem(
+            "save/no-folder", "the folder to write to does not exist", where=str(folder), fix=f"mkdir -p {folder}"
+        )
+
+
+def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
+    found, failed = subject_names.subjects([_on_disk(one, stack) for one in models], request.subjects)
+    runnable, unfit = ready(found, stack) if found else ([], [])
+    failed += unfit
+    if not runnable:
+        raise OnnxsmithError(failed[0].problem)
+    lead = runnable[0]
+    dimension = batch_dimension(lead.side, request.batch_name) if request.batches else ""
+    base = {dimension: request.batches[0], **request.sizes} if dimension else request.sizes
+    given = chosen(lead, request.inputs, base, request.seed)
+    return Setup(sorted(runnable, key=lambda one: found.index(one.subject)), lead, given, dimension, failed)
+
+
+def _measured(setup: Setup, request: Request) -> Bench:
+    """Compares the outputs, ends the processes of the comparison, and measures."""
+    first = setup.order[0]
+    with stage("check"):
+        feed = replace(setup.given.feed, values=first.own(setup.given.feed.values))
+        checks = {id(one): checked(first, one, feed, request.tolerance) for one in setup.order[1:]}
+    for one in setup.order:
+        one.side.close()
+    watch = Watch()
+    with stage("measure"):
+        values = setup.given.feed.values
+        measured = measure(setup.order, values, seconds=request.seconds, seed=request.seed, floor=FLOOR)
+    if not measured.tracks and measured.failed:
+        raise OnnxsmithError(measured.failed[0].problem)
+    return Bench(measured, setup.given, checks, [*setup.failed, *measured.failed], watch.seen())
+
+
+def _more(setup: Setup, done: Bench, request: Request) -> Iterator[Part]:
+    """Throughput and profiles, as far as asked for. What fails is added to the failures."""
+    if request.batches or request.threads:
+        others = _other_batches(setup, request)
+        alive = [track.ready for track in done.measured.tracks]
+        with stage("sweep"):
+            points, lost = swept(alive, others, request.threads, request.seconds / 2, request.seed)
+        yield Throughput(setup.dimension, tuple(points), tuple((one.label, one.reason) for one in lost))
+        done.failed.extend(lost)
+    if request.profile:
+        with stage("profile"):
+            yield from _profiles(done, request.seconds / 4)
+
+
+def _profiles(done: Bench, seconds: float) -> Iterator[Part]:
+    """The profile of each subject that has one; the others are added to the failures."""
+    for track in done.measured.tracks:
+        usual = track.medians[-1]
+        try:
+            yield profiled(track.ready, done.given.feed.values, seconds=seconds, usual=usual)
+        except OnnxsmithError as error:
+            done.failed.append(Failed.of(f"profile of {track.ready.subject.label}", error))
+
+
+def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:
+    """The inputs at each batch; without batches, those of the benchmark.
+
+    Raises:
+        OnnxsmithError: `bench/no-batch` if the inputs are given, and so have one batch.
+    """
+    if not request.batches:
+        return {1: setup.given}
+    if request.inputs:
+        raise problem(
+            "bench/no-batch",
+            "the inputs are given, so the batch has one size",
+            fix="leave --input out for a sweep over batches, so that inputs are generated at each",
+        )
+    sizes = setup.given.sizes
+    return {
+        batch: chosen(setup.lead, (), {**sizes, setup.dimension: batch}, request.seed, check=False)
+        for batch in request.batches
+    }
+
+
+def _on_disk(model: Any, stack: ExitStack) -> Any:
+    """The model; a graph in memory is written to a file, which its own process can read."""
+    if isinstance(model, str | Path) or factory.is_module(model) or isinstance(model, tuple):
+        return model
+    if type(model).__module__.split(".")[0] not in ("onnx", "onnx_ir"):
+        return model
+    path = Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "given.onnx"
+    save_for_now(load(model), path)
+    return path

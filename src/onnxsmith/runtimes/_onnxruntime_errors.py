@@ -1,0 +1,93 @@
+"""Turns onnxruntime's messages into problems with a fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+
+def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/ir-unsupported",
+        f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
+        fix="pip install --upgrade onnxruntime, or write the file with an older IR version",
+    )
+
+
+def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/opset-unsupported",
+        f"the model uses opset {match[1]}, the installed onnxruntime supports up to {match[2]}",
+        fix="pip install --upgrade onnxruntime, or export at an older opset",
+    )
+
+
+def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/no-kernel",
+        f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
+        where=f"node {match[3]!r}" if match[3] else "",
+        why="the operator is known, but not for this dtype on this provider; bfloat16 and float8 often lack one",
+        fix="cast to float around the node, use another provider, or --runtime reference to check the model",
+    )
+
+
+def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/unknown-operator",
+        f"onnxruntime does not know the operator {match[1]}",
+        why="it belongs to a domain that needs a library of its own, or to a newer opset",
+        fix="register the operator's library, replace the node, or use a runtime that has it",
+    )
+
+
+def _not_implemented(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/no-kernel",
+        f"onnxruntime has no kernel for {match[1]} with these attributes or sizes",
+        where=f"node {match[2]!r}" if match[2] else "",
+        why=re.sub(r"\s+", " ", match[0]).strip()[:600],
+        fix="another runtime may have it: --runtime reference, --runtime openvino",
+    )
+
+
+def _no_such_dtype(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/dtype-unsupported",
+        f"onnxruntime does not know the dtype {match[1]}",
+        fix="run it with --runtime reference",
+    )
+
+
+_LACKING = (
+    r"running (\w+) node\. Name:'([^']*)'"
+    r".*?(?:[Nn]ot (?:yet )?(?:supported|implemented)|NOT_IMPLEMENTED|[Oo]nly supports?\b).*"
+)
+
+_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
+    (r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", _unsupported_version),
+    (r"Opset (\d+) is under development.*is till opset (\d+)", _unsupported_opset),
+    (r"Could not find an implementation for (\S+?)\((\d+)\) node with name '([^']*)'", _no_kernel),
+    (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _unknown_operator),
+    (r"No Op registered for (\S+) with domain_version", _unknown_operator),
+    (r"MLDataType for: tensor\((\w+)\) is not currently registered or supported", _no_such_dtype),
+    (_LACKING, _not_implemented),
+)
+
+
+def translate(error: Exception) -> OnnxsmithError:
+    """Turns onnxruntime's message into a problem with a fix."""
+    text = str(error)
+    for pattern, make in _MESSAGES:
+        if match := re.search(pattern, text, re.DOTALL):
+            return make(match)
+    node = re.search(r"[Nn]ame:'([^']*)'", text) or re.search(r"Node \(([^)]*)\)", text)
+    return problem(
+        "runtime/failed",
+        "onnxruntime refused or failed",
+        where=f"node {node[1]!r}" if node else "",
+        why=re.sub(r"\s+", " ", text).strip()[:600],
+        fix="`onnxsmith explain runtime/failed` lists what these messages usually mean",
+    )

@@ -1,0 +1,67 @@
+"""Reads what onnxruntime's profiler and its optimiser wrote; runs in the child process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_SUFFIX = "_kernel_time"
+
+
+def kernels(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The kernels of each run (`runs`), and the microseconds of each run (`whole`), from the profiler's events.
+
+    A kernel is (name, operator, provider, microseconds). An event of a node with a body contains the events of the
+    body: its own time is what is left without them. The events of one thread are nested or follow each other.
+    """
+    complete = [event for event in events if event.get("ph") == "X" and "ts" in event]
+    wholes = sorted((e for e in complete if e["name"] == "model_run"), key=lambda e: e["ts"])
+    found = sorted((e for e in complete if e["name"].endswith(_SUFFIX)), key=lambda e: (e["ts"], -e["dur"]))
+    own = _own_times(found)
+    runs: list[list[tuple[str, str, str, float]]] = [[] for _ in wholes]
+    at = 0
+    for event, time in zip(found, own, strict=True):
+        while at + 1 < len(wholes) and event["ts"] >= wholes[at]["ts"] + wholes[at]["dur"]:
+            at += 1
+        args = event.get("args", {})
+        if runs:
+            name = event["name"].removesuffix(_SUFFIX)
+            runs[at].append((name, args.get("op_name", ""), args.get("provider", ""), time))
+    return {"runs": runs, "whole": [float(e["dur"]) for e in wholes]}
+
+
+def _own_times(found: list[dict[str, Any]]) -> list[float]:
+    """The duration of each event without the events inside it; the events are sorted by their beginning."""
+    own = [float(event["dur"]) for event in found]
+    open_: dict[Any, list[int]] = {}
+    for index, event in enumerate(found):
+        around = open_.setdefault(event.get("tid"), [])
+        while around and event["ts"] >= found[around[-1]]["ts"] + found[around[-1]]["dur"]:
+            around.pop()
+        if around:
+            own[around[-1]] -= float(event["dur"])
+        around.append(index)
+    return [max(time, 0.0) for time in own]
+
+
+def nodes(path: Path) -> list[dict[str, Any]]:
+    """The nodes of a model, those of branches and bodies after their owner: name, operator, inputs, outputs."""
+    import onnx_ir as ir
+
+    def of(graph: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for node in graph:
+            found.append(
+                {
+                    "name": node.name or "",
+                    "op": node.op_type,
+                    "inputs": [value.name for value in node.inputs if value is not None],
+                    "outputs": [value.name for value in node.outputs if value.name],
+                }
+            )
+            for attribute in node.attributes.values():
+                if attribute.type == ir.AttributeType.GRAPH:
+                    found += of(attribute.as_graph())
+        return found
+
+    return of(ir.load(path).graph)

@@ -1,0 +1,55 @@
+"""PyTorch with torch.compile, for measurements: the module's graph compiled by torch's own compiler."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from onnxsmith.runtimes.base import Options, Session, Source
+from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+
+
+class TorchCompile(TorchEager):
+    """Runs the torch module through `torch.compile`, with its default backend, without gradients. It compiles at the
+    first run, and again for other shapes."""
+
+    title: ClassVar[str] = "PyTorch, torch.compile"
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        if isinstance(source, TorchProgram):
+            import torch
+
+            around, compiles = source.around, _Compiles()
+            with compiles.quiet():  # the compiler imports modules of torch that warn of others
+                module = torch.compile(source.module)
+            source = replace(source, module=module, around=lambda: compiles.inside(around()))  # type: ignore[arg-type]
+        return super().prepare(source, options)
+
+
+class _Compiles:
+    """Keeps the compiler's warnings quiet in the first call, and costs nothing in the calls after it."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def inside(self, around: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+        """The context of a call."""
+        if self._done:
+            return around
+        self._done = True
+        return self._both(around)
+
+    @contextmanager
+    def _both(self, around: AbstractContextManager[Any]) -> Iterator[None]:
+        with self.quiet(), around:
+            yield
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Ignores warnings."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield

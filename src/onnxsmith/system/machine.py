@@ -1,0 +1,78 @@
+"""What this machine is, and how busy its processors are."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Seconds of all processors together since the machine started: `busy` with any process, `stolen` by the host of a
+    virtual machine for others."""
+
+    busy: float
+    stolen: float
+
+
+class Machine(ABC):
+    """Facts on the machine."""
+
+    @abstractmethod
+    def processor(self) -> str:
+        """The processor's name; "" where nobody says."""
+
+    @abstractmethod
+    def counters(self) -> Counters | None:
+        """The processors' counters, None where nobody says."""
+
+    def cores(self) -> int:
+        """Processors that this process may use."""
+        with suppress(AttributeError):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+
+    def load(self) -> float | None:
+        """Processes that ran or waited for a processor, the average of the last minute; None where nobody says."""
+        with suppress(OSError, AttributeError):
+            return os.getloadavg()[0]
+        return None
+
+
+class ProcFiles(Machine):
+    """Linux: files of `/proc` (proc(5))."""
+
+    def processor(self) -> str:
+        with suppress(OSError):
+            text = (_PROC / "cpuinfo").read_text(encoding="utf-8", errors="replace")
+            if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+                return found[1].strip()
+        return platform.machine()
+
+    def counters(self) -> Counters | None:
+        with suppress(OSError, ValueError, IndexError):
+            fields = [int(word) for word in (_PROC / "stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]]
+            user, nice, system, _idle, _wait, irq, softirq, stolen = fields[:8]
+            tick = os.sysconf("SC_CLK_TCK")
+            return Counters((user + nice + system + irq + softirq) / tick, stolen / tick)
+        return None
+
+
+class Unknown(Machine):
+    """Other systems, where the counters need a library."""
+
+    def processor(self) -> str:
+        return platform.processor() or platform.machine()
+
+    def counters(self) -> Counters | None:
+        return None
+
+
+HERE: Machine = ProcFiles() if (_PROC / "stat").exists() and hasattr(os, "sysconf") else Unknown()

@@ -1,0 +1,137 @@
+"""Baselines: what is slower, and what may not be compared."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import onnxsmith
+from onnxsmith.benching import baseline
+from onnxsmith.report.parts.regressions import Regressions
+from onnxsmith.report.verdict import Verdict
+from tests.benching import models
+from tests.benching.models import saved
+from tests.conftest import Refused
+
+SHORT = 0.01
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """A model and its saved figures, as if nine rounds had been measured."""
+    folder = tmp_path_factory.mktemp("baseline")
+    path = saved(folder, models.CHAIN)
+    result = onnxsmith.bench(path, sizes={"n": 4}, seconds=SHORT, save=folder / "b.json")
+    assert result.ok
+    data = json.loads((folder / "b.json").read_text(encoding="utf-8"))
+    assert data["format"] == 1
+    return path, data
+
+
+def against(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: tuple[str, dict[str, Any]], times: float, **more: Any
+) -> tuple[onnxsmith.Result, Regressions]:
+    """The comparison, if the model takes `times` as long as the baseline."""
+    path, data = figures
+    changed = json.loads(json.dumps(data))
+    for section, values in more.pop("changed", {}).items():
+        changed[section] = {**changed[section], **values} if isinstance(values, dict) else values
+    changed["subjects"][0]["logs"] = [math.log(1e-3) + 0.001 * index for index in range(9)]
+    (tmp_path / "b.json").write_text(json.dumps(changed), encoding="utf-8")
+    compare = baseline.against
+
+    def as_if(saved: Any, done: Any, **options: Any) -> Any:
+        for track in done.measured.tracks:
+            track.lows = [1e-3 * times * math.exp(0.001 * index) for index in range(9)]
+        return compare(saved, done, **options)
+
+    monkeypatch.setattr(baseline, "against", as_if)
+    result = onnxsmith.bench(path, sizes={"n": 4}, seconds=SHORT, against=tmp_path / "b.json", **more)
+    return result, result.report.part(Regressions)
+
+
+def test_not_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 1.0)
+    assert result.ok
+    assert part.rows[0].result == "not slower"
+
+
+def test_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 1.2)
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert part.rows[0].slower
+    assert [one.id for one in result.report.problems] == ["bench/slower"]
+    assert "slower than the baseline by more than 5%" in result.report.headline
+
+
+def test_slower_by_less_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 1.2, allow=0.3)
+    assert result.ok
+    assert not part.rows[0].slower
+
+
+def test_at_the_limit_it_is_perhaps_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 1.05)
+    assert result.ok
+    assert part.rows[0].perhaps
+    assert part.rows[0].result == "perhaps slower, within the noise"
+
+
+def test_another_machine_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    other = {"machine": {"processor": "another", "onnxruntime": "0.1"}}
+    result, part = against(tmp_path, monkeypatch, figures, 1.0, changed=other)
+    assert result.report.verdict is Verdict.CANNOT_TELL
+    assert set(part.differing) == {"processor", "onnxruntime"}
+    (problem,) = result.report.problems
+    assert problem.id == "bench/other-machine"
+    assert "processor was another" in problem.why
+    assert f"onnxsmith bench {figures[0]}" in problem.fix  # the old file is there: measure both
+
+
+def test_another_machine_is_compared_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    other = {"machine": {"processor": "another"}}
+    result, _ = against(tmp_path, monkeypatch, figures, 1.2, changed=other, any_machine=True)
+    assert result.report.verdict is Verdict.DIFFERENT
+
+
+def test_other_inputs_are_never_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 1.0, changed={"inputs": "others"}, any_machine=True)
+    assert result.report.verdict is Verdict.CANNOT_TELL
+    assert not part.same_inputs
+
+
+def test_another_runtime_has_no_partner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 1.0, subjects=["onnxruntime:disable"])
+    assert result.report.verdict is Verdict.CANNOT_TELL
+    assert not part.rows
+    assert [one.id for one in result.report.problems] == ["bench/no-partner"]
+
+
+def test_few_rounds_cannot_tell(tmp_path: Path, figures: Any) -> None:
+    path, data = figures
+    (tmp_path / "b.json").write_text(json.dumps(data), encoding="utf-8")
+    result = onnxsmith.bench(path, sizes={"n": 4}, seconds=SHORT, against=tmp_path / "b.json")
+    assert result.report.verdict is Verdict.CANNOT_TELL
+    assert result.report.part(Regressions).rows[0].result == "unknown: too few rounds"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "machine": {}, "inputs": "", "subjects": [1]}']
+)
+def test_other_files_are_refused(tmp_path: Path, refused: Refused, figures: Any, text: str) -> None:
+    (tmp_path / "b.json").write_text(text, encoding="utf-8")
+    with refused("bench/baseline"):
+        onnxsmith.bench(figures[0], sizes={"n": 4}, against=tmp_path / "b.json")
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path, refused: Refused, figures: Any) -> None:
+    with refused("save/no-folder"):
+        onnxsmith.bench(figures[0], sizes={"n": 4}, save=tmp_path / "none" / "b.json")
+    with refused("save/needed"):
+        onnxsmith.bench(figures[0], sizes={"n": 4}, save=figures[0])
+    with refused("bench/baseline"):
+        onnxsmith.bench(figures[0], sizes={"n": 4}, against=tmp_path / "missing.json")
