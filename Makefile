@@ -89,6 +89,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf tests/bundles/clients/node_modules
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -132,6 +133,12 @@ $(RELEASE_STAMP): Makefile
 	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image
 	@touch $@
 
+# What runs bundles of the form `web` in the tests. Without npm, or without a registry, those tests are skipped.
+CLIENTS := if command -v npm >/dev/null; then \
+	npm ci --prefix tests/bundles/clients --ignore-scripts --no-audit --no-fund --loglevel error || \
+	echo "npm could not install the JavaScript clients: the tests that need them are skipped"; \
+	else echo "no npm: the tests of bundles that need Node.js are skipped"; fi
+
 $(VENV_STAMP):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
@@ -142,7 +149,8 @@ $(DEMO_STAMP): pyproject.toml | $(VENV_STAMP)
 	@$(PIP) --editable '.[cpu,torch]'
 	@touch $@
 
-$(DEV_STAMP): pyproject.toml $(DEMO_STAMP)
+$(DEV_STAMP): pyproject.toml tests/bundles/clients/package-lock.json $(DEMO_STAMP)
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[cpu,torch,dev]'
+	@$(CLIENTS)
 	@touch $@

@@ -26,6 +26,7 @@ NAMES = [
     "__version__",
     "bisect",
     "build",
+    "bundle",
     "compare",
     "diagnose",
     "diff",
@@ -59,6 +60,13 @@ SIGNATURES = {
         "(output: 'str | Path | None' = None, *, opset: 'int' = 21, imports: 'Mapping[str, int] | None' = None, "
         "name: 'str | None' = None, verify: 'bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Builder'"
+    ),
+    "bundle": (
+        "(source: 'Source', folder: 'str | Path', *, form: 'str', task: 'str' = 'tensors', "
+        "processing: 'Mapping[str, Any] | None' = None, settings: 'str | Path | None' = None, "
+        "licence: 'str | Path | None' = None, name: 'str | None' = None, inputs: 'Inputs' = (), "
+        "dim_ranges: 'Mapping[str, tuple[int, int, int]] | tuple[str, ...]' = (), runtime: 'str | None' = None, "
+        "seed: 'int' = 0, clients: 'Mapping[str, str | Path] | None' = None, force: 'bool' = False) -> 'Result'"
     ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "

@@ -13,6 +13,7 @@ from onnxsmith._version import __version__
 
 if TYPE_CHECKING:
     from onnxsmith.building.build import build
+    from onnxsmith.bundles.bundle import bundle
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
     from onnxsmith.differences.diff import diff
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "bisect",
     "build",
+    "bundle",
     "compare",
     "diagnose",
     "diff",
@@ -82,6 +84,7 @@ _HOME = {
     "Verify": "settings",
     "bisect": "precision.bisect",
     "build": "building.build",
+    "bundle": "bundles.bundle",
     "compare": "comparing.compare",
     "diagnose": "exporter.diagnose",
     "diff": "differences.diff",
