@@ -9,7 +9,6 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 VENV_STAMP := $(VENV)/.made
 DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
-WEB_STAMP := tools/web/node_modules/.installed
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
 RELEASE := .venv-release/bin
@@ -44,10 +43,10 @@ demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enla
 	$(BIN)/onnxsmith export examples/66_super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
 	$(BIN)/python examples/66_super_resolution/upscale.py superres.onnx examples/66_super_resolution/photo.png -o upscaled.png --evaluate
 
-test: $(DEV_STAMP) $(WEB_STAMP) ## run the tests, except those that need a GPU
+test: $(DEV_STAMP) ## run the tests, except those that need a GPU
 	$(PYTEST)
 
-test-all: $(DEV_STAMP) $(WEB_STAMP) ## run the tests, with the suites in full instead of a sample
+test-all: $(DEV_STAMP) ## run the tests, with the suites in full instead of a sample
 	$(PYTEST) --whole
 
 test-pythons: ## run the tests that need no torch with every other Python that is here
@@ -89,7 +88,8 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) tools/web/node_modules .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf tests/bundles/clients/node_modules
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -133,6 +133,12 @@ $(RELEASE_STAMP): Makefile
 	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image
 	@touch $@
 
+# What runs bundles of the form `web` in the tests. Without npm, or without a registry, those tests are skipped.
+CLIENTS := if command -v npm >/dev/null; then \
+	npm ci --prefix tests/bundles/clients --ignore-scripts --no-audit --no-fund --loglevel error || \
+	echo "npm could not install the JavaScript clients: the tests that need them are skipped"; \
+	else echo "no npm: the tests of bundles that need Node.js are skipped"; fi
+
 $(VENV_STAMP):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
@@ -143,13 +149,8 @@ $(DEMO_STAMP): pyproject.toml | $(VENV_STAMP)
 	@$(PIP) --editable '.[cpu,torch]'
 	@touch $@
 
-$(DEV_STAMP): pyproject.toml $(DEMO_STAMP)
+$(DEV_STAMP): pyproject.toml tests/bundles/clients/package-lock.json $(DEMO_STAMP)
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[cpu,torch,dev]'
+	@$(CLIENTS)
 	@touch $@
-
-# Tests of the runtime web skip where npm or its registry is not to be had.
-$(WEB_STAMP): tools/web/package.json tools/web/package-lock.json
-	@echo "installing onnxruntime-web into tools/web"
-	@cd tools/web && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --silent && touch node_modules/.installed \
-		|| echo "npm could not install onnxruntime-web: tests of the runtime web are skipped"

@@ -23,7 +23,7 @@ settings.load_profile("onnxsmith")
 _TESTS = Path(__file__).parent
 
 os.environ.setdefault(
-    _web_package.VARIABLE, str(_TESTS.parent / "tools" / "web" / "node_modules" / "onnxruntime-web")
+    _web_package.VARIABLE, str(_TESTS / "bundles" / "clients" / "node_modules" / "onnxruntime-web")
 )  # where make test installs it
 _HAS_TORCH = importlib.util.find_spec("torch") is not None
 _TORCHS = re.compile(

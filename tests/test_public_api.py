@@ -27,6 +27,7 @@ NAMES = [
     "bench",
     "bisect",
     "build",
+    "bundle",
     "check",
     "compare",
     "diagnose",
@@ -68,6 +69,13 @@ SIGNATURES = {
         "(output: 'str | Path | None' = None, *, opset: 'int' = 21, imports: 'Mapping[str, int] | None' = None, "
         "name: 'str | None' = None, verify: 'bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Builder'"
+    ),
+    "bundle": (
+        "(source: 'Source', folder: 'str | Path', *, form: 'str', task: 'str' = 'tensors', "
+        "processing: 'Mapping[str, Any] | None' = None, settings: 'str | Path | None' = None, "
+        "licence: 'str | Path | None' = None, name: 'str | None' = None, inputs: 'Inputs' = (), "
+        "dim_ranges: 'Mapping[str, tuple[int, int, int]] | tuple[str, ...]' = (), runtime: 'str | None' = None, "
+        "seed: 'int' = 0, clients: 'Mapping[str, str | Path] | None' = None, force: 'bool' = False) -> 'Result'"
     ),
     "check": (
         "(model: 'Source', targets: 'Sequence[str]' = ('all',), output: 'str | Path | None' = None, *, "

@@ -14,6 +14,7 @@ from onnxsmith._version import __version__
 if TYPE_CHECKING:
     from onnxsmith.benching.bench import bench
     from onnxsmith.building.build import build
+    from onnxsmith.bundles.bundle import bundle
     from onnxsmith.checking.check import check
     from onnxsmith.comparing.compare import compare
     from onnxsmith.comparison.run import run
@@ -53,6 +54,7 @@ __all__ = [
     "bench",
     "bisect",
     "build",
+    "bundle",
     "check",
     "compare",
     "diagnose",
@@ -87,6 +89,7 @@ _HOME = {
     "bench": "benching.bench",
     "bisect": "precision.bisect",
     "build": "building.build",
+    "bundle": "bundles.bundle",
     "check": "checking.check",
     "compare": "comparing.compare",
     "diagnose": "exporter.diagnose",

@@ -20,7 +20,9 @@ SKIPPED = ("make ", "pip install ", "git ")
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the tree, without what git ignores."""
-    ignored = shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", ".hypothesis", "*.egg-info", "dist")
+    ignored = shutil.ignore_patterns(
+        ".git", "node_modules", ".venv*", ".*_cache", "__pycache__", ".hypothesis", "*.egg-info", "dist"
+    )
     return Path(shutil.copytree(ROOT, tmp_path / "tree", ignore=ignored))
 
 

@@ -1,0 +1,1 @@
+"""The forms that a bundle can have, one a file."""

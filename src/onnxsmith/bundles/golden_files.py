@@ -1,0 +1,71 @@
+"""Writes golden data as files that every language reads: raw little-endian tensors, and a manifest in JSON.
+
+Raw bytes hold every dtype, bfloat16 too; strings and the structure of lists and maps are in the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.bundles.content import NUMPY
+from onnxsmith.bundles.golden import Case, tolerance
+from onnxsmith.runtimes._dtypes import name_of
+
+FOLDER = "golden"
+MANIFEST = "manifest.json"
+
+
+def write(cases: tuple[Case, ...], folder: Path) -> dict[str, Any]:
+    """Writes `golden/` into the folder of a bundle, and returns the manifest."""
+    target = folder / FOLDER
+    target.mkdir()
+    written = []
+    for number, case in enumerate(cases):
+        inputs = [
+            {"name": name, **_value(value, target, f"{number}_input_{at}")}
+            for at, (name, value) in enumerate(case.inputs.items())
+        ]
+        outputs = [
+            {
+                "name": name,
+                "tolerance": tolerance(value),
+                "random": name in case.random,
+                **_value(value, target, f"{number}_output_{at}"),
+            }
+            for at, (name, value) in enumerate(case.outputs.items())
+        ]
+        written.append({"label": case.label, "sizes": dict(case.sizes), "inputs": inputs, "outputs": outputs})
+    manifest = {"format": 1, "cases": written}
+    (target / MANIFEST).write_bytes((json.dumps(manifest, indent=1) + "\n").encode())
+    return manifest
+
+
+def _value(value: Any, folder: Path, name: str) -> dict[str, Any]:
+    if value is None:
+        return {"kind": "absent"}
+    if isinstance(value, list):
+        return {"kind": "sequence", "items": [_value(item, folder, f"{name}_{at}") for at, item in enumerate(value)]}
+    if isinstance(value, dict):
+        pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
+        return {"kind": "map", "pairs": pairs}
+    array = np.asarray(value)
+    if array.dtype.kind in "OUS":
+        texts = [_text(item) for item in array.ravel().tolist()]
+        return {"kind": "tensor", "dtype": "string", "shape": list(array.shape), "strings": texts}
+    dtype = name_of(array.dtype)
+    bits = array.view(np.uint16) if dtype == "bfloat16" else array
+    little = np.ascontiguousarray(bits).astype(np.dtype(NUMPY[dtype]).newbyteorder("<"), copy=False)
+    (folder / f"{name}.bin").write_bytes(little.tobytes())
+    return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": f"{name}.bin"}
+
+
+def _text(item: Any) -> str:
+    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+
+
+def _plain(item: Any) -> Any:
+    return item.item() if isinstance(item, np.generic) else item

@@ -1,0 +1,81 @@
+"""Writes names of a model in generated code: as identifiers, and as string literals.
+
+A name in a model is any text: `input.1`, `class`, `output:0`, one with quotes or line breaks. The identifier of a
+name is valid in Python, C++ and JavaScript at once, so that documentation of one bundle holds for the others.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Iterable
+
+_CPP = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
+co_return co_yield compl concept const consteval constexpr constinit const_cast continue decltype default delete do
+double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
+short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq NULL errno assert main std EOF
+stdin stdout stderr unix linux
+"""
+"""The keywords of C++20 (lex.key), and macros of its headers."""
+_JAVASCRIPT = """
+arguments await break case catch class const constructor continue debugger default delete do else enum eval export
+extends false finally for function if implements import in instanceof interface let new null package private
+protected prototype public return static super switch this throw true try typeof undefined var void while
+with yield NaN Infinity
+"""
+"""The reserved words of ECMAScript 2024 (12.7.2), and names that are bound in every module."""
+_GENERATED = "self cls run model Model Inputs Outputs inputs outputs Tensor mro dict list object match type"
+"""Names that the generated code uses itself."""
+RESERVED = frozenset([*_CPP.split(), *_JAVASCRIPT.split(), *_GENERATED.split(), *keyword.kwlist, *keyword.softkwlist])
+_LONGEST = 60
+"""Characters of an identifier. A choice: MSVC and Python take more, lines become unreadable."""
+
+
+def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str, str]:
+    """Returns an identifier for each name. No two are equal, and none is in `taken` or a reserved word."""
+    used = {one.lower() for one in taken}
+    found: dict[str, str] = {}
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST] or "tensor"
+        plain = f"t_{plain}" if plain[0].isdigit() else plain
+        plain = f"{plain}_" if plain in RESERVED else plain
+        free, number = plain, 2
+        while free.lower() in used:
+            free, number = f"{plain.rstrip('_')}_{number}", number + 1
+        used.add(free.lower())
+        found[name] = free
+    return found
+
+
+def python(text: str) -> str:
+    """A string literal of Python, in ASCII."""
+    return ascii(text)
+
+
+def javascript(text: object) -> str:
+    """A literal of JavaScript, in ASCII; safe inside a `<script>` of a page, too."""
+    return json.dumps(text, allow_nan=False).replace("<", "\\u003c")
+
+
+def c(text: str) -> str:
+    """A string literal of C++ and of protobuf's text format: printable ASCII, all other bytes of UTF-8 in octal.
+
+    An octal escape has three digits, so that no digit behind it becomes a part of it. Question marks are escaped, too,
+    because `??/` was a trigraph before C++17.
+    """
+    printable = range(0x20, 0x7F)
+    bytes_ = text.encode("utf-8", "surrogatepass")
+    plain = "".join(chr(b) if b in printable and chr(b) not in '"\\?' else f"\\{b:03o}" for b in bytes_)
+    return f'"{plain}"'
+
+
+def markdown(text: str) -> str:
+    """The name in a code span of Markdown, in a table cell too: control characters and vertical bars are escaped."""
+    plain = "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text).replace("|", "\\|")
+    ticks = "`" * (max((len(run) for run in re.findall(r"`+", plain)), default=0) + 1)
+    space = " " if "`" in plain else ""
+    return f"{ticks}{space}{plain}{space}{ticks}" if plain else "(no name)"
