@@ -52,7 +52,7 @@ class Cpp(Form):
             return [BundleCheck(name, "not run", why)]
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as build:
             links = _linked(library, Path(build) / "lib")
-            steps = (
+            steps: tuple[list[str | Path], ...] = (
                 [
                     "cmake",
                     "-S",
