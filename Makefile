@@ -47,6 +47,7 @@ test: $(DEV_STAMP) ## run the tests, except those that need a GPU
 	$(PYTEST)
 
 test-all: $(DEV_STAMP) ## run the tests, with the suites in full instead of a sample
+	@$(call CLIENTS,tests/bundles/clients/text)
 	$(PYTEST) --whole
 
 test-pythons: ## run the tests that need no torch with every other Python that is here
@@ -89,7 +90,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf tests/bundles/clients/node_modules
+	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -133,11 +134,10 @@ $(RELEASE_STAMP): Makefile
 	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image
 	@touch $@
 
-# What runs bundles of the form `web` in the tests. Without npm, or without a registry, those tests are skipped.
-CLIENTS := if command -v npm >/dev/null; then \
-	npm ci --prefix tests/bundles/clients --ignore-scripts --no-audit --no-fund --loglevel error || \
-	echo "npm could not install the JavaScript clients: the tests that need them are skipped"; \
-	else echo "no npm: the tests of bundles that need Node.js are skipped"; fi
+# What runs bundles in JavaScript. Without npm, or without a registry, the tests that need it are skipped.
+NPM := npm ci --ignore-scripts --no-audit --no-fund --loglevel error --prefix
+CLIENTS = if ! command -v npm >/dev/null; then echo "no npm: the tests of bundles that need it are skipped"; \
+	elif ! $(NPM) $(1); then echo "npm could not install $(1): the tests that need it are skipped"; fi
 
 $(VENV_STAMP):
 	$(PYTHON) -m venv $(VENV)
@@ -152,5 +152,5 @@ $(DEMO_STAMP): pyproject.toml | $(VENV_STAMP)
 $(DEV_STAMP): pyproject.toml tests/bundles/clients/package-lock.json $(DEMO_STAMP)
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[cpu,torch,dev]'
-	@$(CLIENTS)
+	@$(call CLIENTS,tests/bundles/clients)
 	@touch $@

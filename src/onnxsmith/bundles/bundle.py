@@ -91,7 +91,7 @@ def bundle(
             content = _described(source, model, chosen, target, task, name)
             content = replace(content, parameters=parameters(processing or {}, settings))
             content = replace(content, ranges=ranges(dim_ranges, content))
-            content = replace(content, clients={key: Path(path) for key, path in (clients or {}).items()})
+            content = replace(content, clients={key: Path(path).absolute() for key, path in (clients or {}).items()})
             chosen.refuse(content)
             task_of(task).refuse(content)
         place = beside / target.name
@@ -104,7 +104,7 @@ def bundle(
         with stage("write"):
             chosen.write(content, place)
         with stage("replay"):
-            checks = tuple(chosen.replay(content, place))
+            checks = tuple(chosen.replay(content, place.absolute()))
         different = [one for one in checks if one.state == "different"]
         done = Written({}, "the golden data differs in the client")
         if not different:

@@ -19,6 +19,7 @@ from onnxsmith.problem import problem
 from onnxsmith.report.parts.bundle import BundleCheck
 from onnxsmith.runtimes import _bounds
 from onnxsmith.system import children, memory_limit
+from onnxsmith.words import several
 
 _SHOWN = 2000
 """Characters of what a failed client said that an error shows, from the end."""
@@ -73,14 +74,16 @@ def replayed(name: str, client: str, finished: Finished) -> BundleCheck:
     lines = finished.output.strip().splitlines()
     try:
         said = json.loads(lines[-1])
-        wrong, largest, cases = said["wrong"], float(said["largest"]), said["cases"]
+        wrong, cases = said["wrong"], said["cases"]
+        largest = None if said["largest"] is None else float(said["largest"])
     except (IndexError, ValueError, KeyError, TypeError):
         raise failed(name, client, finished) from None
     if wrong:
-        return BundleCheck(name, "different", f"{client}: {wrong[0]}", largest if math.isfinite(largest) else None)
+        measured = largest if largest is not None and math.isfinite(largest) else None
+        return BundleCheck(name, "different", f"{client}: {wrong[0]}", measured)
     if finished.status != 0 or not cases:
         raise failed(name, client, finished)
-    return BundleCheck(name, "equal", f"{client}, {cases} inputs", largest)
+    return BundleCheck(name, "equal", f"{client}, {several(cases, 'input')}", largest)
 
 
 def failed(name: str, client: str, finished: Finished) -> Exception:

@@ -33,6 +33,9 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
     def write_javascript(self, content: Content, folder: Path) -> None:  # noqa: B027
         """Writes processing.mjs, if the task has processing."""
 
+    def record(self, content: Content, folder: Path) -> None:  # noqa: B027
+        """Writes only the golden data of the processing, for clients that have processing of their own."""
+
     @classmethod
     def id(cls) -> str:
         """The task's name on the command line: that of its module."""

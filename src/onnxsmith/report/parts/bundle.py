@@ -24,7 +24,8 @@ class BundleCheck:
     def __str__(self) -> str:
         if self.state == "not run":
             return f"{self.name}: not run: {self.detail}"
-        return f"{self.name}: ran, {self.state}{' to 1e-5' if self.state == 'equal' else ''} ({self.detail})"
+        within = " to 1e-5" if self.state == "equal" and self.largest is not None else ""
+        return f"{self.name}: ran, {self.state}{within} ({self.detail})"
 
 
 @dataclass(frozen=True)

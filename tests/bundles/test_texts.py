@@ -1,0 +1,202 @@
+"""Bundles for text: tokens and scores are those of transformers, in Python, onnxruntime-genai and transformers.js."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import onnxsmith
+from onnxsmith.bundles import clients, nodejs
+from onnxsmith.problem import OnnxsmithError
+from tests.bundles import texts
+from tests.bundles.models import checks, identity, linear
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [pytest.mark.slow, pytest.mark.torch]
+
+MODULES = Path(__file__).parent / "clients" / "text" / "node_modules"
+needs_genai = pytest.mark.skipif(
+    clients.version("onnxruntime-genai") is None, reason="onnxruntime-genai is not installed, or has no wheel for here"
+)
+needs_transformers_js = pytest.mark.skipif(
+    nodejs.node() is None or not (MODULES / "@huggingface" / "transformers").is_dir(),
+    reason="no Node.js, or `npm ci` was not run in tests/bundles/clients/text: `make test-all` does",
+)
+
+
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Any]:
+    """The file of a language model, its folder, and the torch module."""
+    folder = tmp_path_factory.mktemp("generator")
+    model = texts.language_model(folder / "llama")
+    path = folder / "llama.onnx"
+    assert onnxsmith.export(str(folder / "llama"), output=path, task="text-generation-with-past").ok
+    return path, folder / "llama", model
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Any]:
+    """The file of a classifier of texts, its folder, and the torch module."""
+    folder = tmp_path_factory.mktemp("classifier")
+    model = texts.classifier(folder / "bert")
+    path = folder / "bert.onnx"
+    assert onnxsmith.export(str(folder / "bert"), output=path, task="text-classification").ok
+    return path, folder / "bert", model
+
+
+def bundled(made: tuple[Path, Path, Any], target: Path, form: str, task: str) -> Any:
+    result = onnxsmith.bundle(
+        made[0], target, form=form, task=task, processing={"tokenizer": made[1]}, clients={"node_modules": MODULES}
+    )
+    assert result.ok, result.report.problems
+    return result
+
+
+def recorded(folder: Path) -> dict[str, Any]:
+    held: dict[str, Any] = json.loads((folder / "golden" / "text.json").read_text(encoding="utf-8"))
+    return held
+
+
+def continued(made: tuple[Path, Path, Any], held: dict[str, Any]) -> list[int]:
+    """The tokens that transformers writes on, greedily."""
+    ids = torch.tensor([held["ids"]])
+    with torch.no_grad():
+        found = made[2].generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=len(held["tokens"]), do_sample=False
+        )
+    return [int(one) for one in found[0, len(held["ids"]) :]]
+
+
+def test_python_writes_the_tokens_of_transformers(generator: Any, tmp_path: Path) -> None:
+    result = bundled(generator, tmp_path / "o", "python", "text-generation")
+    assert checks(result.report)["python runner"].state == "equal"
+    held = recorded(tmp_path / "o")
+    import transformers
+
+    assert held["ids"] == transformers.AutoTokenizer.from_pretrained(generator[1]).encode(held["text"])
+    assert len(set(held["tokens"])) > 4, "the model repeats itself, so that the test shows little"
+    assert held["tokens"] == continued(generator, held)
+
+
+@needs_genai
+def test_genai_writes_the_tokens_of_transformers(generator: Any, tmp_path: Path) -> None:
+    result = bundled(generator, tmp_path / "o", "genai", "text-generation")
+    assert checks(result.report)["genai generator"].state == "equal"
+    assert "genai generator: ran, equal (onnxruntime-genai" in result.report.headline
+    held = recorded(tmp_path / "o")
+    assert held["tokens"] == continued(generator, held)
+
+
+@needs_genai
+def test_genai_sees_another_token(generator: Any, tmp_path: Path) -> None:
+    bundled(generator, tmp_path / "o", "genai", "text-generation")
+    file = tmp_path / "o" / "golden" / "text.json"
+    held = recorded(tmp_path / "o")
+    file.write_text(json.dumps({**held, "tokens": [*held["tokens"][:-1], 7]}), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "verify.py"], cwd=file.parents[1], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "the new tokens are" in done.stdout
+
+
+def test_the_folder_for_genai_names_the_caches(generator: Any, tmp_path: Path) -> None:
+    bundled(generator, tmp_path / "o", "genai", "text-generation")
+    held = json.loads((tmp_path / "o" / "genai_config.json").read_text())["model"]
+    decoder = held["decoder"]
+    assert (held["type"], held["vocab_size"], held["context_length"]) == ("llama", generator[2].config.vocab_size, 128)
+    assert (decoder["num_hidden_layers"], decoder["num_key_value_heads"], decoder["head_size"]) == (2, 2, 8)
+    assert decoder["inputs"]["past_key_names"] == "past_key_values.%d.key"
+    assert (tmp_path / "o" / decoder["filename"]).is_file()
+
+
+@needs_transformers_js
+@pytest.mark.parametrize(("kind", "task"), [("generator", "text-generation"), ("classifier", "text-classification")])
+def test_transformers_js_loads_the_folder(kind: str, task: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    made = request.getfixturevalue(kind)
+    result = bundled(made, tmp_path / "o", "transformers-js", task)
+    assert checks(result.report)["transformers.js pipeline"].state == "equal"
+    held = recorded(tmp_path / "o")
+    if task == "text-generation":
+        assert held["tokens"] == continued(made, held)
+    held["ids"][0] += 1
+    (tmp_path / "o" / "golden" / "text.json").write_text(json.dumps(held), encoding="utf-8")
+    entry = (MODULES / "@huggingface" / "transformers" / "dist" / "transformers.node.mjs").as_uri()
+    engine = nodejs.node()
+    assert engine is not None
+    words = [engine[0], "verify.mjs", entry]
+    done = subprocess.run(words, cwd=tmp_path / "o", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[:26]) == (1, "the tokens of the text are")
+
+
+def test_the_folder_for_transformers_js_has_its_layout(classifier: Any, tmp_path: Path) -> None:
+    bundled(classifier, tmp_path / "o", "transformers-js", "text-classification")
+    here = {file.relative_to(tmp_path / "o").as_posix() for file in (tmp_path / "o").rglob("*") if file.is_file()}
+    assert {"config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model.onnx"} <= here
+
+
+def test_scores_are_those_of_transformers(classifier: Any, tmp_path: Path) -> None:
+    result = bundled(classifier, tmp_path / "o", "python", "text-classification")
+    assert checks(result.report)["python runner"].state == "equal"
+    held = recorded(tmp_path / "o")
+    with torch.no_grad():
+        scores = torch.softmax(classifier[2](torch.tensor([held["ids"]])).logits, -1)[0]
+    expected = {classifier[2].config.id2label[at]: float(score) for at, score in enumerate(scores)}
+    assert {label for label, _ in held["scores"]} == {"bad", "so-so", "good"}
+    assert all(abs(expected[label] - score) <= 1e-5 for label, score in held["scores"])
+
+
+def test_the_processing_passes_strict_types(generator: Any, tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    bundled(generator, tmp_path / "o", "python", "text-generation")
+    words = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--ignore-missing-imports", "processing.py"]
+    done = subprocess.run(words, cwd=tmp_path / "o", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def refused(*words: Any, **how: Any) -> str:
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.bundle(*words, **how)
+    return caught.value.problem.id
+
+
+def test_without_a_tokenizer(classifier: Any, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"form": "python", "task": "text-classification"}
+    assert refused(classifier[0], tmp_path / "o", **how) == "bundle/no-tokenizer"
+    assert refused(classifier[0], tmp_path / "o", processing={"tokenizer": tmp_path}, **how) == "bundle/no-tokenizer"
+
+
+def test_models_that_take_no_text(generator: Any, classifier: Any, tmp_path: Path) -> None:
+    for task in ("text-classification", "text-generation"):
+        how: dict[str, Any] = {"task": task, "processing": {"tokenizer": generator[1]}}
+        assert refused(linear(tmp_path), tmp_path / "o", form="python", **how) == "bundle/task-mismatch"
+    how = {"task": "text-generation", "processing": {"tokenizer": classifier[1]}}
+    assert refused(classifier[0], tmp_path / "o", form="genai", **how) == "bundle/task-mismatch"
+    assert refused(generator[0], tmp_path / "o", form="genai") == "bundle/not-for-form"
+    assert refused(generator[0], tmp_path / "o", form="transformers-js") == "bundle/not-for-form"
+    plain = identity(tmp_path, ("input_ids", "y", TensorProto.INT64, ["b", "n"]))
+    assert refused(plain, tmp_path / "o", form="python", **how) == "bundle/task-mismatch"
+
+
+def test_a_changed_tokenizer_fails(generator: Any, tmp_path: Path) -> None:
+    bundled(generator, tmp_path / "o", "python", "text-generation")
+    folder = tmp_path / "other"
+    shutil.copytree(tmp_path / "o", folder)
+    held = recorded(folder)
+    (folder / "golden" / "text.json").write_text(json.dumps({**held, "text": "another"}), encoding="utf-8")
+    processing = runpy.run_path(str(folder / "processing.py"))
+    model = type("Model", (), {"run": lambda self, inputs: {}})()
+    processing["record"].__globals__["generate"] = lambda *_: held["tokens"]
+    apart, why = processing["check_golden"](model)
+    assert np.isinf(apart)
+    assert why.startswith("its ids are")
