@@ -19,7 +19,7 @@ from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 ALL = rooms.members("onnxsmith.runtimes", Runtime)
-ONNX = [name for name in ALL if name != "torch-eager"]
+ONNX = [name for name in ALL if not name.startswith("torch-")]
 REAL = [name for name in ONNX if name != "fake"]
 WHOLE = [name for name in REAL if name != "openvino"]
 """Those that take all of ONNX; what the other takes is in tests/runtimes/test_openvino.py."""
