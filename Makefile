@@ -82,6 +82,7 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/judge.py
 	$(BENCH)/python benchmarks/editing.py
 	$(BENCH)/python benchmarks/set_dim.py
+	$(BENCH)/python benchmarks/bench_repeat.py
 	$(BENCH)/python benchmarks/hangs.py
 
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".

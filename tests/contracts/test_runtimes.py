@@ -22,7 +22,7 @@ HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 ALL = rooms.members("onnxsmith.runtimes", Runtime)
 if (absent := ALL["web"].missing()) is not None:  # the only one that pip does not install; tests/runtimes/test_web.py
     ALL = {name: runtime for name, runtime in ALL.items() if name != "web"}  # skips with the reason
-ONNX = [name for name in ALL if name != "torch-eager"]
+ONNX = [name for name in ALL if not name.startswith("torch-")]
 REAL = [name for name in ONNX if name != "fake"]
 PARTIAL = ("openvino", "tract", "web")
 WHOLE = [name for name in REAL if name not in PARTIAL]

@@ -32,6 +32,9 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.sources import factory
 
+_ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
+"""What some runtimes lack: no failure, if others have it."""
+
 
 def bench(
     *models: Any,
@@ -187,20 +190,33 @@ def _more(setup: Setup, done: Bench, request: Request) -> Iterator[Part]:
         with stage("sweep"):
             points, lost = swept(alive, others, request.threads, request.seconds / 2, request.seed)
         yield Throughput(setup.dimension, tuple(points), tuple((one.label, one.reason) for one in lost))
-        done.failed.extend(lost)
+        _record(lost, done, enough=bool(points))
     if request.profile:
         with stage("profile"):
             yield from _profiles(done, request.seconds / 4)
 
 
+def _record(lost: Sequence[Failed], done: Bench, *, enough: bool) -> None:
+    """Adds what was not measured to the failures; if it was only not possible there, and was elsewhere (`enough`), to
+    the notes."""
+    for one in lost:
+        if enough and one.problem.id in _ONLY_SOME:
+            done.notes.append(f"{one.label}: {one.problem.what}")
+        else:
+            done.failed.append(one)
+
+
 def _profiles(done: Bench, seconds: float) -> Iterator[Part]:
-    """The profile of each subject that has one; the others are added to the failures."""
+    """The profile of each subject that has one."""
+    found, lost = [], []
     for track in done.measured.tracks:
         usual = track.medians[-1]
         try:
-            yield profiled(track.ready, done.given.feed.values, seconds=seconds, usual=usual)
+            found.append(profiled(track.ready, done.given.feed.values, seconds=seconds, usual=usual))
         except OnnxsmithError as error:
-            done.failed.append(Failed.of(f"profile of {track.ready.subject.label}", error))
+            lost.append(Failed.of(f"profile of {track.ready.subject.label}", error))
+    _record(lost, done, enough=bool(found))
+    yield from found
 
 
 def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:

@@ -23,6 +23,9 @@ _SKIPPED = 3
 """Runs before the ones that count: the first allocates memory. A choice."""
 _NOTHING = 1e-9
 """Seconds from which a row is shown: the rounding of sums is far below."""
+_COUNTED, _FEWEST = 0.25, 3
+"""Share of the runs that count, the shortest, and the least number of them. Means of all runs would give the kernels
+the time that other processes took. A choice."""
 _MOST = 200
 """Largest number of runs; a choice, about a megabyte of events for a large model each hundred."""
 
@@ -52,23 +55,32 @@ def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: 
             fix="profile it on onnxruntime: --subject onnxruntime --profile",
         )
     numbered = Numbered(load(ready.side.model))
-    runs = _SKIPPED + max(3, min(_MOST, int(seconds / max(usual, 1e-6))))
+    runs = _SKIPPED + max(_FEWEST, min(_MOST, int(seconds / max(usual, 1e-6))))
     with ready.subject.runtime.prepare(numbered.model, ready.subject.options) as session:
         assert isinstance(session, Turn)
         answer = session.ask({"do": "profile", "runs": runs}, ready.own(values))
+    kept, whole = _least_disturbed(answer["runs"], answer["whole"])
     sources = numbered.sources(answer["nodes"])
-    return _part(ready, numbered, _kernels(answer, sources), answer["whole"][_SKIPPED:])
+    return _part(ready, numbered, _kernels(kept, answer["nodes"], sources), whole)
 
 
-def _kernels(answer: Mapping[str, Any], sources: Sequence[list[ir.Node]]) -> list[_Kernel]:
+def _least_disturbed(runs: Sequence[Any], whole: Sequence[float]) -> tuple[list[Any], list[float]]:
+    """The runs that count: of those after the first ones, the shortest, with their times."""
+    order = sorted(range(_SKIPPED, len(whole)), key=lambda index: whole[index])
+    kept = order[: max(_FEWEST, int(len(order) * _COUNTED))]
+    return [runs[index] for index in kept], [whole[index] for index in kept]
+
+
+def _kernels(
+    runs: Sequence[Any], nodes: Sequence[Mapping[str, Any]], sources: Sequence[list[ir.Node]]
+) -> list[_Kernel]:
     """The kernels that ran. An event names its node; if several nodes have that name, they run in the order of the
     optimised graph."""
-    nodes = answer["nodes"]
     of_name: dict[str, list[int]] = defaultdict(list)
     for index, node in enumerate(nodes):
         of_name[node["name"]].append(index)
     found: dict[tuple[str, int], _Kernel] = {}
-    for run in answer["runs"][_SKIPPED:]:
+    for run in runs:
         counts = Counter(name for name, *_ in run)
         seen: Counter[str] = Counter()
         for name, op, provider, time in run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 
 from onnxsmith._version import __version__
@@ -41,6 +41,7 @@ class Bench:
     checks: Mapping[int, Check]
     failed: list[Failed]
     seen: Busy
+    notes: list[str] = field(default_factory=list)
 
     @property
     def floor(self) -> float:
@@ -73,7 +74,7 @@ def report(done: Bench, more: tuple[Part, ...], clock: Clock, compared: tuple[Ve
         verdict,
         tuple(parts),
         problems,
-        notes=done.given.notes,
+        notes=(*done.given.notes, *done.notes),
         headline="; ".join([_headline(done, figures, ratios), *(found.what for found in compared[1])]),
     )
 

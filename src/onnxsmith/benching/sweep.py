@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from onnxsmith.benching.opening import opened
 from onnxsmith.benching.ready import Chosen, Ready
+from onnxsmith.benching.statistics import low
 from onnxsmith.benching.subjects import Failed
 from onnxsmith.clock import advance
 from onnxsmith.comparing.sides import SideSource
@@ -105,7 +106,7 @@ def _points(
                 timer = one.hold(inputs[batch].feed.values)
                 timer.samples(1_000_000, 1, seconds / 4)  # new sizes: memory is planned again
                 timer.samples(1, 1, 0.0)
-                times[batch].append(statistics.median(timer.samples(1_000_000, 1, seconds)) / 1e9)
+                times[batch].append(low(timer.samples(1_000_000, 1, seconds)) / 1e9)
     label = ready.subject.label.partition(":threads=")[0] if threads else ready.subject.label
     return [
         Point(label, threads, batch, statistics.median(found), min(found), max(found)) for batch, found in times.items()

@@ -69,6 +69,8 @@ def plotted(plot: Plot) -> Drawing:
     up = _scale(0.0, max(ys, default=1.0) or 1.0, HEIGHT, 16)
     lines = tuple((round(up(tick), 1), f"{tick:g}") for tick in ticks(0.0, max(ys, default=1.0) or 1.0))
     marks = _powers(low, high) if plot.logarithmic and low > 0 else ticks(low, high)
+    if 0 < len(set(xs)) <= _FEW:
+        marks = sorted(set(xs))
     places = tuple((round(across(tick), 1), f"{tick:g}") for tick in marks)
     curves = []
     for number, one in enumerate(plot.series):

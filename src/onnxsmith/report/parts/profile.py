@@ -49,9 +49,9 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Profile(Part):
-    """The profile of `runs` runs; all times are the mean of a run. `run` is the whole run, which is longer with the
-    profiler than without. `by` says what modules are: `module`, `scope` (of node names), or `operator` if the file
-    names neither."""
+    """The profile of `runs` runs, the shortest quarter of those that were made; all times are the mean of a run. `run`
+    is the whole run, which is longer with the profiler than without. `by` says what modules are: `module`, `scope` (of
+    node names), or `operator` if the file names neither."""
 
     title: ClassVar[str] = "Profile"
 
@@ -79,7 +79,7 @@ class Profile(Part):
         yield facts(
             [
                 ("subject", self.subject),
-                ("a run, profiled", f"{duration(self.run)} (mean of {self.runs})"),
+                ("a run, profiled", f"{duration(self.run)} (mean of {self.runs}, the shortest quarter)"),
                 ("in kernels", f"{duration(total)}, {self._share(total, self.run)}"),
                 ("of nodes that are known", f"{duration(self.attributed)}, {self._share(self.attributed, total)}"),
                 ("not attributed", f"{duration(self.unattributed)}, {self._share(self.unattributed, total)}"),

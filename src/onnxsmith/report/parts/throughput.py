@@ -12,7 +12,8 @@ from onnxsmith.report.parts._text import duration
 
 @dataclass(frozen=True)
 class Point:
-    """The time in seconds of one run of `batch` items: the median of the passes, and the least and greatest of them.
+    """The time in seconds of one run of `batch` items: the median over the passes of the first decile of a pass, and
+    the least and greatest of these.
     `threads` 0 is the runtime's own choice."""
 
     subject: str
@@ -54,6 +55,7 @@ class Throughput(Part):
         )
         if rows:
             yield Table(head, rows, right=(1, 2, 3, 4, 5))
+            yield Text("a pass's time is the first decile of its runs; the passes are in random order")
         for name, why in self.failed:
             yield Text(f"failed: {name}: {why}", Tone.BAD)
         yield from self._plots()
