@@ -22,7 +22,7 @@ from onnxsmith.problem import OnnxsmithError
 from tests.bundles.models import checks, classifier, hostile, identity, linear, manifest
 
 
-def bundled(model: Path, folder: Path, **how: Any) -> Path:
+def bundled(model: Any, folder: Path, **how: Any) -> Path:
     result = onnxsmith.bundle(model, folder / "out", form="python", **how)
     assert result.ok, result.report.problems
     assert checks(result.report)["python runner"].state == "equal"
@@ -176,7 +176,7 @@ def test_a_scalar_and_a_model_without_inputs(tmp_path: Path) -> None:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    out = bundled(model, tmp_path)  # type: ignore[arg-type]
+    out = bundled(model, tmp_path)
     assert runner(out).Model()().y == 2.5
 
 
@@ -187,7 +187,46 @@ def test_a_sequence(tmp_path: Path) -> None:
     ]
     graph = helper.make_graph([helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)], "g", ports[:1], ports[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    bundled(model, tmp_path)  # type: ignore[arg-type]
+    bundled(model, tmp_path)
+
+
+def test_maps(tmp_path: Path) -> None:
+    """What scikit-learn's classifiers give, and take: lists of maps."""
+    floats = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    of_text = helper.make_map_type_proto(TensorProto.STRING, floats)
+    nodes = [
+        helper.make_node("DictVectorizer", ["m"], ["x"], domain="ai.onnx.ml", string_vocabulary=["a", "b"]),
+        helper.make_node(
+            "LinearClassifier",
+            ["x"],
+            ["label", "p"],
+            domain="ai.onnx.ml",
+            coefficients=[1.0, -1.0, 0.5, -0.5],
+            intercepts=[0.0, 0.0],
+            classlabels_strings=["yes", "no"],
+            post_transform="SOFTMAX",
+        ),
+        helper.make_node("ZipMap", ["p"], ["z"], domain="ai.onnx.ml", classlabels_strings=["yes", "no"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "maps",
+        [helper.make_value_info("m", of_text)],
+        [
+            helper.make_tensor_value_info("label", TensorProto.STRING, ["n"]),
+            helper.make_value_info("z", helper.make_sequence_type_proto(of_text)),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    out = bundled(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path)
+    assert set(manifest(out)["cases"][0]["outputs"][1]["items"][0]["pairs"][0]) & {"yes", "no"}
+    found = runner(out).Model()(m={"a": 1.0, "b": 0.0})
+    assert set(found.z[0]) == {"yes", "no"}
+
+
+def test_a_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert onnxsmith.bundle(str(linear(tmp_path).name), "out", form="python").ok
 
 
 def test_external_data_and_the_same_bytes(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def _with_golden(
     with runtimes.get(name).prepare(place / content.model_file, runtimes.patient(Options())) as session:
         recorded = golden(session, generator, feeds, sizes, seed)
     content = replace(content, cases=recorded.cases, made_with=f"onnxsmith {__version__} on {name}")
-    golden_files.write(content.cases, place)
+    golden_files.write(content.cases, content.signature, place)
     described = json.dumps(interface.schema(content), indent=1) + "\n"
     (place / "interface.json").write_bytes(described.encode())
     return recorded, content

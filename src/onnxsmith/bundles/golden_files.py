@@ -6,6 +6,7 @@ Raw bytes hold every dtype, bfloat16 too; strings and the structure of lists and
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,22 @@ import numpy as np
 
 from onnxsmith.bundles.content import NUMPY
 from onnxsmith.bundles.golden import Case, tolerance
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes._dtypes import name_of
 
 FOLDER = "golden"
 MANIFEST = "manifest.json"
 
 
-def write(cases: tuple[Case, ...], folder: Path) -> dict[str, Any]:
+def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[str, Any]:
     """Writes `golden/` into the folder of a bundle, and returns the manifest."""
     target = folder / FOLDER
     target.mkdir()
+    maps = {port.name: port.many for port in (*interface.inputs, *interface.outputs) if port.kind == "map"}
     written = []
     for number, case in enumerate(cases):
         inputs = [
-            {"name": name, **_value(value, target, f"{number}_input_{at}")}
+            {"name": name, **_value(_with_maps(name, value, maps), target, f"{number}_input_{at}")}
             for at, (name, value) in enumerate(case.inputs.items())
         ]
         outputs = [
@@ -34,7 +37,7 @@ def write(cases: tuple[Case, ...], folder: Path) -> dict[str, Any]:
                 "name": name,
                 "tolerance": tolerance(value),
                 "random": name in case.random,
-                **_value(value, target, f"{number}_output_{at}"),
+                **_value(_with_maps(name, value, maps), target, f"{number}_output_{at}"),
             }
             for at, (name, value) in enumerate(case.outputs.items())
         ]
@@ -42,6 +45,16 @@ def write(cases: tuple[Case, ...], folder: Path) -> dict[str, Any]:
     manifest = {"format": 1, "cases": written}
     (target / MANIFEST).write_bytes((json.dumps(manifest, indent=1) + "\n").encode())
     return manifest
+
+
+def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
+    """The value with dictionaries for maps, which runtimes send as lists of keys and values."""
+    if name not in maps or value is None:
+        return value
+    if maps[name]:
+        return [dict(zip(keys.tolist(), held.tolist(), strict=True)) for keys, held in value]
+    keys, held = value
+    return dict(zip(keys.tolist(), held.tolist(), strict=True))
 
 
 def _value(value: Any, folder: Path, name: str) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def config(content: Content, folder: Path) -> dict[str, Any]:
                 "filename": content.model_file,
                 "head_size": shape[3],
                 "hidden_size": hidden,
-                "num_attention_heads": int(str(held.get("num_attention_heads") or held.get("n_head") or shape[1])),
+                "num_attention_heads": int(held.get("num_attention_heads", held.get("n_head", shape[1])) or 0),
                 "num_hidden_layers": len(keys),
                 "num_key_value_heads": shape[1],
                 "inputs": {
