@@ -15,9 +15,9 @@ from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Runtime
 
-_REFERENCES = ("onnxruntime:disable", "openvino", "reference")
-"""Runtimes to compare with, in this order: without optimisations onnxruntime runs each node as it stands, OpenVINO is
-independent of it, and the reference evaluator is slow."""
+_REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
+"""Runtimes to compare with, in this order: without optimisations onnxruntime runs each node as it stands, OpenVINO
+and tract are independent of it, and the reference evaluator is slow."""
 
 
 @dataclass(frozen=True)
