@@ -54,7 +54,7 @@ class Subject:
     def preparer(self, side: SideSource) -> Preparer:
         """A preparer with a process of its own; for a module of this process, in this process."""
         if self.is_torch and isinstance(self.target, str | Path):
-            return TorchPreparer(str(self.target), self.on)
+            return TorchPreparer(str(self.target), self.on, _weight(side))
         return self.runtime.preparer()
 
     def with_threads(self, threads: int) -> Subject | None:
@@ -63,6 +63,12 @@ class Subject:
             return None
         named = self.on.partition(":threads=")[0]
         return replace(self, on=f"{named}:threads={threads}", options=replace(self.options, threads=threads))
+
+
+def _weight(side: SideSource) -> int:
+    """Bytes of a torch model's parameters, by which its process may take more memory."""
+    module = side.torch_model.module if side.torch_model is not None else None
+    return sum(one.nbytes for one in module.parameters()) if module is not None else 0
 
 
 @dataclass(frozen=True)
