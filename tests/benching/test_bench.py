@@ -169,6 +169,17 @@ def test_given_inputs_decide_the_sizes(tmp_path: Path, refused: Refused) -> None
         onnxsmith.bench(path, inputs={"x": np.ones((5, 8))}, seconds=SHORT)
 
 
+def test_subjects_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    a, b = saved(tmp_path / "old", models.CHAIN), saved(tmp_path, models.CHAIN)
+    result = onnxsmith.bench(a, b, b, sizes={"n": 2}, seconds=SHORT)
+    assert [one.subject for one in result.report.part(Latencies).subjects] == [
+        f"{a} on onnxruntime",
+        f"{b} on onnxruntime",
+        f"{b} (2) on onnxruntime",
+    ]
+
+
 def test_a_model_in_memory() -> None:
     result = onnxsmith.bench(from_text(models.CHAIN), sizes={"n": 2}, seconds=SHORT)
     assert result.report.part(Latencies).subjects[0].subject == "given.onnx on onnxruntime"
@@ -185,6 +196,8 @@ def test_requests_that_fit_no_model(tmp_path: Path, refused: Refused) -> None:
         onnxsmith.bench(path, sizes={"m": 2})
     with refused("bench/no-subject"):
         onnxsmith.bench(path, subjects=["torch"])
+    with refused("bench/no-subject"):
+        onnxsmith.bench(f"{path}@torch")
     with refused("model/not-found"):
         onnxsmith.bench(str(tmp_path / "missing.onnx"))
     with refused("runtime/unknown"):
