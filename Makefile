@@ -132,7 +132,7 @@ $(RELEASE_STAMP): Makefile
 	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps $(TORCH) uv
 	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,openvino,torch]' $(TORCH)
 	@.venv-oldest/bin/uv pip freeze -q --python .venv-oldest/bin/python --exclude-editable > .venv-oldest/held.txt
-	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image
+	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image build hatchling transformers
 	@touch $@
 
 # What runs bundles in JavaScript. Without npm, or without a registry, the tests that need it are skipped.

@@ -67,7 +67,7 @@ def test_a_ranking_needs_rounds(tmp_path: Path) -> None:
     assert one.equal is True
     assert not one.ranked
     assert one.ratio is None
-    assert "of 7 rounds" in one.why_not
+    assert "of 8 rounds" in one.why_not
     assert re.search(r"--seconds \d", one.why_not)
 
 
@@ -96,6 +96,18 @@ def test_a_model_that_needs_more_inputs_fails_and_the_other_is_measured(tmp_path
     assert [one.id for one in result.report.problems] == ["verify/interface"]
     assert [one.subject for one in result.report.part(Latencies).subjects] == ["a.onnx on onnxruntime"]
     assert "FAILED: b.onnx on onnxruntime" in result.report.headline
+
+
+def test_if_the_first_fails_the_others_are_compared_with_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONNXSMITH_TIME_LIMIT", "2")
+    texts = (models.ENDLESS, models.CHAIN, models.WRONG)
+    paths = [saved(tmp_path, text, f"{name}.onnx") for text, name in zip(texts, "abc", strict=True)]
+    result = onnxsmith.bench(*paths, sizes={"n": 2}, seconds=SHORT)
+    part = result.report.part(Ratios)
+    assert part.first == "b.onnx on onnxruntime"
+    assert [(one.subject, one.equal) for one in part.ratios] == [("c.onnx on onnxruntime", False)]
 
 
 def test_a_runtime_that_is_not_there_fails_and_the_others_are_measured(tmp_path: Path) -> None:
@@ -157,6 +169,17 @@ def test_given_inputs_decide_the_sizes(tmp_path: Path, refused: Refused) -> None
         onnxsmith.bench(path, inputs={"x": np.ones((5, 8))}, seconds=SHORT)
 
 
+def test_subjects_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    a, b = saved(tmp_path / "old", models.CHAIN), saved(tmp_path, models.CHAIN)
+    result = onnxsmith.bench(a, b, b, sizes={"n": 2}, seconds=SHORT)
+    assert [one.subject for one in result.report.part(Latencies).subjects] == [
+        f"{a} on onnxruntime",
+        f"{b} on onnxruntime",
+        f"{b} (2) on onnxruntime",
+    ]
+
+
 def test_a_model_in_memory() -> None:
     result = onnxsmith.bench(from_text(models.CHAIN), sizes={"n": 2}, seconds=SHORT)
     assert result.report.part(Latencies).subjects[0].subject == "given.onnx on onnxruntime"
@@ -173,6 +196,8 @@ def test_requests_that_fit_no_model(tmp_path: Path, refused: Refused) -> None:
         onnxsmith.bench(path, sizes={"m": 2})
     with refused("bench/no-subject"):
         onnxsmith.bench(path, subjects=["torch"])
+    with refused("bench/no-subject"):
+        onnxsmith.bench(f"{path}@torch")
     with refused("model/not-found"):
         onnxsmith.bench(str(tmp_path / "missing.onnx"))
     with refused("runtime/unknown"):

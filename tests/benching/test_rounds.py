@@ -19,7 +19,8 @@ from onnxsmith.runtimes.base import Options
 class Simulated:
     """Stands for `Ready` and for `Opened`. A process is lucky or not, all of them drift together."""
 
-    drift = 1.0
+    now = 0.0
+    """The simulated time in seconds."""
 
     def __init__(self, label: str, seconds: float, seed: int, fails_in: int = 0) -> None:
         self.subject = SimpleNamespace(label=label, options=Options(), file=None)
@@ -40,10 +41,14 @@ class Simulated:
         return self.timer
 
     def samples(self, runs: int, inner: int, budget: float) -> list[int]:
-        Simulated.drift *= 1.0005
-        count = min(runs, 20)
-        noise = [self.random.expovariate(20) if self.random.random() < 0.2 else 0 for _ in range(count)]
-        return [int(1e9 * inner * self.seconds * self.luck * Simulated.drift * (1 + one)) for one in noise]
+        found: list[int] = []
+        end = Simulated.now + budget
+        while not found or (len(found) < runs and Simulated.now < end):
+            noise = self.random.expovariate(20) if self.random.random() < 0.2 else 0.0
+            one = inner * self.seconds * self.luck * (1 + Simulated.now / 50) * (1 + noise)  # all slow down together
+            Simulated.now += one
+            found.append(round(1e9 * one))
+        return found
 
     def peak(self) -> int:
         return 2000
@@ -55,23 +60,24 @@ class Simulated:
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "opened", lambda ready: ready.open())
-    monkeypatch.setattr(rounds, "_WINDOW", 0.0)
-    Simulated.drift = 1.0
+    clock = lambda: Simulated.now  # noqa: E731
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(perf_counter=clock, monotonic=clock))
+    Simulated.now = 0.0
 
 
 def measured(*subjects: Simulated, seed: int = 0) -> rounds.Measured:
-    return measure(subjects, {}, seconds=0.05, seed=seed, floor=0.005)  # type: ignore[arg-type]
+    return measure(subjects, {}, seconds=2.0, seed=seed, floor=0.005)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("simulated")
 def test_identical_subjects_are_not_told_apart_in_19_of_20() -> None:
     held = 0
-    for seed in range(20):
+    for seed in range(40):
         found = measured(Simulated("a", 0.001, 2 * seed), Simulated("b", 0.001, 2 * seed + 1), seed=seed)
         interval = of_rounds(found.ratios[0])
         assert interval is not None
         held += not interval.decided
-    assert held >= 19
+    assert held >= 38
 
 
 @pytest.mark.usefixtures("simulated")

@@ -199,3 +199,26 @@ def test_a_model_in_memory(tmp_path: Path) -> None:
     _, (one,) = checked(model, "onnxruntime")
     assert one.stage is Stage.AGREED
     assert walk.count_nodes(model) == before
+
+
+def test_a_part_behind_a_node_that_nothing_runs_gets_inputs_of_the_right_sizes(tmp_path: Path, only: Any) -> None:
+    """A target that needs sizes is asked about what follows the node, though no value of it can be computed."""
+    seen: list[dict[str, tuple[int, ...]]] = []
+
+    def ask(model: ir.Model, feeds: Feeds | None) -> Answer:
+        assert feeds is not None
+        seen.append({name: np.shape(value) for name, value in feeds.items()})
+        if any(node.op_type == "Op" for node in model.graph):
+            return Answer(Stage.NOT_TRIED, Refusal("no such operator"))
+        return Answer(Stage.BUILT)
+
+    only(Fake(ask))
+    text = '<ir_version: 10, opset_import: ["": 20, "no.such": 1]> g (float[n,4] x) => (float[n,4] y) { a = Neg(x) '
+    model = from_text(text + "b = no.such.Op(a) y = Relu(b) }")
+    (middle,) = (node for node in model.graph if node.op_type == "Op")
+    middle.outputs[0].type, middle.outputs[0].shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(["n", 4])
+    array = np.zeros((3, 4), np.float32)
+    _, (one,) = checked(model, "fake", inputs={"x": array})
+    assert [node.op for node in one.nodes] == ["no.such::Op"]
+    assert {"b.given": (3, 4)} in seen
+    assert one.counts == {"refused": 1, "built": 2}

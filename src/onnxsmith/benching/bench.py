@@ -11,7 +11,7 @@ from typing import Any
 
 from onnxsmith.benching import baseline
 from onnxsmith.benching import subjects as subject_names
-from onnxsmith.benching.checking import checked
+from onnxsmith.benching.checking import Check, checked
 from onnxsmith.benching.load import Watch
 from onnxsmith.benching.profiling import profiled
 from onnxsmith.benching.ready import Chosen, Ready, chosen, ready
@@ -79,18 +79,16 @@ def bench(
             the first subject if none can be measured.
     """
     request = Request(
-        subjects,
-        inputs,
-        sizes or {},
-        batches,
-        batch_name,
-        threads,
-        profile,
-        allow,
-        any_machine,
-        seconds,
-        tolerance,
-        seed,
+        subjects=subjects,
+        inputs=inputs,
+        sizes=sizes or {},
+        batches=batches,
+        batch_name=batch_name,
+        threads=threads,
+        profile=profile,
+        seconds=seconds,
+        tolerance=tolerance,
+        seed=seed,
     )
     _refuse(models, inputs, save, against)
     saved = baseline.read(Path(against)) if against is not None else None
@@ -120,8 +118,6 @@ class Request:
     batch_name: str
     threads: Sequence[int]
     profile: bool
-    allow: float
-    any_machine: bool
     seconds: float
     tolerance: float | None
     seed: int
@@ -167,19 +163,29 @@ def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
 
 def _measured(setup: Setup, request: Request) -> Bench:
     """Compares the outputs, ends the processes of the comparison, and measures."""
-    first = setup.order[0]
     with stage("check"):
-        feed = replace(setup.given.feed, values=first.own(setup.given.feed.values))
-        checks = {id(one): checked(first, one, feed, request.tolerance) for one in setup.order[1:]}
-    for one in setup.order:
-        one.side.close()
+        checks = _checks(setup.order, setup.given, request.tolerance)
     watch = Watch()
     with stage("measure"):
         values = setup.given.feed.values
         measured = measure(setup.order, values, seconds=request.seconds, seed=request.seed, floor=FLOOR)
     if not measured.tracks and measured.failed:
         raise OnnxsmithError(measured.failed[0].problem)
-    return Bench(measured, setup.given, checks, [*setup.failed, *measured.failed], watch.seen())
+    seen = watch.seen()
+    if measured.tracks and measured.tracks[0].ready is not setup.order[0]:  # the first failed: another is the first now
+        with stage("check"):
+            checks = _checks([track.ready for track in measured.tracks], setup.given, request.tolerance)
+    return Bench(measured, setup.given, checks, [*setup.failed, *measured.failed], seen)
+
+
+def _checks(order: Sequence[Ready], given: Chosen, tolerance: float | None) -> dict[int, Check]:
+    """The comparison of the outputs of each subject with those of the first. Ends the processes of the comparison."""
+    first = order[0]
+    feed = replace(given.feed, values=first.own(given.feed.values))
+    found = {id(one): checked(first, one, feed, tolerance) for one in order[1:]}
+    for one in order:
+        one.side.close()
+    return found
 
 
 def _more(setup: Setup, done: Bench, request: Request) -> Iterator[Part]:

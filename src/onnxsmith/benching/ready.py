@@ -97,7 +97,7 @@ def chosen(
     named = symbols(Signature(interface.inputs, ()))
     stray = [name for name in sizes if name not in named]
     if stray:
-        raise _no_dimension(stray[0], sorted(named))
+        raise _no_dimension(stray[0], sorted(named), lead)
     values = dict(inputs) if isinstance(inputs, Mapping) else given.values(inputs, interface)
     lacking = [port.name for port in interface.required() if port.name not in values]
     if values and not lacking:
@@ -158,11 +158,16 @@ def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:
     )
 
 
-def _no_dimension(name: str, known: Sequence[str]) -> OnnxsmithError:
+def _no_dimension(name: str, known: Sequence[str], lead: Ready) -> OnnxsmithError:
+    opening = (
+        "give inputs of that size: --input x=array.npy"
+        if lead.side.model is None
+        else "leave the size out, or make an axis symbolic: onnxsmith set-dim"
+    )
     return problem(
         "bench/no-dimension",
         f"no input has a symbolic dimension {name!r}",
         fix=f"the symbolic dimensions are: {', '.join(known)}"
         if known
-        else "the model has no symbolic dimensions; leave the size out, or make an axis symbolic: onnxsmith set-dim",
+        else f"the model has no symbolic dimensions; {opening}",
     )

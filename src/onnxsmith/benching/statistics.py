@@ -21,12 +21,12 @@ import numpy as np
 LOW = 0.1
 """The quantile of a round's runs that stands for the round. A choice: the minimum is one run, the median of a busy
 machine is a disturbed run."""
-_INSIDE = 0.98
+_INSIDE = 0.99
 """The confidence with which a 95% interval is computed. Measuring stops when the interval is narrow, which happens more
 often when it is too narrow by chance: an interval of 95% would then hold the truth less often. A choice, tested with
 simulated rounds."""
-LEAST_ROUNDS = 7
-"""Rounds that a ranking needs: the least whose smallest and largest value enclose the median with 98%."""
+LEAST_ROUNDS = 8
+"""Rounds that a ranking needs: the least whose smallest and largest value enclose the median with 99%."""
 FLOOR = 0.005
 """Half width that no interval falls below. Link order and environment move a program's time by such amounts, and do not
 change between rounds (Mytkowicz et al., Producing wrong data without doing anything obviously wrong, ASPLOS 2009; they

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.benching.torch_child import TorchPreparer
-from onnxsmith.comparing.sides import SideSource, is_program
+from onnxsmith.comparing.sides import SideSource
 from onnxsmith.model.files.load import TEXT_SUFFIXES
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes import base as runtimes
@@ -22,24 +22,18 @@ TORCH = {"torch": "torch-eager", "torch-eager": "torch-eager", "torch-compile": 
 @dataclass(frozen=True, eq=False)
 class Subject:
     """A model on a runtime. `target` is a path, a text that names a torch model, or a torch module; `on` is the
-    runtime with its options as text."""
+    runtime with its options as text, `model` the model's name in the report."""
 
     target: Any
     on: str
     runtime: Runtime
     options: Options
+    model: str = ""
 
     @property
     def is_torch(self) -> bool:
         """Whether the model is a torch model."""
         return self.on in TORCH.values()
-
-    @property
-    def model(self) -> str:
-        """The model's name in the report."""
-        if isinstance(self.target, Path) or (is_program(self.target) and isinstance(self.target, str)):
-            return Path(self.target).name
-        return self.target if isinstance(self.target, str) else "the given module"
 
     @property
     def label(self) -> str:
@@ -49,12 +43,12 @@ class Subject:
     @property
     def file(self) -> Path | None:
         """The model's file, if the model is one."""
-        return Path(self.target) if isinstance(self.target, Path) or is_program(self.target) else None
+        return self.target if isinstance(self.target, Path) else None
 
     def preparer(self, side: SideSource) -> Preparer:
         """A preparer with a process of its own; for a module of this process, in this process."""
         if self.is_torch and isinstance(self.target, str | Path):
-            return TorchPreparer(str(self.target), self.on)
+            return TorchPreparer(str(self.target), self.on, _weight(side))
         return self.runtime.preparer()
 
     def with_threads(self, threads: int) -> Subject | None:
@@ -63,6 +57,12 @@ class Subject:
             return None
         named = self.on.partition(":threads=")[0]
         return replace(self, on=f"{named}:threads={threads}", options=replace(self.options, threads=threads))
+
+
+def _weight(side: SideSource) -> int:
+    """Bytes of a torch model's parameters, by which its process may take more memory."""
+    module = side.torch_model.module if side.torch_model is not None else None
+    return sum(one.nbytes for one in module.parameters()) if module is not None else 0
 
 
 @dataclass(frozen=True)
@@ -98,20 +98,45 @@ def subjects(models: Sequence[Any], names: Sequence[str]) -> tuple[list[Subject]
         target, own = _split(model)
         fits = [name for name in names if (name in TORCH) == _is_torch(target)]
         usual = "torch" if _is_torch(target) else runtimes.default()
+        if own and (own in TORCH) != _is_torch(target):
+            raise _unfit(own, str(model))
         for name in [own] if own else fits or [usual]:
             used.add(name)
             _add(target, name, found, failed)
     unused = [name for name in names if name not in used]
     if unused:
-        raise problem(
-            "bench/no-subject",
-            f"--subject {unused[0]} runs none of the models",
-            why="torch and torch-compile run torch models; all other runtimes run ONNX files",
-            fix="give a torch model beside the file: onnxsmith bench m.onnx file.py:factory --subject torch"
-            if unused[0] in TORCH
-            else "export the model first: onnxsmith export file.py:factory -o m.onnx",
-        )
-    return found, failed
+        raise _unfit(unused[0], ", ".join(map(_name, models)))
+    return _named(found), failed
+
+
+def _named(found: Sequence[Subject]) -> list[Subject]:
+    """The subjects with names that tell them apart: files of one name get their paths, and what is there twice a
+    number."""
+    named: list[Subject] = []
+    for one in found:
+        clash = any(_name(other.target) == _name(one.target) and other.target != one.target for other in found)
+        name = str(one.target) if clash and isinstance(one.target, Path) else _name(one.target)
+        same = sum(1 for other in named if (other.target, other.on) == (one.target, one.on))
+        named.append(replace(one, model=f"{name} ({same + 1})" if same else name))
+    return named
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, Path):
+        return target.name
+    return target if isinstance(target, str) else "the given module"
+
+
+def _unfit(name: str, models: str) -> OnnxsmithError:
+    return problem(
+        "bench/no-subject",
+        f"{name} runs none of the models",
+        where=models,
+        why="torch and torch-compile run torch models; all other runtimes run ONNX files",
+        fix="give a torch model beside the file: onnxsmith bench m.onnx file.py:factory --subject torch"
+        if name in TORCH
+        else "export the model first: onnxsmith export file.py:factory -o m.onnx",
+    )
 
 
 def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> None:

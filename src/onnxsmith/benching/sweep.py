@@ -44,14 +44,21 @@ def batch_dimension(side: SideSource, asked: str) -> str:
             why="other batch sizes need a symbolic dimension",
             fix=f"name one of: {', '.join(sorted(named))}, as in --batch {min(named)}=1,4"
             if named
-            else f"leave --batch out, or open the axis first: onnxsmith set-dim {_opening(side)}",
+            else f"leave --batch out, or {_opening(side)}",
         )
     return found
 
 
 def _opening(side: SideSource) -> str:
+    """How to get a symbolic batch."""
     port: Port | None = next((port for port in side.interface.inputs if port.shape), None)
-    return f"{side.label.split(' on ')[0]} -o dynamic.onnx --dynamic {port.name}:0=batch" if port else "--help"
+    if port is None:
+        return "give a model whose input has an axis"
+    model = side.label.split(" on ")[0].split(" in ")[0]
+    dynamic = f'"{port.name}:0=batch"'
+    if side.model is None:
+        return f"measure a file with such an axis: onnxsmith export {model} -o dynamic.onnx --dynamic {dynamic}"
+    return f"open the axis first: onnxsmith set-dim {model} {dynamic} -o dynamic.onnx"
 
 
 def swept(

@@ -79,7 +79,7 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
     limits: list[OnnxsmithError] = []
 
     def ask(part: ir.Model) -> Refusal | None:
-        feeds = subject.part_feeds(part) if runs or subject.dynamic else None
+        feeds = subject.part_feeds(part, only_real=runs) if runs or subject.dynamic else None
         try:
             return judge.ask(part, feeds).refusal
         except OnnxsmithError as error:  # a part that takes too long says nothing of its nodes
@@ -94,7 +94,7 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
     )
     notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
     if limits:
-        notes.append(f"{len(limits)} parts exceeded its limits, the first: {limits[0].problem.what}")
+        notes.append(f"{len(limits)} parts could not be asked about, the first: {limits[0].problem.what}")
     helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN})
     return replace(
         blank,
@@ -102,7 +102,7 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
         rewrite="; ".join(helps.steps) if helps is not None else "",
         why=(found.whole or refusal).why,
         shapes="dynamic" if subject.dynamic else "fixed",
-        counts=_counts(found, count, runs=runs),
+        counts=_counts(found, count, runs=runs, certain=not limits),
         nodes=nodes,
         notes=tuple(notes),
         whole=found.whole is not None,
@@ -114,11 +114,12 @@ def _evidence(said: str, related: tuple[str, ...]) -> str:
     return said + (f"; the graph could not be cut behind {', '.join(related[:3])}" if related else "")
 
 
-def _counts(found: Narrowed, count: int, *, runs: bool) -> dict[str, int]:
+def _counts(found: Narrowed, count: int, *, runs: bool, certain: bool) -> dict[str, int]:
+    """Nodes by stage. What is left is not tried if a part of it could not be asked about."""
     refused = len(found.culprits)
     if found.whole is not None or not refused:
         return {Stage.REFUSED.value if found.whole is not None else Stage.NOT_TRIED.value: count}
-    rest = Stage.NOT_TRIED if found.rest is None or not found.rest else Stage.RAN if runs else Stage.BUILT
+    rest = Stage.NOT_TRIED if not found.rest or not certain else Stage.RAN if runs else Stage.BUILT
     counts = {Stage.REFUSED.value: refused}
     if count > refused:
         counts[rest.value] = count - refused

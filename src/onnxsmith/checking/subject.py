@@ -23,6 +23,7 @@ from onnxsmith.model.files.sharing import LARGE, held
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
+from onnxsmith.model.shapes import dims
 from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.shapes.inferred import infer, inferred
 from onnxsmith.model.surgery.cutting import cut
@@ -121,9 +122,10 @@ class Subject:
             save_for_now(self.model, path, external_data=True if held(self.model) > LARGE else None)
         return path
 
-    def part_feeds(self, part: ir.Model) -> Feeds | None:
+    def part_feeds(self, part: ir.Model, *, only_real: bool = False) -> Feeds | None:
         """Inputs for a part that was cut out of the model: the model's own, and computed tensors as they are on these.
-        None if one is unknown."""
+        Where these cannot be computed, because no runtime here runs the model, they are zeros of the right sizes,
+        unless `only_real`. None if one is unknown."""
         wanted = [value.name or "" for value in part.graph.inputs if not value.is_initializer()]
         feeds = self.feeds
         if feeds is None:
@@ -132,6 +134,10 @@ class Subject:
         if computed:
             self._values |= self._computed([_origin(name) for name in computed])
         found = {name: feeds[name] if name in feeds else self._values.get(_origin(name)) for name in wanted}
+        if not only_real:
+            sizes = of_feed(signature(self.model), feeds)
+            ports = {value.name: value for value in part.graph.inputs}
+            found = {name: _zeros(ports[name], sizes) if value is None else value for name, value in found.items()}
         return None if any(value is None for value in found.values()) else found
 
     def _computed(self, names: list[str]) -> Outputs:
@@ -155,6 +161,15 @@ class Subject:
             self._folder.cleanup()
         if "static" in vars(self) and self.static is not None:
             self.static.close()
+
+
+def _zeros(value: ir.Value, sizes: Mapping[str, int]) -> np.ndarray | None:
+    """Zeros of the value's dtype and sizes; None if one is unknown."""
+    if value.dtype is None or value.shape is None or value.dtype is ir.DataType.STRING:
+        return None
+    shape = [dim if isinstance(dim, int) else dims.evaluate(dim.value, sizes) for dim in value.shape]
+    known = [size for size in shape if size is not None]
+    return np.zeros(known, value.dtype.numpy()) if len(known) == len(shape) else None
 
 
 def _origin(name: str) -> str:

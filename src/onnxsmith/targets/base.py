@@ -72,8 +72,8 @@ class Target(ABC):
         """Starts the software in a child process; many models can be asked of it."""
 
 
-LIMITS = {"runtime/timeout", "runtime/memory"}
-"""Problems that say nothing about the model: the limits are ours."""
+LIMITS = {"runtime/timeout", "runtime/memory", "target/no-sizes"}
+"""Problems that say nothing about the model: limits of ours, and inputs that we did not give."""
 
 
 def refusal(error: OnnxsmithError, stage: Stage) -> Refusal:
