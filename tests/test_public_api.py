@@ -109,7 +109,8 @@ SIGNATURES = {
     "load": "(source: 'Source') -> 'ir.Model'",
     "merge": (
         "(first: 'Source', second: 'Source', output: 'str | Path | None' = None, *, "
-        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, verify: 'Verify | bool' = True, "
+        "wires: 'Mapping[str, str] | None' = None, keep: 'bool' = False, prefixes: 'tuple[str, str]' = ('', ''), "
+        "verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "onnx_op": (
