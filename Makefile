@@ -84,6 +84,7 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/set_dim.py
 	$(BENCH)/python benchmarks/bench_repeat.py
 	$(BENCH)/python benchmarks/hangs.py
+	$(BENCH)/python benchmarks/bundles.py
 
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".
 release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and uploads nothing

@@ -87,6 +87,7 @@ def test_a_softmax_in_the_model_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_forms_without_processing_name_those_that_have_it(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"task": "text-classification", "processing": {"tokenizer": tmp_path}}
     with pytest.raises(OnnxsmithError) as caught:
-        onnxsmith.bundle(classifier(tmp_path), tmp_path / "o", form="cpp", task="image-classification")
+        onnxsmith.bundle(classifier(tmp_path), tmp_path / "o", form="cpp", **how)
     assert caught.value.problem.id == "bundle/not-for-form"

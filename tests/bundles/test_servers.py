@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,19 @@ def compiles(source: Path) -> None:
 def test_the_code_compiles(tmp_path: Path, make: Any) -> None:
     out = bundled(make(tmp_path), tmp_path, "cpp", clients={"onnxruntime": tmp_path})
     compiles(out / "verify.cpp")
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_names_that_the_code_uses_itself(tmp_path: Path) -> None:
+    names = ["Array", "Bytes", "Port", "std", "Ort", "values", "np", "Float32", "Any", "detail", "int", "Model"]
+    model = identity(tmp_path, *[(name, f"{name}.", TensorProto.FLOAT, ["n"]) for name in names])
+    compiles(bundled(model, tmp_path, "cpp", clients={"onnxruntime": tmp_path}) / "verify.cpp")
+    pytest.importorskip("mypy")
+    out = bundled(model, tmp_path, "python")
+    words = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "model.py"]
+    done = subprocess.run(words, cwd=out, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @needs_compiler

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 import onnxsmith
-from onnxsmith.bundles import nodejs
+from onnxsmith.bundles import clients, nodejs
 from onnxsmith.problem import OnnxsmithError
 from tests.bundles.models import checks, classifier, hostile, identity, linear, upscaler, written
 
@@ -79,6 +79,23 @@ def test_a_changed_weight_fails_with_the_output(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert 'output "y" differs on input 1' in said["wrong"][0]
     assert '"model/model.onnx" is not the file that was verified' in said["wrong"]
+
+
+@needs_web
+def test_a_model_that_the_client_refuses(tmp_path: Path) -> None:
+    """A model of an opset that onnxruntime-web does not know."""
+    out, _ = bundled(linear(tmp_path), tmp_path)
+    model = onnx.load(out / "model" / "model.onnx")
+    model.opset_import[0].version = 1000
+    (out / "model" / "model.onnx").write_bytes(model.SerializeToString())
+    entry = (MODULES / "onnxruntime-web" / "dist" / "ort.wasm.bundle.min.mjs").as_uri()
+    engine = nodejs.node()
+    assert engine is not None
+    done = clients.run([engine[0], "verify.mjs", "--json", entry], folder=out)
+    assert done.status == 2
+    with pytest.raises(OnnxsmithError, match="opset") as caught:
+        clients.replayed("JavaScript module", "onnxruntime-web", done)
+    assert caught.value.problem.id == "bundle/client-failed"
 
 
 @needs_web

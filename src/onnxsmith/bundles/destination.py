@@ -52,9 +52,8 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
         )
     here = {file.relative_to(target).as_posix() for file in target.rglob("*") if not file.is_dir()}
     here = {name for name in here if "__pycache__/" not in f"/{name}"}
-    touched = sorted(here - set(listed) - {index}) + [
-        n for n in sorted(listed) if n in here and _new(target / n, listed)
-    ]
+    changed = {name for name, digest in listed.items() if name in here and _digest(target / name) != digest}
+    touched = sorted((here - set(listed) - {index}) | changed)
     if touched and not force:
         raise problem(
             "bundle/changed",
@@ -88,6 +87,6 @@ def _listed(index: Path) -> dict[str, str] | None:
         return None
 
 
-def _new(file: Path, listed: dict[str, str]) -> bool:
+def _digest(file: Path) -> str:
     with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest() not in listed.values()
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -28,7 +28,12 @@ protected prototype public return static super switch this throw true try typeof
 with yield NaN Infinity
 """
 """The reserved words of ECMAScript 2024 (12.7.2), and names that are bound in every module."""
-_GENERATED = "self cls run model Model Inputs Outputs inputs outputs Tensor mro dict list object match type"
+_GENERATED = """
+self cls run model Model Inputs Outputs inputs outputs Tensor mro dict list object match type
+Array Bytes Dim Port Range Picture InputError detail input_ports output_ports ranges Ort
+Any Shape Strings Bool BFloat16Bits Float16 Float32 Float64 Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64
+np npt ort values names
+"""
 """Names that the generated code uses itself."""
 RESERVED = frozenset([*_CPP.split(), *_JAVASCRIPT.split(), *_GENERATED.split(), *keyword.kwlist, *keyword.softkwlist])
 _LONGEST = 60

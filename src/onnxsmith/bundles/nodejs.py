@@ -61,6 +61,7 @@ def page(folder: Path, modules: Path) -> clients.Finished | None:
     path = browser()
     assert path is not None
     with _served(folder, modules) as address, tempfile.TemporaryDirectory(prefix="onnxsmith-") as profile:
+        # Without --no-sandbox it does not start in most containers; the page is of this folder only.
         words = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                  f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--timeout=60000", "--dump-dom",
                  address]  # fmt: skip

@@ -39,7 +39,8 @@ def replay_python(content: Content, folder: Path) -> BundleCheck:
             )
     except LookupError as missing:
         return BundleCheck(name, "not run", f"{missing.args[0]} is not installed")
-    said = f"python {platform.python_version()} with numpy and {runtime} {clients.version(runtime)} only"
+    more = "".join(f", {package}" for package in task(content.task).packages)
+    said = f"python {platform.python_version()} with numpy, {runtime} {clients.version(runtime)}{more} only"
     return clients.replayed(name, said, done)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from onnxsmith.bundles import clients, golden_files, templates
 from onnxsmith.bundles.content import Content
 from onnxsmith.bundles.forms.base import NUMBERS, Form
+from onnxsmith.bundles.tasks.base import PICTURES, task
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.bundle import BundleCheck
 
@@ -32,11 +33,17 @@ class Cpp(Form):
 
     client = "C++17 with onnxruntime's C++ API"
     dtypes = (*NUMBERS, "bfloat16")
+    tasks = ("tensors", *PICTURES)
 
     def write(self, content: Content, folder: Path) -> None:
         manifest = json.loads((folder / golden_files.FOLDER / golden_files.MANIFEST).read_text(encoding="utf-8"))
         types = {name: (f"ONNX_TENSOR_ELEMENT_DATA_TYPE_{end}", kind) for name, (end, kind) in _TYPES.items()}
-        values = {**content.values(), "types": types, "manifest": manifest}
+        chosen = task(content.task)
+        chosen.write_cpp(content, folder, types)
+        chosen.record(content, folder)
+        picture = folder / golden_files.FOLDER / "picture.json"
+        described = json.loads(picture.read_text(encoding="utf-8")) if picture.is_file() else None
+        values = {**content.values(), "types": types, "manifest": manifest, "picture": described}
         for name in ("model.hpp", "verify.cpp", "CMakeLists.txt", "README.md"):
             templates.write(folder / name, f"cpp/{name}", **values)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from onnxsmith.bundles import python_runner, templates
 from onnxsmith.bundles.content import Content, NamedPort
 from onnxsmith.bundles.forms.base import Form, not_for_form
+from onnxsmith.bundles.tasks.base import PICTURES, TEXTS
 from onnxsmith.report.parts.bundle import BundleCheck
 
 _PROFILE = ("min", "opt", "max")
@@ -20,6 +21,7 @@ class Tensorrt(Form):
 
     client = "TensorRT"
     dtypes = ("float", "float16", "int8", "int32", "int64", "uint8", "bool")
+    tasks = ("tensors", *PICTURES, *TEXTS)
 
     def refuse(self, content: Content) -> None:
         super().refuse(content)

@@ -7,6 +7,7 @@ from pathlib import Path
 from onnxsmith.bundles import python_runner, templates
 from onnxsmith.bundles.content import Content, NamedPort
 from onnxsmith.bundles.forms.base import NUMBERS, Form, not_for_form
+from onnxsmith.bundles.tasks.base import PICTURES, TEXTS
 from onnxsmith.report.parts.bundle import BundleCheck
 
 _TYPES = {
@@ -24,6 +25,8 @@ class Triton(Form):
 
     client = "Triton Inference Server"
     dtypes = (*NUMBERS, "string")
+
+    tasks = ("tensors", *PICTURES, *TEXTS)
 
     def model_file(self, name: str) -> str:
         return f"model_repository/{name}/1/model.onnx"

@@ -35,7 +35,7 @@ class Web(Form):
         templates.write(folder / "golden.mjs", "shared/golden.mjs", **values)
         for name in ("model.mjs", "replay.mjs", "verify.mjs", "page.mjs", "index.html", "package.json", "README.md"):
             templates.write(folder / name, f"web/{name}", **values)
-        _record(content, folder)
+        task(content.task).record(content, folder)
         task(content.task).write_javascript(content, folder)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
@@ -65,11 +65,3 @@ class Web(Form):
         if done is None:
             return BundleCheck("page", "not run", "the browser gave no answer")
         return clients.replayed("page", f"{_PACKAGE} {nodejs.version_of(found)} in Chromium", done)
-
-
-def _record(content: Content, folder: Path) -> None:
-    """Records a picture by the Python code of the task, which the JavaScript code has to equal."""
-    if content.task == "tensors":
-        return
-    task(content.task).write_python(content, folder)
-    (folder / "processing.py").unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,18 +92,25 @@ def _check_numbers(content: Content, task: str, port: NamedPort, channels: int) 
         )
 
 
-def record(content: Content, folder: Path) -> None:
-    """Writes a picture and what processing.py makes of it into the golden data."""
+def record(folder: Path, code: Path) -> None:
+    """Writes a picture and what the processing.py in `code` makes of it into the golden data."""
     height, width = _PICTURE
     random = np.random.default_rng(0)
     across = np.linspace(0, 255, width)[None, :, None] * np.ones((height, 1, 3))
     pixels = np.clip(across + random.normal(0, 40, (height, width, 3)), 0, 255).astype(np.uint8)
-    processed = runpy.run_path(str(folder / "processing.py"))["preprocess"](pixels)
+    processed = runpy.run_path(str(code / "processing.py"))["preprocess"](pixels)
     golden = folder / "golden"
     (golden / "picture.bin").write_bytes(pixels.tobytes())
     (golden / "processed.bin").write_bytes(processed.tobytes())
     held = {"picture": list(pixels.shape), "processed": list(processed.shape), "dtype": str(processed.dtype)}
     (golden / "picture.json").write_bytes((json.dumps(held) + "\n").encode())
+
+
+def record_only(content: Content, folder: Path, template: str, **values: Any) -> None:
+    """Records a picture by the Python code of the task, which code in other languages has to equal."""
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
+        write(content, Path(other), template, **values)
+        record(folder, Path(other))
 
 
 def write(content: Content, folder: Path, template: str, **values: Any) -> None:

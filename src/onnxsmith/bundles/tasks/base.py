@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onnxsmith import rooms
 from onnxsmith.bundles.content import Content
@@ -32,6 +33,11 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
 
     def write_javascript(self, content: Content, folder: Path) -> None:  # noqa: B027
         """Writes processing.mjs, if the task has processing."""
+
+    def write_cpp(  # noqa: B027
+        self, content: Content, folder: Path, types: Mapping[str, Any]
+    ) -> None:
+        """Writes processing.hpp, if the task has processing; `types` are the element types of C++ by dtype."""
 
     def record(self, content: Content, folder: Path) -> None:  # noqa: B027
         """Writes only the golden data of the processing, for clients that have processing of their own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,16 @@ class ImageClassification(Task):
 
     def write_python(self, content: Content, folder: Path) -> None:
         _pictures.write(content, folder, "processing/image_classification.py", **self._values(content))
-        _pictures.record(content, folder)
+        _pictures.record(folder, folder)
 
     def write_javascript(self, content: Content, folder: Path) -> None:
         _pictures.write(content, folder, "processing/image_classification.mjs", **self._values(content))
+
+    def write_cpp(self, content: Content, folder: Path, types: Mapping[str, Any]) -> None:
+        _pictures.write(content, folder, "processing/image_classification.hpp", **self._values(content), types=types)
+
+    def record(self, content: Content, folder: Path) -> None:
+        _pictures.record_only(content, folder, "processing/image_classification.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:
         name, chosen = self.id(), content.parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,16 @@ class SuperResolution(Task):
 
     def write_python(self, content: Content, folder: Path) -> None:
         _pictures.write(content, folder, "processing/super_resolution.py", **self._values(content))
-        _pictures.record(content, folder)
+        _pictures.record(folder, folder)
 
     def write_javascript(self, content: Content, folder: Path) -> None:
         _pictures.write(content, folder, "processing/super_resolution.mjs", **self._values(content))
+
+    def write_cpp(self, content: Content, folder: Path, types: Mapping[str, Any]) -> None:
+        _pictures.write(content, folder, "processing/super_resolution.hpp", **self._values(content), types=types)
+
+    def record(self, content: Content, folder: Path) -> None:
+        _pictures.record_only(content, folder, "processing/super_resolution.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:
         picture = _pictures.picture(content, self.id(), channels=(1,))
