@@ -625,3 +625,22 @@ def test_errors_speak_of_steps(tmp_path: Path) -> None:
     with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
         m.drop_input("x")
     assert "is read by a" in caught.value.problem.what.replace("-> ", "")
+
+
+def test_a_last_node_that_changes_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[n] x) => (float[n] v) { r = Relu(x) v = Identity(r) }'
+    (tmp_path / "m.onnxtxt").write_text(text)
+    with onnxsmith.edit(tmp_path / "m.onnxtxt", tmp_path / "out.onnx") as m:
+        m.remove({"op": "Identity"})
+    made = onnxsmith.load(tmp_path / "out.onnx")
+    assert [node.op_type for node in made.graph] == ["Relu"]
+    assert [value.name for value in made.graph.outputs] == ["v"]
+
+
+def test_an_identity_that_keeps_the_name_of_an_output_is_reported(tmp_path: Path) -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[n] x) => (float[n] v) { r = Relu(x) v = Sigmoid(r) }'
+    (tmp_path / "m.onnxtxt").write_text(text)
+    with onnxsmith.edit(tmp_path / "m.onnxtxt", tmp_path / "out.onnx") as m:
+        m.remove({"op": "Sigmoid"})
+    assert m.result is not None
+    assert "an Identity gives the output v" in m.result.report.to_json()

@@ -145,3 +145,27 @@ def test_prefixes_go_into_branches(tmp_path: Path) -> None:
     result = onnxsmith.merge(branches, branches, tmp_path / "both.onnx", wires={"y": "x"}, prefixes=("", "second_"))
     assert result.ok, result.report.problems
     assert [value.name for value in onnxsmith.load(tmp_path / "both.onnx").graph.inputs] == ["x", "c", "second_c"]
+
+
+def test_a_fixed_size_of_the_first_meets_a_symbol_of_the_second(tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["": 21]> '
+    first = from_text(head + "a (float[2,4] x) => (float[2,4] u) { u = Relu(x) }")
+    second = from_text(head + "b (float[n,4] v, float[n] w) => (float[n,4] y, float[n] z) { y = Neg(v) z = Abs(w) }")
+    result = onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"u": "v"})
+    assert result.ok, result.report.problems
+    whole = onnxsmith.load(tmp_path / "both.onnx")
+    assert [str(value.shape) for value in (*whole.graph.inputs, *whole.graph.outputs)] == [
+        "[2,4]", "[2]", "[2,4]", "[2]",
+    ]  # fmt: skip
+    assert "dimension n of the second model is 2, as in the first" in result.report.part(Edits).notes
+    assert [str(value.shape) for value in second.graph.inputs] == ["[n,4]", "[n]"]
+
+
+def test_one_symbol_of_the_second_meets_two_sizes(tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["": 21]> '
+    first = from_text(head + "a (float[2] x, float[3] t) => (float[2] u, float[3] s) { u = Relu(x) s = Abs(t) }")
+    second = from_text(head + "b (float[n] v, float[n] w) => (float[n] y) { y = Add(v, w) }")
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"u": "v", "s": "w"})
+    assert caught.value.problem.id == "merge/types"
+    assert not (tmp_path / "both.onnx").exists()

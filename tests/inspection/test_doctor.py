@@ -102,6 +102,13 @@ def test_a_provider_that_does_not_start_and_one_that_is_hidden() -> None:
     assert ids(hidden) == ["doctor/gpu-hidden"]
 
 
+@pytest.mark.parametrize(("version", "wrong"), [("10.15.1", False), ("11.4.0", True)])
+def test_a_tensorrt_that_onnxruntime_does_not_load(version: str, wrong: bool) -> None:
+    versions = CORE | {"onnxruntime-gpu": "1.32.0", "tensorrt-cu12": version}
+    found = Found(versions, providers={"CUDAExecutionProvider": True, "CPUExecutionProvider": True})
+    assert ids(found) == ["doctor/tensorrt-version"] * wrong
+
+
 def test_a_crash_of_onnxruntime_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(**_: Any) -> dict[str, Any]:
         raise problem("runtime/died", "onnxruntime crashed (signal SIGSEGV)")

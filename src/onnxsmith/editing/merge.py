@@ -23,7 +23,7 @@ from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.surgery import opset
 from onnxsmith.model.surgery.cutting import cut
 from onnxsmith.model.surgery.joining import joined
-from onnxsmith.model.surgery.names import prefix_names, rename_ports, rename_symbols
+from onnxsmith.model.surgery.names import fix_symbols, prefix_names, rename_ports, rename_symbols
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.edits import Edits
@@ -67,6 +67,8 @@ def merge(
         one, two = _at_one_opset(a, b, notes)
         _refuse_other_functions(one, two)
         joints = _joints(one, two, dict(wires or {}))
+        fixed = _fixed_dimensions(one, two, joints, notes)
+        fix_symbols(two, fixed)
         _join_dimensions(one, two, joints, notes)
         for model, prefix in zip((one, two), prefixes, strict=True):
             prefix_names(model, prefix)
@@ -93,7 +95,9 @@ def merge(
         def verified(model: ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
-            parts = _verified((a, b), prefixes, model, inner, names, count, settings)
+            other = cloned(b) if fixed else b
+            fix_symbols(other, fixed)
+            parts = _verified((a, other), prefixes, model, inner, names, count, settings)
             return _combined(*parts)
 
         if output is None:
@@ -243,6 +247,27 @@ def _join_dimensions(a: ir.Model, b: ir.Model, joints: Mapping[str, str], notes:
     if names:
         rename_symbols(b, names)
         notes += [f"dimension {old} of the second model is {new}" for old, new in names.items()]
+
+
+def _fixed_dimensions(a: ir.Model, b: ir.Model, joints: Mapping[str, str], notes: list[str]) -> dict[str, int]:
+    """The symbolic dimensions of the second model that meet a fixed size of the first, with that size."""
+    given = {port.name: port.shape or () for port in signature(a).outputs}
+    read = {port.name: port.shape or () for port in signature(b).inputs}
+    sizes: dict[str, int] = {}
+    for source, port in joints.items():
+        for first, second in zip(given[source], read[port], strict=False):
+            if not (isinstance(first, int) and isinstance(second, str) and is_symbol(second)):
+                continue
+            if sizes.setdefault(second, first) != first:
+                raise problem(
+                    "merge/types",
+                    f"the dimension {second} of the second model would have the sizes {sizes[second]} and {first}",
+                    where=f"{source}={port}",
+                    why="the first model gives both sizes, and one name has one size",
+                    fix="make the sizes of the first model symbolic or equal: `onnxsmith set-dim`",
+                )
+    notes += [f"dimension {name} of the second model is {size}, as in the first" for name, size in sizes.items()]
+    return sizes
 
 
 def _refuse_misfit(given: Port, read: Port) -> None:

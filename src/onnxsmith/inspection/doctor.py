@@ -37,10 +37,15 @@ _OPTIONAL = {
     "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
     "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
     "tract": ("running models as tract does", "pip install 'onnxsmith[tract]'"),
+    "tensorrt-rtx-cu13": ("asking TensorRT's parser and builder, without a GPU", "pip install tensorrt-rtx-cu13"),
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
 """Distributions that all install a package called `onnxruntime`."""
+_TENSORRTS = ("tensorrt", "tensorrt-cu12", "tensorrt-cu13")
+"""Distributions of TensorRT. onnxruntime-gpu loads its library by the name libnvinfer.so.10."""
+_TENSORRT = 10
+"""The major version of TensorRT that onnxruntime-gpu 1.31 and 1.32 are built with."""
 
 OLDEST_ONNXRUNTIME = (1, 31)
 """The oldest supported onnxruntime, as in pyproject.toml."""
@@ -87,7 +92,7 @@ def doctor() -> Report:
 
 def _versions() -> dict[str, str]:
     found = {"onnxsmith": __version__}
-    for name in (*_CORE, *_RUNTIMES, *_OPTIONAL):
+    for name in (*_CORE, *_RUNTIMES, *_OPTIONAL, *_TENSORRTS):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:  # a missing package is a finding, made below
@@ -200,6 +205,15 @@ def _providers(found: Found) -> Iterator[Problem]:
             "would silently run on the CPU",
             fix="check nvidia-smi; pip install 'onnxruntime-gpu[cuda,cudnn]'; or use --provider cpu",
         )
+    newer = [name for name in _TENSORRTS if _major(found.versions.get(name, "")) > _TENSORRT]
+    if "onnxruntime-gpu" in found.versions and newer:
+        yield Problem(
+            "doctor/tensorrt-version",
+            f"{newer[0]} {found.versions[newer[0]]} is newer than what onnxruntime-gpu loads",
+            why=f"its TensorRT provider loads libnvinfer.so.{_TENSORRT}; with another version it does not start, and "
+            "onnxruntime would silently run on CUDA or on the CPU",
+            fix=f"pip install '{newer[0]}>={_TENSORRT},<{_TENSORRT + 1}'; or use --provider cuda",
+        )
     if "onnxruntime-gpu" in found.versions and found.providers and "CUDAExecutionProvider" not in found.providers:
         yield Problem(
             "doctor/gpu-hidden",
@@ -228,6 +242,11 @@ def _torch(found: Found) -> Iterator[Problem]:
             why="torch.onnx.export needs it, and torch does not install it",
             fix="pip install onnxscript",
         )
+
+
+def _major(version: str) -> int:
+    match = re.match(r"\d+", version)
+    return int(match[0]) if match is not None else 0
 
 
 def _older(version: str, oldest: tuple[int, int]) -> bool:

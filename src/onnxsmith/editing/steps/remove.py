@@ -11,6 +11,7 @@ from onnxsmith.editing.placing import operand_index, operators
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph.value_replacement import can_be_output
 from onnxsmith.model.surgery.inserting import release
 from onnxsmith.operators import dtypes
 from onnxsmith.problem import problem
@@ -77,7 +78,7 @@ class Remove(Step):
             else:
                 work.reshape(*(one for reader in readers for one in reader.outputs))
             self._as_output(work, node, value, new, same=same)
-            value.replace_all_uses_with(new)
+            value.replace_all_uses_with(new)  # the readers that are left
         operands = [one for one in dict.fromkeys(node.inputs) if one is not None]
         captures.release(node)
         graph.remove(node, safe=True)
@@ -107,6 +108,15 @@ class Remove(Step):
         if not value.is_graph_output():
             return
         inner = graph_of(node)
+        if same and can_be_output(new, inner):
+            value.replace_all_uses_with(new, replace_graph_outputs=True)
+            value.name, new.name = work.names.free(f"{value.name}_removed"), value.name
+            new.type, new.shape = new.type or value.type, new.shape if new.shape is not None else value.shape
+            work.declare(new)  # an output has a type in the file
+            return
+        work.notes.append(
+            f"an Identity gives the output {value.name}, so that {new.name} and the output keep their names"
+        )
         made = operators(work, inner, None, f"removal of {walk.node_label(node)}").Identity(new).value
         made.type, made.shape, name = new.type, new.shape, value.name
         for index, one in enumerate(inner.outputs):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
+from onnxsmith.model.shapes.dims import evaluate
 
 
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -27,6 +28,16 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
             names.add(value.name)
     for value, name in wanted.items():
         value.name = name
+
+
+def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
+    """Gives symbolic dimensions sizes, inside expressions too: with {n: 2}, `3*n` becomes 6."""
+    for value in _values(model) if sizes else ():
+        shape = value.shape
+        if shape is None or shape.is_static():
+            continue
+        known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]
+        value.shape = ir.Shape([dim if size is None else size for dim, size in zip(shape, known, strict=True)])
 
 
 def prefix_names(model: ir.Model, prefix: str) -> None:
