@@ -33,7 +33,8 @@ class Extract(Step):
     is compared with the original from the tensors `from` on.
 
     Tensors of a branch or a body give a part of it: its inputs are tensors of the body, and tensors that the body reads
-    from the graphs around it. `to` then names at least one tensor of the body."""
+    from the graphs around it. `to` then names at least one tensor of the body. With `from` all of these inputs have to
+    be named; without it they are found."""
 
     first = ("from_", "to")
 
@@ -112,7 +113,7 @@ class Extract(Step):
             listed = " ".join(f"--from {name}" for name in [*(value.name or "" for value in starts), *missing])
             raise problem(
                 "edit/undefined",
-                f"the part also needs the graph input {', '.join(missing)}",
+                f"the part also needs the input {', '.join(missing)}",
                 why="a path of nodes leads from it to the part's outputs without passing a tensor of `from`",
                 fix=f"{listed}, in Python a list of the names",
             )
