@@ -132,7 +132,8 @@ class Subject:
             return None
         computed = [name for name in wanted if name not in feeds and _origin(name) not in self._values]
         if computed:
-            self._values |= self._computed([_origin(name) for name in computed])
+            values = self._computed([_origin(name) for name in computed])
+            self._values |= {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         found = {name: feeds[name] if name in feeds else self._values.get(_origin(name)) for name in wanted}
         if not only_real:
             sizes = of_feed(signature(self.model), feeds)

@@ -79,7 +79,7 @@ LIMITS = {"runtime/timeout", "runtime/memory", "target/no-sizes"}
 def refusal(error: OnnxsmithError, stage: Stage) -> Refusal:
     """Reads a refusal from a runtime's error. Raises errors that are about limits."""
     found = error.problem
-    if found.id in LIMITS:
+    if found.id in LIMITS or found.id.startswith("run/"):  # an input of ours that does not fit its port
         raise error
     why = " ".join(part for part in (found.what if found.id != "runtime/failed" else "", found.why) if part)
     return Refusal(why or found.what, stage)
