@@ -214,6 +214,35 @@ def test_the_process_is_a_new_one() -> None:
         thread.join()
 
 
+FACTORY = """
+import pathlib, torch
+
+with pathlib.Path(__file__).with_name("imports").open("a") as log:
+    log.write("once ")
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+def build():
+    return Doubled(), (torch.ones(3),)
+"""
+
+
+def test_only_the_factory_of_the_module_goes_to_the_other_process(tmp_path: Path) -> None:
+    """Another factory that this process loaded is not imported there: its file may be gone, and its code would run."""
+    first, second = tmp_path / "first_factory.py", tmp_path / "second" / "second_factory.py"
+    second.parent.mkdir()
+    for file in (first, second):
+        file.write_text(FACTORY)
+    script: dict[str, Any] = {"strategy": "torchscript", "verify": False}
+    assert onnxsmith.export(f"{first}:build", **script).ok
+    assert (tmp_path / "imports").read_text() == "once once "
+    first.unlink()
+    assert onnxsmith.export(f"{second}:build", **script).ok
+    assert (tmp_path / "imports").read_text() == "once once "
+
+
 class _Holds(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,16 +88,24 @@ def _compiled(data: bytes) -> Any:
 
 
 def _send(path: Path, job: Any) -> None:
-    files = {
-        name: str(module.__file__)
-        for name, module in sys.modules.items()
-        if name.startswith(_TARGETS) and getattr(module, "__file__", None)
-    }
     try:
         torch.save(job, path, pickle_module=SimpleNamespace(__name__="cloudpickle", Pickler=_Pickler))
     except Exception as error:
         raise RuntimeError(f"the module cannot be sent to another process: {type(error).__name__}: {error}") from error
-    path.with_suffix(".json").write_text(json.dumps(files), encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(_factory_files(path)), encoding="utf-8")
+
+
+def _factory_files(job: Path) -> dict[str, str]:
+    """The files of the factories whose classes and functions the job names. Other factories of this process stay out:
+    their files may be gone, and importing one runs its code."""
+    with zipfile.ZipFile(job) as archive:
+        (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
+        names = archive.read(pickled)
+    return {
+        name: str(module.__file__)
+        for name, module in sys.modules.items()
+        if name.startswith(_TARGETS) and getattr(module, "__file__", None) and name.encode() in names
+    }
 
 
 def main(folder: str) -> None:
