@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL
 import pytest
 from PIL import Image
 
@@ -134,10 +135,14 @@ def test_one_channel_is_luminance(picture: Path) -> None:
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pictures_of_every_mode_are_read(
-    tmp_path: Path, mode: str, colour: Any, wanted: tuple[int, ...], channels: int
+    tmp_path: Path, refused: Refused, mode: str, colour: Any, wanted: tuple[int, ...], channels: int
 ) -> None:
     suffix = "tif" if mode in ("CMYK", "YCbCr") else "png"
     Image.new(mode, (WIDE, HIGH), colour).save(tmp_path / f"p.{suffix}")
+    if mode == "YCbCr" and int(PIL.__version__.partition(".")[0]) < 13:  # it cannot read what it writes
+        with refused("input/unreadable"):
+            read_image(tmp_path / f"p.{suffix}", port(1, channels, "h", "w", dtype="uint8"))
+        return
     found = read_image(tmp_path / f"p.{suffix}", port(1, channels, "h", "w", dtype="uint8"))
     luminance = round(0.299 * wanted[0] + 0.587 * wanted[1] + 0.114 * wanted[2])
     assert found[0, :, 0, 0].tolist() == (list(wanted) if channels == 3 else [luminance])
