@@ -185,18 +185,44 @@ def test_torch_modules_become_calls(tmp_path: Path) -> None:
 
 
 def test_a_shape_that_modules_share_is_computed_in_front() -> None:
-    scope = "pkg.torch.onnx.name_scopes"
     text = f"""{HEAD} g (float[n,4] x, float[n,4] h) => (float[n,4] y) {{
       [a0] a = Relu(x) [s] s = Shape(a) [r0] b = Reshape(a, s)
       [a1] c = Relu(b) [r1] d = Reshape(c, s) [a2] e = Relu(d) [r2] y = Reshape(e, s) }}"""
+    assert ops(layers(text, (0, 0, 0, 1, 1, 2, 2))) == ["Relu", "Shape", "F", "F", "F"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ("[m0] k = Unsqueeze(mask, axes) [m1] l = Not(k) [a0] a = Where(l, x, h)", ["Unsqueeze", "Not", "F", "F", "F"]),
+        (
+            "[m0] k = Not(mask) [m1] l = Unsqueeze(k, axes) [a0] a = Where(l, x, h)",
+            ["Not", "Unsqueeze", "F", "F", "F"],
+        ),
+        (
+            "[m0] k = Unsqueeze(mask, axes) [m2] w = Not(k) [m1] l = And(k, w) [a0] a = Where(l, x, h)",
+            ["Unsqueeze", "Not", "And", "F", "F", "F"],
+        ),
+    ],
+)
+def test_a_mask_that_modules_share_leaves_the_first_with_its_chain(mask: str, expected: list[str]) -> None:
+    text = f"""{HEAD} g (float[n,4] x, float[n,4] h, bool[n] mask) => (float[n,4] y) <int64[1] axes = {{1}}> {{
+      {mask} [a1] b = Relu(a) [b0] c = Where(l, b, h) [b1] d = Relu(c) [c0] e = Where(l, d, h) [c1] y = Relu(e) }}"""
+    first = mask.count("=")
+    assert ops(layers(text, (0,) * (first + 1) + (1, 1, 2, 2))) == expected
+
+
+def layers(text: str, numbers: tuple[int, ...]) -> ir.Model:
+    """The model with nodes of `layers.N` for these numbers, and each layer a call."""
     model = from_text(text)
-    for node, module in zip(model.graph, (0, 0, 0, 1, 1, 2, 2), strict=True):
-        node.metadata_props[scope] = f"['', 'layers.{module}', '{node.name}']"
+    for node, module in zip(model.graph, numbers, strict=True):
+        node.metadata_props["pkg.torch.onnx.name_scopes"] = f"['', 'layers.{module}', '{node.name}']"
     with onnxsmith.edit(model) as m:
         m.outline("own::F", module="layers.*")
-    assert ops(m.model) == ["Relu", "Shape", "F", "F", "F"]
     assert m.result is not None
     assert m.result.ok
+    made: ir.Model = m.model
+    return made
 
 
 def test_a_wrong_function_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from onnxsmith.comparison.random_draws import draws
 from onnxsmith.editing.regions import Region
-from onnxsmith.editing.work import Work
-from onnxsmith.model.graph import captures
+from onnxsmith.editing.work import Work, graph_of
+from onnxsmith.model.graph import captures, walk
 
 _MOST = 8
 """Nodes that are copied so that one can leave its region. A choice: a shape needs a few, a module many."""
@@ -18,27 +18,30 @@ _MOST = 8
 
 def without_shared(work: Work, regions: Sequence[Region]) -> list[Region]:
     """The regions without nodes that compute, from few others, what another region reads. Such a node stays in the
-    graph, and copies of the nodes that it needs stand in front of it."""
+    graph, with the nodes that only it needs, and with copies of the others that it needs."""
     home = {node: number for number, region in enumerate(regions) for node in region.nodes}
+    order = {node: at for at, node in enumerate(walk.all_nodes(work.model))}
     found = []
     for number, region in enumerate(regions):
         kept = list(region.nodes)
         for node in region.nodes:
             readers = {home.get(reader) for value in node.outputs for reader in value.consumers()} - {None}
             # A module's result goes to the next module only, and its own nodes have done with it.
-            is_shared = number in readers and len(readers) > min(2, len(regions) - 1)
-            needed = _needed(node, set(kept))
-            if is_shared and len(needed) <= _MOST and not any(map(_is_odd, (node, *needed))):
-                _stand_alone(work, node, needed)
-                kept.remove(node)
-                del home[node]
+            if number not in readers or len(readers) <= min(2, len(regions) - 1):
+                continue
+            needed = sorted(_needed(node, set(kept)), key=order.__getitem__)
+            if len(needed) <= _MOST and not any(map(_is_odd, (node, *needed))):
+                alone = [node, *_needed_by_no_other(node, needed)]
+                _stand_alone(work, alone, [one for one in needed if one not in alone])
+                for one in alone:
+                    kept.remove(one)
+                    del home[one]
         found.append(replace(region, nodes=tuple(kept)))
     return [region for region in found if region.nodes]
 
 
 def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
-    """The nodes of the region that a node needs, each behind those that it needs itself; more than can be copied if
-    there are more."""
+    """The nodes of the region that a node needs; more than can be copied if there are more."""
     found: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting and len(found) <= _MOST:
@@ -47,21 +50,27 @@ def _needed(node: ir.Node, among: set[ir.Node]) -> list[ir.Node]:
             if maker is not None and maker in among and maker not in found:
                 found[maker] = None
                 waiting.append(maker)
-    return list(reversed(found))
+    return list(found)
+
+
+def _needed_by_no_other(node: ir.Node, needed: Sequence[ir.Node]) -> list[ir.Node]:
+    """Those of the needed nodes, which are in the order of the graph, whose results only the node and they read."""
+    found: dict[ir.Node, None] = {node: None}
+    for one in reversed(needed):
+        if not any(value.is_graph_output() or set(value.consumers()) - set(found) for value in one.outputs):
+            found[one] = None
+    return list(found)[1:]
 
 
 def _is_odd(node: ir.Node) -> bool:
     return draws(node) or any(True for _ in captures.subgraphs(node))
 
 
-def _stand_alone(work: Work, node: ir.Node, needed: Sequence[ir.Node]) -> None:
-    """Lets the node read copies of the nodes that it needs."""
-    graph = node.graph
-    assert graph is not None
+def _stand_alone(work: Work, nodes: Sequence[ir.Node], needed: Sequence[ir.Node]) -> None:
+    """Lets the nodes read copies of the nodes that they need."""
     names = work.names
     copies: dict[ir.Value, ir.Value] = {}
-    order = {one: at for at, one in enumerate(graph)}
-    for one in sorted(needed, key=order.__getitem__):
+    for one in needed:
         results = []
         for value in one.outputs:
             new = ir.Value(name=names.free(f"{value.name}_shared"), type=value.type, shape=value.shape)
@@ -72,7 +81,8 @@ def _stand_alone(work: Work, node: ir.Node, needed: Sequence[ir.Node]) -> None:
             one.domain, one.op_type, inputs, list(one.attributes.values()), overload=one.overload, outputs=results
         )
         made.metadata_props.update(one.metadata_props)
-        graph.insert_before(node, made)
-    for place, operand in enumerate(node.inputs):
-        if operand is not None and operand in copies:
-            node.replace_input_with(place, copies[operand])
+        graph_of(one).insert_after(one, made)
+    for node in nodes:
+        for place, operand in enumerate(node.inputs):
+            if operand is not None and operand in copies:
+                node.replace_input_with(place, copies[operand])
