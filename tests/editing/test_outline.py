@@ -58,6 +58,7 @@ def outlined(text: str, **fields: Any) -> ir.Model:
     assert "verified on" in m.result.report.headline
     with onnxsmith.edit(m.result.model) as back:
         back.inline("own::F")
+    assert "own" not in back.model.opset_imports
     assert back.result is not None
     assert back.result.model is not None
     again = onnxsmith.compare(from_text(text), back.result.model)

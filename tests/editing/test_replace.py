@@ -172,6 +172,16 @@ def test_functions_that_nothing_calls_any_more_go(tmp_path: Path) -> None:
     assert {name for _, name, _ in onnxsmith.load(path).functions} == {"soft"}
 
 
+def test_constants_that_only_the_match_read_go(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]> net (float[n,4] x) => (float[n,4] y) {
+      half = Constant<value_float = 0.5>() two = Constant<value_float = 2.0>()
+      a = Mul(x, half) b = Mul(a, two) y = Add(b, two) }"""
+    onnxsmith.save(from_text(text), tmp_path / "net.onnx")
+    with onnxsmith.edit(tmp_path / "net.onnx") as m:
+        m.replace("Mul(Mul(x, 0.5), 2.0)", "x")
+    assert [node.op_type for node in onnxsmith.load(tmp_path / "net.onnx").graph] == ["Constant", "Add"]
+
+
 def test_a_variable_of_a_choice_that_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(net(tmp_path)) as m:
         m.replace("Neg(either(Mul(x, c_b), x))", "Max(x, c_b)")

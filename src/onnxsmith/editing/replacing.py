@@ -10,6 +10,7 @@ from onnxsmith.editing.instantiating import instantiated
 from onnxsmith.editing.placing import OTHER_OPSET
 from onnxsmith.editing.work import Work, depending, graph_of
 from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.surgery.inserting import release
 from onnxsmith.operators.operators import Operators
 from onnxsmith.patterns.match import Match
 from onnxsmith.patterns.pattern import Pattern
@@ -70,8 +71,11 @@ class _Replacing:
                 self._places.setdefault(value.producer(), last)  # type: ignore[arg-type]
         for node in reversed(match.removable):
             if not any(one.uses() or one.is_graph_output() for one in node.outputs) and node.graph is not None:
+                operands = captures.reads(node)
                 captures.release(node)
                 node.graph.remove(node, safe=True)
+                for one in operands:
+                    release(one)
 
     def _take_place(self, old: ir.Value, new: ir.Value) -> None:
         """Lets everything read the new value; a graph output keeps its name."""

@@ -33,3 +33,11 @@ def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None
     while gone := before & set(model.functions) - called_functions(model):
         for identifier in gone:
             del model.functions[identifier]
+        forget_domains(model, {identifier[0] for identifier in gone})
+
+
+def forget_domains(model: ir.Model, domains: set[str]) -> None:
+    """Removes the opset imports of these domains where nothing in the model is of them any more."""
+    used = {node.domain for node in walk.all_nodes(model)} | {one[0] for one in model.functions}
+    for domain in domains - used - {""}:
+        model.opset_imports.pop(domain, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.unneeded import forget_domains
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.model.surgery.inlining import inlined
@@ -39,5 +40,6 @@ class Inline(Step):
             raise problem(
                 "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one"
             )
+        forget_domains(model, {one[0] for one in work.model.functions})
         work.become(model)
         return self.function or several(len(known), "function")
