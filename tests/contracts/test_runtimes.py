@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import ml_dtypes
@@ -78,7 +79,12 @@ def test_the_runtimes_are_these() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_a_runtime_says_what_it_is(name: str) -> None:
     assert ALL[name].title
-    assert ALL[name].missing() is None
+    missing = ALL[name].missing()
+    if ALL[name].package == "torch" and find_spec("torch") is None:
+        assert missing is not None
+        assert missing.id == "runtime/not-installed"
+    else:
+        assert missing is None
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(refused: Refused) -> None:

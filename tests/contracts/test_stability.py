@@ -8,6 +8,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -135,5 +136,9 @@ def test_entry_point_groups() -> None:
 def test_the_classes_of_members_are_there() -> None:
     for _, where, promise in list(rows(section("Members from other packages")))[1:]:
         module, _, name = words(where)[0].rpartition(".")
-        assert isinstance(getattr(importlib.import_module(module), name), type)
         assert promise in ("public", "may change")
+        try:
+            assert isinstance(getattr(importlib.import_module(module), name), type)
+        except ModuleNotFoundError as error:
+            if error.name != "torch" or find_spec("torch") is not None:  # rooms of torch, on a Python without it
+                raise
