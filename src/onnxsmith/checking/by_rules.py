@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from onnxsmith.checking.subject import Subject
 from onnxsmith.model.graph import provenance, walk
@@ -27,20 +28,25 @@ def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
     if static.stage is not Stage.FITS:
         return found
     note = f"with dynamic shapes: {found.why}"
-    return TargetCheck(**{**vars(static), "shapes": subject.fixed_sizes, "notes": (*static.notes, note)})
+    return replace(static, shapes=subject.fixed_sizes, notes=(*static.notes, note))
 
 
 def outlook(profile: Profile, subject: Subject) -> Outlook:
     """What the profile says of the model as a whole; of its form at fixed sizes, if that is better."""
-    said = worst(foresee(subject.model, profile, subject.shaped))
+    said = worst(foreseen(profile, subject))
     if said is Outlook.FITS or subject.static is None:
         return said
-    static = worst(foresee(subject.static.model, profile, subject.static.shaped))
+    static = worst(foreseen(profile, subject.static))
     return static if static is Outlook.FITS else said
 
 
+def foreseen(profile: Profile, subject: Subject) -> list[Foreseen]:
+    """What the profile says of each node, and of the model as a whole."""
+    return foresee(subject.model, profile, subject.shaped)
+
+
 def _check(name: str, profile: Profile, subject: Subject) -> TargetCheck:
-    entries = foresee(subject.model, profile, subject.shaped)
+    entries = foreseen(profile, subject)
     whole = [one for one in entries if one.node is None and one.outlook is not Outlook.FITS]
     nodes = [one for one in entries if one.node is not None]
     counts = Counter(STAGES[one.outlook].value for one in nodes)
