@@ -131,7 +131,7 @@ $(RELEASE_STAMP): Makefile
 .venv-oldest/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
 	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check --no-deps $(TORCH) uv
-	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,openvino,torch]' $(TORCH)
+	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,openvino,tract,torch]' $(TORCH)
 	@.venv-oldest/bin/uv pip freeze -q --python .venv-oldest/bin/python --exclude-editable > .venv-oldest/held.txt
 	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image build hatchling transformers
 	@touch $@
