@@ -15,38 +15,49 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onnxsmith import rooms
+from targets import CORPUS, installed, models
+
 from onnxsmith.checking.by_rules import foreseen
 from onnxsmith.checking.subject import Subject
 from onnxsmith.model.files.load import load
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.profiles.finding import Outlook
 from onnxsmith.profiles.reading import built_in, named
+from onnxsmith.report.parts.target_checks import Stage
+from onnxsmith.runtimes.base import Feeds
 from onnxsmith.targets.base import Judge, Target
-from targets import CORPUS, installed, models
 
 KINDS = ("real", "light", "default", "ts", "converted")
 ANSWERS = CORPUS / "targets.jsonl"
+Answers = dict[tuple[str, str, str], dict[str, Any]]
+"""What was said of a model, by its file, the target with its version, and the form ("dynamic", "fixed")."""
+SAID = {Outlook.FITS: "taken", Outlook.REFUSED: "refused", Outlook.UNKNOWN: "unknown"}
 
 
-def ask(judge: Judge, subject: Subject) -> dict[str, Any]:
-    """What the target says when it builds the model and when it runs it; "" for "takes it"."""
-    found = {}
-    for step, feeds in (("build", None), ("run", subject.feeds)):
-        try:
-            answer = judge.ask(subject.model, feeds)
-            found[step] = "" if answer.refusal is None else answer.refusal.why or "refused"
-        except OnnxsmithError as error:
-            found[step] = f"limit: {error.problem.what}"
-        if found[step]:
-            return {"build": found[step], "run": found[step]} | found
-    return found
+def ask(target: Target, judge: Judge, subject: Subject) -> dict[str, Any]:
+    """What the target says when it builds the model and when it runs it, "" for "takes it"; whether it only parsed the
+    model, because it builds for the sizes of an input."""
+    build, parsed = _answer(judge, subject, None if target.runs else subject.feeds)
+    run = build or _answer(judge, subject, subject.feeds)[0]
+    return {"build": build, "run": run, "parsed": parsed}
 
 
-def answers(paths: list[Path], targets: dict[str, Target], *, again: bool) -> dict[tuple[str, str, str], dict[str, Any]]:
+def _answer(judge: Judge, subject: Subject, feeds: Feeds | None) -> tuple[str, bool]:
+    try:
+        answer = judge.ask(subject.model, feeds)
+    except OnnxsmithError as error:
+        return f"limit: {error.problem.what}", False
+    refusal = answer.refusal
+    return ("" if refusal is None else refusal.why or "refused"), refusal is None and answer.reached is Stage.PARSED
+
+
+def answers(
+    paths: list[Path], targets: dict[str, Target], *, again: bool
+) -> dict[tuple[str, str, str], dict[str, Any]]:
     """The answers by model, target and form ("dynamic", "fixed"); asks for those that are not known."""
     known: dict[tuple[str, str, str], dict[str, Any]] = {}
     if ANSWERS.exists() and not again:
@@ -60,18 +71,22 @@ def answers(paths: list[Path], targets: dict[str, Target], *, again: bool) -> di
                 if subject.dynamic and subject.static is not None:
                     forms["fixed"] = subject.static
                 for name, target in targets.items():
-                    wanted = {form: one for form, one in forms.items() if (path.name, target_key(name, target), form) not in known}
-                    if not wanted:
-                        continue
-                    with target.judging() as judge:
-                        for form, one in wanted.items():
-                            line = {"model": path.name, "target": target_key(name, target), "form": form} | ask(judge, one)
-                            known[path.name, line["target"], form] = line
-                            log.write(json.dumps(line) + "\n")
-                            log.flush()
+                    for line in _asked(path.name, target_key(name, target), target, forms, known):
+                        known[path.name, line["target"], line["form"]] = line
+                        log.write(json.dumps(line) + "\n")
+                        log.flush()
             finally:
                 subject.close()
     return known
+
+
+def _asked(file: str, key: str, target: Target, forms: dict[str, Subject], known: Answers) -> Iterator[dict[str, Any]]:
+    """The lines for the forms that are not known."""
+    wanted = {form: one for form, one in forms.items() if (file, key, form) not in known}
+    if wanted:
+        with target.judging() as judge:
+            for form, one in wanted.items():
+                yield {"model": file, "target": key, "form": form} | ask(target, judge, one)
 
 
 def target_key(name: str, target: Target) -> str:
@@ -96,46 +111,53 @@ def main() -> None:
     report(paths, targets, known, differences=given.differences)
 
 
-def report(
-    paths: list[Path], targets: dict[str, Target], known: dict[tuple[str, str, str], dict[str, Any]], *, differences: bool
-) -> None:
+def report(paths: list[Path], targets: dict[str, Target], known: Answers, *, differences: bool) -> None:
     """Prints what was foreseen, by target."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in targets}
     for path in paths:
         subject = Subject(load(path), path)
         try:
             for name, target in targets.items():
-                for form in ("dynamic", "fixed"):
-                    line = known.get((path.name, target_key(name, target), form))
+                key = target_key(name, target)
+                lines = {form: known.get((path.name, key, form)) for form in ("dynamic", "fixed")}
+                for form, line in lines.items():
                     one = subject if (form == "dynamic") == subject.dynamic else subject.static
-                    if line is None or one is None or line["run"].startswith("limit: "):
-                        counts[name]["limit"] += line is not None
-                        continue
-                    does = "refused" if line["run"] else "taken"
-                    builds = "refused" if line["build"] else "taken"
-                    counts[name][f"build {builds} → {does}"] += 1
-                    if name not in built_in():
-                        continue
-                    entries = [entry for entry in foreseen(named(name), one) if entry.outlook is not Outlook.FITS]
-                    said = {Outlook.FITS: "taken", Outlook.REFUSED: "refused", Outlook.UNKNOWN: "unknown"}
-                    outlook = max((entry.outlook for entry in entries), key=list(Outlook).index, default=Outlook.FITS)
-                    counts[name][f"table {said[outlook]} → {does}"] += 1
-                    if said[outlook] != does and differences:
-                        reason = next((entry.reason for entry in entries if entry.outlook is outlook), "")
-                        print(f"{name} {path.name} {form}: table {said[outlook]} {reason[:100]!r}, does {line['run'][:200]!r}")
+                    if line is not None and one is not None:
+                        for said in _compared(name, path.name, line, lines["fixed"], one, differences=differences):
+                            counts[name][said] += 1
         finally:
             subject.close()
     print(f"{len(paths)} models, as they are and at fixed sizes")
     for name, target in targets.items():
-        found = counts[name]
         for way in ("build", "table"):
-            pairs = {key: count for key, count in found.items() if key.startswith(way)}
+            pairs = {key: count for key, count in counts[name].items() if key.startswith(way)}
             right = pairs.get(f"{way} taken → taken", 0) + pairs.get(f"{way} refused → refused", 0)
             total = sum(pairs.values())
             if total:
                 print(f"{name} {target.version()} {way}: {right} of {total} ({right / total:.1%}) {pairs}")
-        if found["limit"]:
-            print(f"{name}: {found['limit']} reached a limit")
+        if counts[name]["limit"]:
+            print(f"{name}: {counts[name]['limit']} reached a limit")
+
+
+def _compared(
+    name: str, file: str, line: dict[str, Any], fixed: dict[str, Any] | None, one: Subject, *, differences: bool
+) -> Iterator[str]:
+    """What the build and the table said, each beside what the target did."""
+    if line["run"].startswith("limit: "):
+        yield "limit"
+        return
+    does = "refused" if line["run"] else "taken"
+    # A model that was parsed and not built, because that needs sizes, is judged by the build at these sizes.
+    build = fixed["build"] if line.get("parsed") and fixed is not None else line["build"]
+    yield f"build {'refused' if build else 'taken'} → {does}"
+    if name not in built_in():
+        return
+    entries = [entry for entry in foreseen(named(name), one) if entry.outlook is not Outlook.FITS]
+    outlook = max((entry.outlook for entry in entries), key=list(Outlook).index, default=Outlook.FITS)
+    yield f"table {SAID[outlook]} → {does}"
+    if SAID[outlook] != does and differences:
+        reason = next((entry.reason for entry in entries if entry.outlook is outlook), "")
+        print(f"{name} {file} {line['form']}: table {SAID[outlook]} {reason[:100]!r}, does {line['run'][:200]!r}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,8 @@ from onnxsmith.report.base import Report
 from onnxsmith.report.parts.target_checks import Stage, TargetCheck, TargetChecks
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Feeds
-from onnxsmith.targets.base import Answer, Judge, Refusal, Target
+from onnxsmith.targets.base import Answer, Refusal
+from tests.checking.fakes import Fake
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> '
 DET = HEAD + "g (float[n,4,4] x) => (float[n] y) { a = Neg(x) [det] d = Det(a) y = Relu(d) }"
@@ -61,47 +60,6 @@ def test_a_dtype_that_the_interface_has(tmp_path: Path) -> None:
     _, checks = checked(path, "openvino")
     assert checks[0].whole
     assert not checks[0].nodes
-
-
-class Fake(Target):
-    """A target whose answers a test chooses."""
-
-    title = "fake"
-
-    def __init__(self, ask: Any, runtime: str | None = None, missing: Problem | None = None) -> None:
-        self._ask, self._missing = ask, missing
-        self.runtime = runtime  # type: ignore[misc]
-        self.runs = runtime is not None  # type: ignore[misc]
-
-    def missing(self) -> Problem | None:
-        return self._missing
-
-    def version(self) -> str:
-        return "1"
-
-    @contextmanager
-    def judging(self) -> Iterator[Judge]:
-        outer = self
-
-        class _Judge(Judge):
-            def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
-                answer: Answer = outer._ask(model, feeds)
-                return answer
-
-        yield _Judge()
-
-
-@pytest.fixture
-def only(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def use(target: Target) -> None:
-        known = rooms.members
-
-        def members(room: str, base: Any) -> Any:
-            return {"fake": target} if room == "onnxsmith.targets" else known(room, base)
-
-        monkeypatch.setattr(rooms, "members", members)
-
-    return use
 
 
 def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -278,3 +279,15 @@ def test_an_age_lies_on_both_sides_of_its_limit() -> None:
     drawn = Generator.for_model(model).feed({"n": 60}).values["x"]
     assert (drawn > 18).sum() > 5
     assert (drawn < 18).sum() > 5
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+def test_integers_of_less_than_a_byte(dtype: str) -> None:
+    text = f"g ({dtype}[n,64] x) => (float[n,64] y) {{ y = Cast<to = 1>(x) }}"
+    model = from_text(f'<ir_version: 13, opset_import: ["": 25]> {text}')
+    info = ml_dtypes.iinfo(dtype)
+    for seed in range(4):
+        values = Generator.for_model(model).feed({"n": 3}, seed=seed).values["x"]
+        assert isinstance(values, np.ndarray)
+        assert str(values.dtype) == dtype
+        assert info.min <= values.astype(int).min() < values.astype(int).max() <= info.max

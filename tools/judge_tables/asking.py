@@ -30,8 +30,12 @@ class Asking:
             yield line
             if line["taken"]:
                 taken = taken or form
+        if taken is None and len(case.feeds) != len(forms[-1].constants):
+            line = self._line(form := with_constants(case, frozenset(case.feeds)))
+            yield line
+            taken = form if line["taken"] else None
         if taken is None:
-            yield from self._dtypes_of(forms[-1])
+            yield from self._dtypes_of(case, forms[-1].constants)
             return
         for name in sorted(taken.constants if len(taken.constants) > 1 else ()):
             yield self._line(with_constants(case, taken.constants - {name}))
@@ -40,9 +44,9 @@ class Asking:
             yield line
             if line["taken"]:
                 break
-        yield from self._dtypes_of(taken)
+        yield from self._dtypes_of(case, taken.constants)
 
-    def _dtypes_of(self, case: Case) -> Iterator[dict[str, Any]]:
+    def _dtypes_of(self, case: Case, constants: frozenset[str]) -> Iterator[dict[str, Any]]:
         """Other dtypes for each type variable. Two cases of an operator at a version are enough."""
         found = case.schema
         assert found is not None
@@ -55,7 +59,7 @@ class Asking:
             for dtype in sorted(types):
                 other = with_dtype(case, variable, dtype)
                 if other is not None:
-                    yield self._line(other)
+                    yield self._line(with_constants(other, constants) if constants else other)
 
     def _line(self, case: Case) -> dict[str, Any]:
         refusal, limit = "", ""
@@ -68,7 +72,9 @@ class Asking:
 
 
 def _constant_forms(case: Case) -> list[Case]:
-    names = [one.name or "" for one in case.model.graph.inputs if isinstance(case.feeds.get(one.name or ""), np.ndarray)]
+    names = [
+        one.name or "" for one in case.model.graph.inputs if isinstance(case.feeds.get(one.name or ""), np.ndarray)
+    ]
     return [with_constants(case, frozenset(names[1:]))] if len(names) > 1 else []
 
 
@@ -79,8 +85,9 @@ def described(case: Case) -> dict[str, Any]:
     operands = {found.input_name(at): value for at, value in enumerate(node.inputs) if value is not None}
     results = [found.output_name(at) for at, value in enumerate(node.outputs) if value.name]
     dtypes: dict[str, str] = {}
-    for at, value in enumerate(node.inputs):
-        formal = found.input(at)
+    formals = [*((found.input(at), value) for at, value in enumerate(node.inputs)),
+               *((found.output(at), value) for at, value in enumerate(node.outputs))]  # fmt: skip
+    for formal, value in formals:
         if formal is not None and value is not None and isinstance(value.type, ir.TensorType):
             dtypes.setdefault(formal.type, shown(value.type.dtype))
     first = next(iter(operands.values()), None)
@@ -96,7 +103,7 @@ def described(case: Case) -> dict[str, Any]:
         "attributes": {name: list(value) if isinstance(value, tuple) else value
                        for name, value in (defaults | attributes).items()},
         "rank": len(first.shape) if first is not None and first.shape is not None else None,
-        "constants": sorted(name for name, value in operands.items() if value.name in case.constants),
+        "constants": sorted(name for name, value in operands.items() if value.const_value is not None),
         "dynamic": case.dynamic,
         "changed": dict(case.changed),
     }  # fmt: skip

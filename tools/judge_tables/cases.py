@@ -101,10 +101,16 @@ def with_constants(case: Case, names: frozenset[str]) -> Case:
         array = feeds.get(value.name or "")
         if value.name in names and isinstance(array, np.ndarray):
             model.graph.inputs.remove(value)
-            value.const_value = ir.tensor(array, name=value.name)
+            value.const_value = _tensor(array, value.name)
             model.graph.initializers[value.name or ""] = value
             del feeds[value.name or ""]
     return replace(case, model=model, feeds=feeds, constants=frozenset(names))
+
+
+def _tensor(array: Any, name: str | None) -> ir.TensorProtocol:
+    if array.dtype.kind in "OUS":
+        return ir.StringTensor([str(one).encode() for one in array.ravel()], shape=ir.Shape(array.shape), name=name)
+    return ir.tensor(array, name=name)
 
 
 def with_symbols(case: Case, dynamic: str) -> Case:
@@ -140,7 +146,6 @@ def with_dtype(case: Case, variable: str, dtype: str) -> Case | None:
             touched = True
         elif not value.is_graph_output():
             return None
-        value.dtype = code
         value.type = ir.TensorType(code)
     return replace(case, model=model, feeds=feeds, changed={variable: dtype}) if touched else None
 

@@ -53,9 +53,9 @@ def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
 def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
     count = walk.count_nodes(subject.model)
     shapes = "dynamic" if subject.dynamic else "fixed"
-    if answer.reached is Stage.BUILT and target.runs:
+    if answer.reached is not Stage.RAN and target.runs:
         why = "no input was found that another runtime accepts: give one with --input"
-        return replace(blank, stage=Stage.BUILT, why=why, shapes=shapes, counts={Stage.BUILT.value: count})
+        return replace(blank, stage=answer.reached, why=why, shapes=shapes, counts={answer.reached.value: count})
     if not target.runs or target.runtime is None:
         note = f"only {answer.reached.value}: running needs its device"
         counts = {answer.reached.value: count}

@@ -54,8 +54,8 @@ def check(
     with Clock() as clock:
         names = chosen(targets)
         found = load(model)
-        refuse_loss([output], [model, inputs])
         source = Path(model) if isinstance(model, str | Path) else None
+        refuse_loss([output], [model, inputs], in_place=source)
         subject = Subject(found, source, given.inputs(inputs, signature(found)), given.sizes(verify.sizes), verify.seed)
         try:
             checks, problems = _all(names, subject, named=ALL not in targets)

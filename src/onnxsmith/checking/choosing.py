@@ -10,6 +10,7 @@ from onnxsmith import rooms
 from onnxsmith.problem import problem
 from onnxsmith.profiles import reading
 from onnxsmith.profiles.profile import Profile
+from onnxsmith.profiles.releases import AT, release
 from onnxsmith.targets.base import Target
 
 ALL = "all"
@@ -18,8 +19,8 @@ PROFILE = "profile:"
 
 
 def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
-    """The targets of these names: software, built-in profiles, `profile:FILE.toml`. For `all` the software and the
-    built-in profiles.
+    """The targets of these names: software, built-in profiles, a version of a runtime (`onnxruntime@1.17`),
+    `profile:FILE.toml`. For `all` the software and the built-in profiles.
 
     Raises:
         OnnxsmithError: `target/unknown`; `profile/…` for a file that is no profile.
@@ -31,6 +32,8 @@ def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
     for name in dict.fromkeys(wanted):
         if name.startswith(PROFILE):
             found[name] = reading.read(Path(name.removeprefix(PROFILE)))
+        elif AT in name:
+            found[name] = release(name)
         elif name in software:
             found[name] = software[name]
         elif name in known:

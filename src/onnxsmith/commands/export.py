@@ -1,4 +1,4 @@
-"""`onnxsmith export TARGET -o model.onnx`."""
+"""`onnxsmith export MODEL -o model.onnx`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Export(Command):
 
     Captures the graph, simplifies it, and compares it with the module at several sizes. Writes the file if they agree.
 
-    TARGET is path/to/file.py:factory or package.module:factory. The factory takes no arguments and returns the module,
+    MODEL is path/to/file.py:factory or package.module:factory. The factory takes no arguments and returns the module,
     (module, args) or (module, args, kwargs); args and kwargs are example inputs of forward. With --transformers or
-    --task, TARGET is a local folder with config.json and weights, or a config.json alone.
+    --task, MODEL is a local folder with config.json and weights, or a config.json alone.
     """
 
     name = "export"
 
-    target: str = argument("file.py:factory, package.module:factory, or a folder with --task")
+    model: str = argument("file.py:factory, package.module:factory, or a folder with --task", metavar="MODEL")
     output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; repeatable", default=(), metavar="SPEC"
@@ -34,6 +34,11 @@ class Export(Command):
         metavar="AXES",
     )
     opset: int | None = option("the ONNX opset; an error if the model cannot be written in it")
+    target: str | None = option(
+        "where the model will run: its opset, IR version and operators; asks this target about the file, and rewrites "
+        "what it refuses",
+        metavar="NAME",
+    )
     input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
     output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
     drop_unused: bool = flag("remove graph inputs that no node reads; default: keep them and name them in the report")
@@ -42,7 +47,7 @@ class Export(Command):
     no_verify: bool = flag("write the file without verifying it; the report says so")
     verify: Verify = group(Verify)
     save: Save = group(Save)
-    transformers: bool = flag("TARGET is a local folder, or config.json, of a model of the transformers library")
+    transformers: bool = flag("MODEL is a local folder, or config.json, of a model of the transformers library")
     task: str | None = option(
         "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
     )
@@ -61,11 +66,12 @@ class Export(Command):
         if not self.output:
             raise problem("export/no-output", "no output file was given", fix="add -o model.onnx")
         result = export(
-            self.target,
+            self.model,
             output=self.output,
             inputs=self.input,
             dynamic=";".join(self.dynamic),
             opset=self.opset,
+            target=self.target,
             input_names=_names(self.input_names),
             output_names=_names(self.output_names),
             drop_unused=self.drop_unused,
@@ -77,7 +83,11 @@ class Export(Command):
             as_traced=self.as_traced,
             task=self.task or ("auto" if self.transformers else None),
         )
-        return result.report
+        if self.target is None:
+            return result.report
+        from onnxsmith.checking.afterwards import checked_afterwards
+
+        return checked_afterwards(result.report, self.target, self.verify, self.save)
 
 
 def _names(text: str) -> tuple[str, ...]:

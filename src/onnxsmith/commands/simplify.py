@@ -29,7 +29,11 @@ class Simplify(Command):
         metavar="HOW",
     )
     opset: int | None = option("convert the model to this opset first, so that rules may use its operators")
-    target: str | None = option("convert the model to the newest opset that this runtime supports", metavar="RUNTIME")
+    target: str | None = option(
+        "where the model will run: its newest opset, IR version and operators; asks this target about the file, and "
+        "rewrites what it refuses",
+        metavar="NAME",
+    )
     inline_functions: bool = flag("inline model-local functions first")
     max_growth: float = option("share by which folded constants may make the file larger", default=0.0, metavar="SHARE")
     explain: bool = flag("list every rewrite, and every refused rewrite with the reason")
@@ -56,7 +60,7 @@ class Simplify(Command):
 
         if not self.output:
             raise problem("simplify/no-output", "no output file was given", fix="add -o simplified.onnx")
-        return simplify(
+        report = simplify(
             self.model,
             self.output,
             only=self.only,
@@ -73,3 +77,8 @@ class Simplify(Command):
             verify=self.verify if not self.no_verify else False,
             save=self.save,
         ).report
+        if self.target is None:
+            return report
+        from onnxsmith.checking.afterwards import checked_afterwards
+
+        return checked_afterwards(report, self.target, self.verify, self.save)

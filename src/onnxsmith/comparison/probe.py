@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
@@ -191,7 +192,7 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
         flips = rng.random(value.shape) < min(steps**2, 1.0)
         flips.reshape(-1)[int(rng.integers(value.size))] = True  # at least one step, else there is no fault
         wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
-        limits = np.iinfo(value.dtype)
+        limits = ml_dtypes.iinfo(value.dtype)
         return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
     if manner == TABLE:
         if not _is_table(finite):

@@ -16,7 +16,11 @@ from onnxsmith.problem import problem
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.settings import Save, Verify, verifying
+from onnxsmith.simplifier.for_target import ForTarget
 from onnxsmith.sources import factory
+
+_USUAL_OPSET = 20
+"""What torch 2.13's exporter writes unless it is told otherwise."""
 
 
 def export(
@@ -28,6 +32,7 @@ def export(
     inputs: Sequence[str] = (),
     dynamic: Dynamic = None,
     opset: int | None = None,
+    target: str | None = None,
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
     drop_unused: bool = False,
@@ -53,6 +58,8 @@ def export(
     `dynamic` names the dynamic axes: `"x:0=batch,2=height"`, `{"x": {0: "batch"}}`, a mapping or a list of
     `torch.export.Dim`s as for `torch.export`, or `"auto"`: every axis that the module accepts at other sizes and a
     graph can express. `opset` is an error if the model cannot be written in it; None leaves it to the exporter.
+    `target` is the name of a target of `check`, or `profile:FILE.toml`: opset and IR version are none that it cannot
+    read, and the simplification makes no operator that it refuses. `check` asks it, and rewrites what it refuses.
 
     Strategies (ways to capture) are tried in order until the graph of one agrees with the module. The report says which
     strategies failed and why. One strategy replaces the lines at which a trace stops while it traces; the report shows
@@ -74,9 +81,12 @@ def export(
             problem); `verify/…` and `runtime/…` if the verification could not run; `save/…` if the file could not be
             written.
     """
+    wanted = ForTarget.named(target) if target is not None else None
+    if wanted is not None and opset is None:
+        opset = wanted.opset_below(_USUAL_OPSET)
     chosen = Settings(
         dynamic, opset, tuple(input_names), tuple(output_names), drop_unused, weights, simplify, strategy, as_traced,
-        verifying(verify), save,
+        verifying(verify), save, wanted,
     )  # fmt: skip
     runtimes.get("torch-eager")  # raises a problem that says what to install if torch is missing
     from onnxsmith.exporter.export_run import Job, evaluating
@@ -86,12 +96,12 @@ def export(
     with Clock() as clock, foreseen():
         with stage("load"):
             if task is None:
-                target, torch_model = factory.resolve(model, args, kwargs)
+                name, torch_model = factory.resolve(model, args, kwargs)
             else:
-                target, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
+                name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = with_inputs(torch_model, inputs)
         with evaluating(torch_model.module) as was_training:
-            return Job(target, torch_model, chosen, was_training).run(output, clock)
+            return Job(name, torch_model, chosen, was_training).run(output, clock)
 
 
 def _pretrained(

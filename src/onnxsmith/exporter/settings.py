@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.settings import Save, Verify
+from onnxsmith.simplifier.for_target import ForTarget
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,4 @@ class Settings:
     verify: Verify | None = Verify()
     """None for an export that is not verified."""
     save: Save = Save()
+    target: ForTarget | None = None

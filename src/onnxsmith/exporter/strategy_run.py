@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -99,8 +100,9 @@ class Maker:
         if self.settings.simplify:
             with stage("simplify"):
                 whole = self.settings.weights
-                simplify = simplified if whole else Weights.of(built.program.module).simplified
-                model, simplification = simplify(graph.model)
+                simplify = partial(simplified if whole else Weights.of(built.program.module).simplified, graph.model)
+                wanted = self.settings.target
+                model, simplification = (wanted.fitting(simplify) if wanted is not None else simplify)()
         dropped = ports.drop_unused_inputs(model) if self.settings.drop_unused else ()
         self._record(model, built)
         built = replace(built, numbers=graph.numbers)

@@ -76,6 +76,8 @@ class Session(ABC):
     signature: Signature
     provider: str
     """The execution provider that really runs the model, in the runtime's own words."""
+    is_built: bool = True
+    """Whether the model is ready for all sizes that it allows. If not, a run builds it for the sizes of its inputs."""
 
     @abstractmethod
     def run(self, feeds: Feeds) -> Outputs:

@@ -99,6 +99,7 @@ class _Turn(Turn):
         ports = self.signature.inputs
         fixed = all(port.shape is not None and all(isinstance(dim, int) for dim in port.shape) for port in ports)
         symbolic = self.head["shapes"] == "symbolic"
+        self.is_built = fixed or symbolic
         how = ", symbolic shapes" if symbolic else ", shapes fixed to those of the inputs"
         self.provider = "tract" if fixed else f"tract{how}"
 

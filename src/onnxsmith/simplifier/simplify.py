@@ -22,7 +22,7 @@ from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.surgery import opset as opsets
-from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.problem import Problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.operator_changes import operator_changes
 from onnxsmith.report.parts.rewrites import Rewrites
@@ -30,11 +30,11 @@ from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.result import Result
-from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
+from onnxsmith.simplifier.for_target import ForTarget, Simplify
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
 
@@ -68,8 +68,9 @@ def simplify(
 
     `only` and `skip` take rule ids. `exactness` limits how far a rewrite may change a number: `bitwise`, `value` or
     `reassociates` (the default, except before quantisers). `opset` first converts the model to that opset, so that
-    rules may use newer operators; `target` converts it to the newest opset of a runtime. `max_growth` is the share by
-    which folded constants may enlarge the file.
+    rules may use newer operators. `target` is the name of a target of `check`, or `profile:FILE.toml`: the model is
+    converted to the newest opset and IR version that the target reads, and rules that make operators which it refuses
+    are left out. `max_growth` is the share by which folded constants may enlarge the file.
 
     `verify` says how the result is compared with the original; with False the report says that nothing was verified.
     `inputs` are compared, too: arrays by name, texts as on the command line, or an iterable of arrays by name. If the
@@ -88,12 +89,13 @@ def simplify(
     settings = verifying(verify)
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
-        start = _at_opset(read.model, opset, target)
+        wanted = ForTarget.named(target) if target is not None else ForTarget("")
+        start = opsets.convert(read.model, opset) if opset is not None else wanted.at_opset(read.model)
         conversion = _conversion_note(
             read.model, start
         )  # computed now, because a model from a file is changed in place below
         before = dict(walk.histogram(read.model)) if diff else {}
-        run = partial(
+        run: Simplify = partial(
             _Start.of(read, start),
             only=tuple(only),
             skip=tuple(skip),
@@ -101,6 +103,8 @@ def simplify(
             inline_functions=inline_functions,
             max_growth=max_growth,
         )
+        if target is not None:
+            run = wanted.fitting(run, tuple(skip))
 
         def verified(candidate: Path | ir.Model) -> Verification:
             if settings is None:
@@ -154,12 +158,6 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
         return _Read(model, original, doubts, held, lost, given.inputs(inputs, signature(model)))
 
 
-def _at_opset(model: ir.Model, opset: int | None, target: str | None) -> ir.Model:
-    """Converts the model to the requested opset, or to the newest opset of a target. Returns the model itself if it has
-    that opset already."""
-    return _at_newest_opset(model, target) if target is not None and opset is None else opsets.convert(model, opset)
-
-
 def _conversion_note(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
     before, after = opsets.of(model), opsets.of(start)
     return (f"converted from opset {before} to {after}",) if before != after else ()
@@ -196,17 +194,6 @@ class _Start:
         if model is None:
             model = load(self._source)
         return simplified(model, in_place=isinstance(self._source, Path), **options)
-
-
-def _at_newest_opset(model: ir.Model, target: str) -> ir.Model:
-    """Converts the model to the newest opset that the target runs and the converters reach; never to an older opset."""
-    now = opsets.of(model)
-    for version in range(runtimes.get(target).newest_opset(), now, -1):
-        try:
-            return opsets.convert(model, version)
-        except OnnxsmithError:
-            continue
-    return model
 
 
 def _nbytes(file: Path, model: ir.Model) -> int:

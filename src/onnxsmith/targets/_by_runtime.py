@@ -57,6 +57,7 @@ class _RuntimeJudge(Judge):
             except OnnxsmithError as error:
                 return Answer(Stage.NOT_TRIED, _told(error, Stage.NOT_TRIED, said))
             if feeds is None:
+                reached = reached if session.is_built else Stage.PARSED
                 continue
             try:
                 session.run(feeds)

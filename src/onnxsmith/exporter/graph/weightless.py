@@ -41,13 +41,13 @@ class Weights:
         counters = frozenset(name for name, tensor in named.items() if not tensor.dtype.is_floating_point)
         return cls({name: _digest(to_array(tensor)) for name, tensor in named.items()}, counters)
 
-    def simplified(self, model: ir.Model) -> tuple[ir.Model, Simplification]:
+    def simplified(self, model: ir.Model, **options: Any) -> tuple[ir.Model, Simplification]:
         """Simplifies the model without changing its weights: to the simplifier they are graph inputs."""
         lifted = {value: value.const_value for value in self._initializers(model)}
         for value in lifted:
             _make_input(model.graph, value)
         names = [value.name for value in lifted]
-        made, part = simplified(model)
+        made, part = simplified(model, **options)
         values = {value.name: value for value in made.graph.inputs}
         for name, constant in zip(names, lifted.values(), strict=True):
             value = values[name]

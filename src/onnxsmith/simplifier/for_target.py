@@ -1,0 +1,157 @@
+"""Gives a model the form that a deployment target reads: its opset, its IR version, no operators that it refuses."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.model.graph import versions, walk
+from onnxsmith.model.surgery import opset as opsets
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.profiles import reading
+from onnxsmith.profiles.finding import Outlook
+from onnxsmith.profiles.outlook import foresee
+from onnxsmith.profiles.profile import Profile
+from onnxsmith.profiles.releases import AT, release
+from onnxsmith.report.parts.simplification import Simplification
+from onnxsmith.runtimes.base import Runtime
+from onnxsmith.targets.base import Target
+
+Simplify = Callable[..., tuple[ir.Model, Simplification]]
+PROFILE = "profile:"
+"""In front of the name of a user's own file."""
+_ROUNDS = 3
+"""Simplifications until no rule makes a refused operator. A choice: with one rule off another may fire."""
+
+
+@dataclass(frozen=True)
+class ForTarget:
+    """What a target reads. `opset` and `ir_version` are the newest, None without a limit."""
+
+    name: str
+    opset: int | None = None
+    ir_version: int | None = None
+    profile: Profile | None = None
+
+    @classmethod
+    def named(cls, name: str) -> ForTarget:
+        """What is known of a target: from its table, and from the runtime of that name where it is installed.
+
+        Raises:
+            OnnxsmithError: `target/unknown` for a name that neither has; `profile/…` for a file that is no profile.
+        """
+        known = rooms.members("onnxsmith.runtimes", Runtime)
+        if name.startswith(PROFILE):
+            profile: Profile | None = reading.read(Path(name.removeprefix(PROFILE)))
+        elif AT in name:
+            profile = release(name)
+        elif name in known and name not in reading.built_in():
+            profile = None
+        elif name in reading.built_in():
+            profile = reading.named(name)
+        else:
+            names = sorted({*rooms.members("onnxsmith.targets", Target), *reading.built_in()})
+            near = difflib.get_close_matches(name, names, 1) or names[:1]
+            raise problem(
+                "target/unknown",
+                f"there is no target {name!r}",
+                fix=f"write --target {near[0]}; there are {', '.join(names)}, onnxruntime{AT}VERSION and "
+                f"{PROFILE}FILE.toml",
+            )
+        newest = _installed(known[name]) if name in known else None
+        if newest is None and profile is not None:
+            newest = _newest(profile)
+        return cls(name, newest, profile.max_ir_version if profile is not None else None, profile)
+
+    def at_opset(self, model: ir.Model) -> ir.Model:
+        """Converts the model to the newest opset that the target reads and the converters reach.
+
+        Raises:
+            OnnxsmithError: `export/opset` if the model's opset is newer than the target's, and cannot be lowered.
+        """
+        now = opsets.of(model)
+        if self.opset is None or now == self.opset:
+            return model
+        if now > self.opset:
+            return opsets.convert(model, self.opset)
+        for version in range(self.opset, now, -1):
+            try:
+                return opsets.convert(model, version)
+            except OnnxsmithError:
+                continue
+        return model
+
+    def opset_below(self, usual: int) -> int | None:
+        """The opset to write where the target reads no newer ones than `usual`; None where it reads that."""
+        return self.opset if self.opset is not None and self.opset < usual else None
+
+    def at_ir_version(self, model: ir.Model) -> tuple[str, ...]:
+        """Lowers the IR version to what the target reads, where the model allows it; returns a note."""
+        if self.ir_version is None or (model.ir_version or 0) <= self.ir_version:
+            return ()
+        before, least = model.ir_version, versions.least_ir(model)
+        model.ir_version = max(self.ir_version, least)
+        if least > self.ir_version:
+            return (f"{self.name} reads IR version {self.ir_version}, and the model needs {least}",)
+        return (f"IR version {before} → {self.ir_version}, the newest that {self.name} reads",)
+
+    def fitting(self, simplify: Simplify, skip: Sequence[str] = ()) -> Simplify:
+        """The simplification for the target: without `skip` and the rules that make operators which the target
+        refuses, and with an IR version that it reads."""
+        return _Fitting(self, simplify, tuple(skip))
+
+
+class _Fitting:
+    """Simplifies again without the rules to blame. What the first simplification found holds for the others."""
+
+    def __init__(self, target: ForTarget, simplify: Simplify, skip: tuple[str, ...]) -> None:
+        self._target, self._simplify, self._skip = target, simplify, skip
+        self._left_out: tuple[str, ...] = ()
+        self._settled = False
+
+    def __call__(self, **options: Any) -> tuple[ir.Model, Simplification]:
+        model, part = self._run(options)
+        for _ in range(0 if self._settled else _ROUNDS):
+            rules = self._to_blame(model, part)
+            if not rules:
+                break
+            self._left_out += rules
+            model, part = self._run(options)
+        self._settled = True
+        notes = self._target.at_ir_version(model)
+        if self._left_out:
+            notes += (f"left out, because {self._target.name} refuses what they make: {', '.join(self._left_out)}",)
+        return model, replace(part, notes=(*part.notes, *notes))
+
+    def _run(self, options: dict[str, Any]) -> tuple[ir.Model, Simplification]:
+        if not self._left_out:
+            return self._simplify(**options)
+        return self._simplify(**{**options, "skip": (*self._skip, *self._left_out)})
+
+    def _to_blame(self, model: ir.Model, part: Simplification) -> tuple[str, ...]:
+        profile = self._target.profile
+        if profile is None:
+            return ()
+        refused = {
+            walk.op_name(one.node)
+            for one in foresee(model, profile)
+            if one.node is not None and one.outlook is Outlook.REFUSED
+        }
+        blamed = (one.rule for one in part.fired if one.is_rewrite and refused & set(one.made))
+        return tuple(dict.fromkeys(one for one in blamed if one not in self._left_out))
+
+
+def _installed(runtime: Runtime) -> int | None:
+    return runtime.newest_opset() if runtime.missing() is None else None
+
+
+def _newest(profile: Profile) -> int | None:
+    limit = profile.opset
+    most = None if limit is None else max(limit.choices) if limit.choices else limit.most
+    return int(most) if most is not None else None
