@@ -24,23 +24,23 @@ class Asking:
     def observed(self, case: Case) -> Iterator[dict[str, Any]]:
         """Asks about the case with inputs, with constants, with symbolic axes, and with other dtypes."""
         forms = [case, *_constant_forms(case)]
-        taken = None
+        taken, fixed = None, None
         for form in forms:
             line = self._line(form)
             yield line
             if line["taken"]:
-                taken = taken or form
+                taken, fixed = taken or form, form
         if taken is None and len(case.feeds) != len(forms[-1].constants):
             line = self._line(form := with_constants(case, frozenset(case.feeds)))
             yield line
-            taken = form if line["taken"] else None
+            taken = fixed = form if line["taken"] else None
         if taken is None:
             yield from self._dtypes_of(case, forms[-1].constants)
             return
         for name in sorted(taken.constants if len(taken.constants) > 1 else ()):
             yield self._line(with_constants(case, taken.constants - {name}))
-        for dynamic in ("all", "first"):
-            line = self._line(with_symbols(taken, dynamic))
+        for dynamic in ("all", "first") if fixed is not None and fixed.feeds else ():
+            line = self._line(with_symbols(fixed, dynamic))  # with as many constants as it can have, as in a network
             yield line
             if line["taken"]:
                 break

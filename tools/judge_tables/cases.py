@@ -54,8 +54,9 @@ class Case:
         return schema.find(self.node.op_type, self.node.domain, self.version)
 
 
-def node_cases() -> Iterator[Case]:
-    """Yields the cases of one node, each at its own opset and, where the operator was another before, at older ones."""
+def node_cases(at: int | None = None) -> Iterator[Case]:
+    """Yields the cases of one node, each at its own opset and, where the operator was another before, at the older
+    opsets, or at the one that is given."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         tests = sorted(load_model_tests(kind="node"), key=lambda test: test.name)
@@ -64,10 +65,11 @@ def node_cases() -> Iterator[Case]:
             continue
         model = from_proto(test.model, where=test.name)
         values = [_value(value) for value in test.data_sets[0][0]]
+        values = [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
         case = Case(test.name, model, dict(zip((one.name or "" for one in model.graph.inputs), values, strict=False)))
         if case.schema is not None:
             yield case
-            yield from _older(case)
+            yield from _older(case, at)
 
 
 def _value(value: Any) -> Any:
@@ -78,16 +80,17 @@ def _value(value: Any) -> Any:
     return numpy_helper.to_optional(value) if isinstance(value, onnx.OptionalProto) else value
 
 
-def _older(case: Case) -> Iterator[Case]:
+def _older(case: Case, at: int | None) -> Iterator[Case]:
     """The case at the last opset of each older form of its operator."""
     if case.node.domain:
         return
     known = schema.versions(case.node.op_type, "")
-    for _, after in itertools.pairwise(known):
-        if not OLDEST < after <= case.version:
-            continue
+    versions = [after - 1 for _, after in itertools.pairwise(known) if OLDEST < after <= case.version]
+    if at is not None:
+        versions = [at] if versions and at <= max(versions) else []
+    for version in versions:
         try:
-            model = opset.convert(cloned(case.model), after - 1)
+            model = opset.convert(cloned(case.model), version)
         except OnnxsmithError:
             continue
         if len(model.graph) == 1:  # the operator itself, not what it was written as

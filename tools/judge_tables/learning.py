@@ -8,6 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onnxsmith.model.graph import schema
+from onnxsmith.model.graph.schema import Schema
+from onnxsmith.operators import dtypes
+from onnxsmith.operators.dtypes import shown
+
 Line = Mapping[str, Any]
 Feature = tuple[str, str, Any]
 """A kind ("attributes", "operands", …), a name, and what it is in a case."""
@@ -77,19 +82,39 @@ class _Operator:
         self._leave([*older, *newer])
 
     def _dtypes(self) -> Iterator[str]:
-        """The dtypes of each type variable that are taken, where others are not."""
+        """For each type variable the dtypes that are not refused, where others are. What was not tried is taken."""
         names = dict.fromkeys(name for line in self.lines for name in line["dtypes"])
         found = []
         for name in names:
             good = {line["dtypes"][name] for line in self.taken if name in line["dtypes"]}
             bad = [line for line in self.refused if line["dtypes"].get(name) not in good and name in line["dtypes"]]
-            if good and bad:
-                found.append(f'"{name}" = [{", ".join(f"{chr(34)}{one}{chr(34)}" for one in sorted(good))}]'
-                             if "(" in name else
-                             f'{name} = [{", ".join(f"{chr(34)}{one}{chr(34)}" for one in sorted(good))}]')  # fmt: skip
-                self._leave(bad)
+            key = self._key(name)
+            allowed = self._possible(name) - {line["dtypes"][name] for line in bad}
+            if not (bad and key and allowed):
+                continue
+            self._leave(bad)
+            found.append(f"{key} = [{', '.join(f'{chr(34)}{one}{chr(34)}' for one in sorted(allowed))}]")
         if found:
             yield f"dtypes = {{ {', '.join(found)} }}"
+
+    def _key(self, name: str) -> str:
+        """How a table names a type variable: that of the first operand by "*", which holds for each version."""
+        schemas = self._schemas()
+        if all(one.inputs and one.inputs[0].type == name for one in schemas.values() if _knows(one, name)):
+            return '"*"'
+        known = all(_knows(one, name) for one in schemas.values())
+        return (f'"{name}"' if "(" in name else name) if known else ""
+
+    def _schemas(self) -> dict[int, Schema]:
+        domain, _, op = self.lines[0]["op"].rpartition("::")
+        found = {line["since"]: schema.find(op, domain, line["since"]) for line in self.lines}
+        return {since: one for since, one in found.items() if one is not None}
+
+    def _possible(self, name: str) -> set[str]:
+        """The dtypes that the specification allows for a type variable."""
+        formals = (one for found in self._schemas().values() for one in (*found.inputs, *found.outputs))
+        types = {text for one in formals if one.type == name for text in one.types}
+        return {shown(dtypes.read(text[7:-1], "")) for text in types if text.startswith("tensor(")}
 
     def _constants(self) -> Iterator[str]:
         """Operands that are constant whenever the node is taken, and are not in a node that is refused."""
@@ -134,8 +159,9 @@ class _Operator:
             yield f"absent = [{', '.join(f'{chr(34)}{name}{chr(34)}' for name in absent)}]"
         if limits:
             yield f"attributes = {{ {', '.join(f'{name} = {limit}' for name, limit in limits.items())} }}"
-        if ranks:
-            yield f"rank = {_numbers(ranks)}"
+        first = {found.inputs[0].name for found in self._schemas().values() if found.inputs}
+        if ranks and len(first) == 1:
+            yield f"ranks = {{ {first.pop()} = {_numbers(ranks)} }}"
         if self.refused:
             cases = sorted({line["case"] for line in self.refused})
             more = f" and {len(cases) - 2} others" if len(cases) > 2 else ""
@@ -152,6 +178,10 @@ class _Operator:
         if isinstance(value, tuple):
             return bool(good) and len({element for one in good for element in one}) == 1
         return bool(good) and {value, *good} <= {0, 1}
+
+
+def _knows(found: Schema, name: str) -> bool:
+    return any(one.type == name for one in (*found.inputs, *found.outputs))
 
 
 _ORDER = ["attributes", "operands", "results", "ranks"]

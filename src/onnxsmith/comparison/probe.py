@@ -192,7 +192,7 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
         flips = rng.random(value.shape) < min(steps**2, 1.0)
         flips.reshape(-1)[int(rng.integers(value.size))] = True  # at least one step, else there is no fault
         wide = wide + np.where(flips, max(round(steps), 1), 0) * rng.choice((-1, 1), value.shape)
-        limits = ml_dtypes.iinfo(value.dtype)
+        limits = ml_dtypes.iinfo(value.dtype)  # type: ignore[no-untyped-call]
         return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
     if manner == TABLE:
         if not _is_table(finite):

@@ -92,7 +92,7 @@ def floats(shape: tuple[int, ...], rng: np.random.Generator, compared: Sequence[
 
 def integers(shape: tuple[int, ...], rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
     """Small numbers of both signs, and, if the dtype holds them, some beyond float32's integers or beyond 32 bits."""
-    limits = ml_dtypes.iinfo(dtype)
+    limits = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
     low, high = max(limits.min, -9), min(limits.max, 9)
     drawn = rng.integers(low, high + 1, shape)
     if limits.max < 2 * _BEYOND:

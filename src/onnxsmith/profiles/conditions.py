@@ -36,7 +36,7 @@ def of_operator(entry: Operators, subject: Subject, profile: Profile) -> Iterato
         for slot in subject.named(key):
             yield from _axes(slot, axes)
     yield from _static(entry, subject)
-    yield from _constant(entry, subject)
+    yield from _constant(entry, subject, folds=profile.folds)
     yield from _values(entry, subject)
     yield from _attributes(entry, subject)
     given = [name for name in entry.doubtful if name in subject.node.attributes or subject.named(name)]
@@ -180,11 +180,11 @@ def _not_static(slot: Slot) -> Finding:
     return refused(f"{slot.name} has the symbolic dimension {names}; the target accepts fixed shapes only")
 
 
-def _constant(entry: Operators, subject: Subject) -> Iterator[Finding]:
+def _constant(entry: Operators, subject: Subject, *, folds: bool) -> Iterator[Finding]:
     for name in entry.constant:
         yield from _unfound(subject, name)
         for slot in subject.named(name):
-            if subject.is_constant(slot):
+            if subject.is_constant(slot) or (folds and subject.constants.follows(slot.value)):
                 continue
             doubt = subject.constants.doubt(slot.value)
             if doubt is None:

@@ -76,22 +76,31 @@ class Slot:
 
 
 class Constants:
-    """Which values of a model are constant, and which follow from constants and static shapes only."""
+    """Which values of a model are constant, which follow from constants and static shapes only, and which from
+    constants and any shapes."""
 
     def __init__(self, model: ir.Model) -> None:
         self._parameters = {value for function in model.functions.values() for value in function.inputs}
         self._foldable: set[ir.Value] = set()
+        self._from_shapes: set[ir.Value] = set()
         for node in walk.all_nodes(model):  # producers come first, so one pass is enough
-            if self._folds(node):
+            if self._folds(node, self._foldable, static=True):
                 self._foldable.update(node.outputs)
+            if self._folds(node, self._from_shapes, static=False):
+                self._from_shapes.update(node.outputs)
 
-    def _folds(self, node: ir.Node) -> bool:
+    @staticmethod
+    def _folds(node: ir.Node, known: set[ir.Value], *, static: bool) -> bool:
         if node.domain not in ("", "ai.onnx") or node.op_type in walk.RANDOM or any(captures.subgraphs(node)):
             return False
         given = [value for value in node.inputs if value is not None]
         if node.op_type in ("Shape", "Size") and given:
-            return Slot("", None, given[0]).is_static
-        return bool(given) and all(facts.is_constant(value) or value in self._foldable for value in given)
+            return not static or Slot("", None, given[0]).is_static
+        return bool(given) and all(facts.is_constant(value) or value in known for value in given)
+
+    def follows(self, value: ir.Value) -> bool:
+        """Whether a value follows from constants and shapes, whatever the sizes."""
+        return value in self._from_shapes
 
     def doubt(self, value: ir.Value) -> str | None:
         """Why a value that is not constant may still be accepted as one; None if it is computed at run time."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from onnxsmith.model.graph.signature import Port, Signature
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.runtimes._dtypes import bits, numpy_dtype
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes._dtypes import bits
 from onnxsmith.runtimes._isolated import Isolated, Turn
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, Value
+from onnxsmith.runtimes._lacking import by_name, not_installed, refuse_defaults, refuse_ports, unsupported
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source
 
 _REFUSED = {
     "double": "its CPU plugin computes double in float, so its results have fewer digits than their dtype says",
@@ -38,13 +38,7 @@ class OpenVino(Runtime):
     takes_threads = True
 
     def missing(self) -> Problem | None:
-        if find_spec("openvino") is not None:
-            return None
-        return Problem(
-            "runtime/not-installed",
-            "OpenVINO is not installed",
-            fix="pip install 'onnxsmith[openvino]'; or use --runtime onnxruntime or --runtime reference",
-        )
+        return not_installed("OpenVINO", "openvino", "openvino")
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return _Isolated().alone(source, options or Options())
@@ -58,15 +52,7 @@ class _Isolated(Isolated):
         super().__init__("onnxsmith.runtimes._openvino_host", "OpenVINO", refers=False, keep=keep)
 
     def check(self, interface: Signature) -> None:
-        for what, ports in (("input", interface.inputs), ("output", interface.outputs)):
-            for port in ports:
-                if port.kind != "tensor" or port.dtype in _REFUSED:
-                    raise _unsupported(
-                        f"{what} {port.name}: {port}",
-                        _REFUSED[port.dtype] if port.kind == "tensor" else "it takes and returns tensors only",
-                    )
-                if what == "input" and port.dtype != "undefined" and bits(port.dtype) < 8:
-                    raise _unsupported(f"{what} {port.name}: {port}", "elements of an input cannot share bytes")
+        refuse_ports("OpenVINO", interface, _reason)
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
         return _Turn(self, interface, request, options, weight)
@@ -74,35 +60,18 @@ class _Isolated(Isolated):
 
 class _Turn(Turn):
     def run(self, feeds: Feeds) -> Outputs:
+        refuse_defaults("OpenVINO", self.signature, feeds, self.head["inputs"])
         for port in self.signature.inputs:
             value = feeds.get(port.name)
-            where = f"input {port.name}: {port}"
-            if value is not None and port.default and port.name not in self.head["inputs"]:
-                raise _unsupported(where, "it makes every initializer a constant, even if it is an input")
             if isinstance(value, np.ndarray) and port.dtype in _NARROWED and value.dtype.kind in "iu" and value.size:
                 low, high = int(value.min()), int(value.max())
                 if low < _INT32.min or high > _INT32.max:
-                    raise _unsupported(where, f"it computes with 32-bit integers; the values are {low} to {high}")
-        outputs = super().run(feeds)
-        return {port.name: _typed(port, outputs[str(index)]) for index, port in enumerate(self.signature.outputs)}
+                    why = f"it computes with 32-bit integers; the values are {low} to {high}"
+                    raise unsupported("OpenVINO", f"input {port.name}: {port}", why)
+        return by_name("OpenVINO", self.signature, super().run(feeds))
 
 
-def _typed(port: Port, value: Value) -> Value:
-    """The value in the dtype that the model declares, if the conversion is exact; else raises."""
-    assert isinstance(value, np.ndarray)
-    if port.dtype == "undefined" or value.dtype == numpy_dtype(port.dtype):
-        return value
-    wanted = numpy_dtype(port.dtype)
-    if not np.can_cast(value.dtype, wanted, "safe"):
-        raise _unsupported(f"output {port.name}: {port}", f"it returns {value.dtype} there")
-    return value.astype(wanted)
-
-
-def _unsupported(where: str, why: str) -> OnnxsmithError:
-    return problem(
-        "runtime/dtype-unsupported",
-        "OpenVINO cannot run this model, or this input, as ONNX specifies it",
-        where=where,
-        why=why,
-        fix="use --runtime onnxruntime or --runtime reference",
-    )
+def _reason(kind: str, port: Port) -> str:
+    if kind == "input" and port.dtype not in _REFUSED and port.dtype != "undefined" and bits(port.dtype) < 8:
+        return "elements of an input cannot share bytes"
+    return _REFUSED.get(port.dtype, "")

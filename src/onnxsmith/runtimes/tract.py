@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
-
-import numpy as np
 
 from onnxsmith.model.files.load import load
 from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import Port, Signature
+from onnxsmith.model.graph.signature import Signature
 from onnxsmith.model.surgery.inlining import inlined
-from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.runtimes._dtypes import numpy_dtype
+from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes._isolated import Isolated, Turn
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, Value, onnx_source
+from onnxsmith.runtimes._lacking import by_name, not_installed, refuse_defaults, refuse_other_devices, refuse_ports
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, onnx_source
 
 _DTYPES = {
     "undefined", "bool", "float16", "float", "double",
@@ -38,13 +35,7 @@ class Tract(Runtime):
     extra = "tract"
 
     def missing(self) -> Problem | None:
-        if find_spec("tract") is not None:
-            return None
-        return Problem(
-            "runtime/not-installed",
-            "tract is not installed",
-            fix="pip install 'onnxsmith[tract]'; or use --runtime onnxruntime or --runtime reference",
-        )
+        return not_installed("tract", "tract", "tract")
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         return _Isolated().alone(source, options or Options())
@@ -58,22 +49,13 @@ class _Isolated(Isolated):
         super().__init__("onnxsmith.runtimes._tract_host", "tract", refers=False, keep=keep)
 
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
-        if options.provider != "cpu":
-            raise problem(
-                "runtime/provider-missing",
-                f"tract runs on the CPU only, not on {options.provider!r}",
-                fix="use --provider cpu, or --runtime onnxruntime",
-            )
+        refuse_other_devices("tract", options)
         return super().turned(_plain(source), options, interface)
 
     def check(self, interface: Signature) -> None:
-        for what, ports in (("input", interface.inputs), ("output", interface.outputs)):
-            for port in ports:
-                if port.kind != "tensor" or port.dtype not in _DTYPES:
-                    raise _unsupported(
-                        f"{what} {port.name}: {port}",
-                        f"it has no {port.dtype} tensors" if port.kind == "tensor" else "it takes and returns tensors",
-                    )
+        refuse_ports(
+            "tract", interface, lambda _, port: "" if port.dtype in _DTYPES else f"it has no {port.dtype} tensors"
+        )
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
         ports = [(port.name, port.dtype, port.shape) for port in interface.inputs]
@@ -86,13 +68,11 @@ class _Turn(Turn):
         self._tell()
 
     def run(self, feeds: Feeds) -> Outputs:
-        for port in self.signature.inputs:
-            if feeds.get(port.name) is not None and port.default and port.name not in self.head["inputs"]:
-                raise _unsupported(f"input {port.name}: {port}", "it makes every initializer a constant")
+        refuse_defaults("tract", self.signature, feeds, self.head["inputs"])
         outputs = super().run(feeds)
         self.head["shapes"] = str(outputs.pop("shapes"))
         self._tell()
-        return {port.name: _typed(port, outputs[str(index)]) for index, port in enumerate(self.signature.outputs)}
+        return by_name("tract", self.signature, outputs)
 
     def _tell(self) -> None:
         """Says whether the last run, or the next one, is of the model with symbols."""
@@ -124,24 +104,3 @@ def _plain(source: Source) -> Source:
                 value.shape = value.type = None
                 declared = True
     return copy if declared or model.functions else source
-
-
-def _typed(port: Port, value: Value) -> Value:
-    """The value in the dtype that the model declares, if the conversion is exact; else raises."""
-    assert isinstance(value, np.ndarray)
-    if port.dtype == "undefined" or value.dtype == numpy_dtype(port.dtype):
-        return value
-    wanted = numpy_dtype(port.dtype)
-    if not np.can_cast(value.dtype, wanted, "safe"):
-        raise _unsupported(f"output {port.name}: {port}", f"it returns {value.dtype} there")
-    return value.astype(wanted)
-
-
-def _unsupported(where: str, why: str) -> OnnxsmithError:
-    return problem(
-        "runtime/dtype-unsupported",
-        "tract cannot run this model, or this input, as ONNX specifies it",
-        where=where,
-        why=why,
-        fix="use --runtime onnxruntime or --runtime reference",
-    )

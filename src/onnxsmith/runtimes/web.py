@@ -9,12 +9,13 @@ import onnx_ir as ir
 
 from onnxsmith.model.files.load import load
 from onnxsmith.model.graph import walk
-from onnxsmith.model.graph.signature import Signature
+from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.model.graph.versions import newest
-from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes import _web_package
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated, Turn
+from onnxsmith.runtimes._lacking import refuse_defaults, refuse_other_devices, refuse_ports
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source
 
 _HOST = "onnxsmith.runtimes._web_host"
@@ -73,24 +74,14 @@ class _Isolated(Isolated):
         super().__init__(_HOST, "onnxruntime-web", refers=False, keep=keep, levels=Web.levels)
 
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
-        if options.provider != "cpu":
-            raise problem(
-                "runtime/provider-missing",
-                f"onnxruntime-web runs on the CPU only here, not on {options.provider!r}",
-                fix="use --provider cpu, or --runtime onnxruntime",
-            )
+        refuse_other_devices("onnxruntime-web", options)
         return super().turned(source, options, interface)
 
     def check(self, interface: Signature) -> None:
-        for what, ports in (("input", interface.inputs), ("output", interface.outputs)):
-            for port in ports:
-                if port.kind != "tensor" or port.dtype not in _DTYPES:
-                    raise _unsupported(
-                        f"{what} {port.name}: {port}",
-                        f"JavaScript has no arrays of {port.dtype}"
-                        if port.kind == "tensor"
-                        else "it takes and returns tensors only",
-                    )
+        def reason(_: str, port: Port) -> str:
+            return "" if port.dtype in _DTYPES else f"JavaScript has no arrays of {port.dtype}"
+
+        refuse_ports("onnxruntime-web", interface, reason)
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
         path = Path(request["path"])
@@ -106,9 +97,7 @@ class _Isolated(Isolated):
 
 class _Turn(Turn):
     def run(self, feeds: Feeds) -> Outputs:
-        for port in self.signature.inputs:
-            if feeds.get(port.name) is not None and port.default and port.name not in self.head["inputs"]:
-                raise _unsupported(f"input {port.name}: {port}", "it takes no value for an input with a default")
+        refuse_defaults("onnxruntime-web", self.signature, feeds, self.head["inputs"])
         outputs = super().run(feeds)
         return {port.name: outputs[port.name] for port in self.signature.outputs}
 
@@ -117,13 +106,3 @@ def _external(path: Path) -> list[tuple[str, str]]:
     """The files of external data: the name in the model, and the path."""
     tensors = (tensor for tensor in walk.tensors(load(path)) if isinstance(tensor, ir.ExternalTensor))
     return sorted({(str(tensor.location), str(path.parent / tensor.location)) for tensor in tensors})
-
-
-def _unsupported(where: str, why: str) -> OnnxsmithError:
-    return problem(
-        "runtime/dtype-unsupported",
-        "onnxruntime-web cannot run this model, or this input",
-        where=where,
-        why=why,
-        fix="use --runtime onnxruntime or --runtime reference",
-    )

@@ -1,0 +1,29 @@
+"""The newest opset and IR version that a target reads, and whether it takes local functions, found by asking."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph.versions import newest
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.targets.base import Judge
+
+TEXT = '<ir_version: {ir}, opset_import: ["": {opset}, "own": 1]> g (float[2] x) => (float[2] y) {{ y = {op}(x) }}'
+CALL = ' <opset_import: ["": {opset}], domain: "own"> twice (a) => (b) {{ b = Add(a, a) }}'
+
+
+def limits(judge: Judge) -> dict[str, object]:
+    """`opset` and `ir_version` of the newest model of one Relu that is taken, and `functions`."""
+
+    def takes(text: str) -> bool:
+        try:
+            return judge.ask(from_text(text), {"x": np.ones(2, np.float32)}).refusal is None
+        except OnnxsmithError:
+            return False
+
+    known = newest()
+    opset = next((n for n in range(known.opset, 6, -1) if takes(TEXT.format(ir=8, opset=n, op="Relu"))), None)
+    ir = next((n for n in range(known.ir, 3, -1) if takes(TEXT.format(ir=n, opset=17, op="Relu"))), None)
+    call = TEXT.format(ir=8, opset=17, op="own.twice") + CALL.format(opset=17)
+    return {"opset": opset, "ir_version": ir, "functions": takes(call)}
