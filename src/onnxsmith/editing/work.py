@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.editing import declared_outputs
 from onnxsmith.editing.selecting import Selecting
+from onnxsmith.editing.sized_by import sized_by
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes.inferred import infer
@@ -67,6 +68,7 @@ class Work:
     _ports: dict[str, ir.Shape] = field(default_factory=dict)
     _sizes_stand: bool = True
     _reshaped: set[ir.Value] = field(default_factory=set)
+    _resized: set[ir.Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
@@ -109,6 +111,12 @@ class Work:
         """Notes that the original's declaration of this output says nothing of it now: its axes have another order."""
         self._ports.pop(output, None)
 
+    def resize_by(self, *values: ir.Value) -> None:
+        """Notes that the numbers of these values may be others now, and so the shapes that follow from them."""
+        sized = sized_by(self.model, values)
+        self._resized.update(sized)
+        self.reshape(*sized)
+
     def resize(self) -> None:
         """Notes that the sizes which the original declares of its outputs may be wrong now."""
         self._sizes_stand = False
@@ -146,17 +154,28 @@ class Work:
             value.metadata_props.update(declared.metadata)
             if value not in stale:
                 value.type, value.shape = declared.type, declared.shape
-        for value in self.model.graph.outputs:
-            if value in self._known and (value.type is None or value.shape is None):
-                # Nothing follows from the graph, and the specification wants both of an output.
-                type_, shape = self._known[value]
-                value.type = value.type if value.type is not None else type_
-                value.shape = value.shape if value.shape is not None else shape
+        self._complete_outputs()
         self._keep_declared(stale)
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
                 value.metadata_props.clear()
+
+    def _complete_outputs(self) -> None:
+        """Gives outputs of which nothing follows from the graph the type and rank that they had, because the
+        specification wants both of an output, and the sizes that they had if no step may have changed them."""
+        unknown = [
+            value
+            for value in self.model.graph.outputs
+            if value in self._known and (value.type is None or value.shape is None)
+        ]
+        reshaped = {one for one in self.changed if one in self._known and one.shape != self._known[one][1]}
+        sized = self._resized | sized_by(self.model, self.changed, reshaped) if unknown else set()
+        for value in unknown:
+            type_, shape = self._known[value]
+            value.type = value.type if value.type is not None else type_
+            if value.shape is None and shape is not None:
+                value.shape = ir.Shape([None] * len(shape)) if value in sized else shape
 
     def _keep_declared(self, stale: set[ir.Value]) -> None:
         """Keeps what the file declared of its outputs where inference knows less, and notes what was lost."""
@@ -165,13 +184,14 @@ class Work:
             dim.value for one in self.model.graph.inputs for dim in one.shape or () if isinstance(dim, ir.SymbolicDim)
         }
         inputs = {name for name in names if name}
-        declared = [dim.value for shape in self._ports.values() for dim in shape if isinstance(dim, ir.SymbolicDim)]
-        shared = {name for name in declared if name and declared.count(name) > 1}
-        for value in self.model.graph.outputs:
-            before = self._ports.get(self.outputs.get(value.name or "") or "")
+        befores = {
+            value: self._ports.get(self.outputs.get(value.name or "") or "") for value in self.model.graph.outputs
+        }
+        shared = declared_outputs.unequal([(shape, value.shape) for value, shape in befores.items()])
+        for value, before in befores.items():
             if value not in stale or before is None or value.shape is None:
                 continue
-            changed = value in affected
+            changed = value in affected or value in self._resized
             if not changed or self.original.get(value) == self.outputs.get(value.name or ""):
                 # A name on several axes says that they are equal, which a change may have made wrong.
                 taken = inputs | shared if changed else inputs
@@ -200,11 +220,14 @@ class Work:
         """Replaces the model by a converted copy. Values keep their meaning by name."""
         old = {value.name or "": self.original.get(value) for value in self.original}
         changed = {value.name or "": step for value, step in self.changed.items()}
+        reshaped, resized = ({value.name for value in held} for held in (self._reshaped, self._resized))
         self.model = model
         graph = model.graph
         values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
         self.original = {value: name for value in values if (name := old.get(value.name or ""))}
         self.changed = {value: changed[value.name] for value in values if value.name in changed}
+        self._reshaped = {value for value in values if value.name and value.name in reshaped}
+        self._resized = {value for value in values if value.name and value.name in resized}
 
     def affected(self) -> set[ir.Value]:
         """The values that depend on a changed value."""
