@@ -55,12 +55,14 @@ def fix(
 def join(a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mapping[str, str], notes: list[str]) -> None:
     """Gives symbolic dimensions of the second model the names that they have in the first, where the two are one: `n`
     of an input becomes the `batch` of the output that it reads."""
-    own = set(symbols(signature(b)))
+    own, known = set(symbols(signature(b))), (_named(a), _named(b))
     names: dict[str, str] = {}
     for one in _meetings(a, b, joints, shared):
         first, second = one.dims
-        if not (isinstance(first, str) and isinstance(second, str) and is_symbol(first) and is_symbol(second)):
+        if first not in known[0] or second not in known[1]:
             continue
+        assert isinstance(first, str)
+        assert isinstance(second, str)
         if first != second and first not in own and names.get(second, first) == first:
             names[second] = first
     if names:

@@ -165,6 +165,7 @@ def _at_one_opset(a: ir.Model, b: ir.Model, notes: list[str]) -> tuple[ir.Model,
             ) from error
         if opset.of(model) != newest:
             notes.append(f"the {name} model was converted from opset {opset.of(model)} to {newest}")
+            notes += [f"{note} (in the {name} model)" for note in opset.inlined_functions(model, made[-1])]
     made[0].ir_version = max(a.ir_version, b.ir_version)
     return made[0], made[1]
 

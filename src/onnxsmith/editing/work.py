@@ -15,6 +15,7 @@ from onnxsmith.editing.sized_by import sized_by
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes.inferred import infer
+from onnxsmith.model.surgery import opset
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
 
@@ -216,8 +217,10 @@ class Work:
                 value.shape = None
         return stale
 
-    def become(self, model: ir.Model) -> None:
-        """Replaces the model by a converted copy. Values keep their meaning by name."""
+    def become(self, model: ir.Model, *, inlines: bool = False) -> None:
+        """Replaces the model by a converted copy. Values keep their meaning by name. Notes which functions were
+        inlined, unless the step `inlines` on purpose."""
+        self.notes += [] if inlines else opset.inlined_functions(self.model, model)
         old = {value.name or "": self.original.get(value) for value in self.original}
         changed = {value.name or "": step for value, step in self.changed.items()}
         reshaped, resized = ({value.name for value in held} for held in (self._reshaped, self._resized))

@@ -133,6 +133,5 @@ def _without_functions(work: Work, found: list[Request]) -> list[Request]:
             "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="export without local functions"
         )
     work.become(model)
-    work.notes.append("local functions were inlined")
     inputs = work.model.graph.inputs
     return [Request(inputs[at], one.axis, one.new, one.was) for at, one in zip(places, found, strict=True)]
