@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import onnx_ir as ir
 
@@ -18,6 +19,8 @@ from onnxsmith.model.shapes.inferred import infer
 from onnxsmith.model.surgery import opset
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,7 @@ class Work:
         old = {value.name or "": self.original.get(value) for value in self.original}
         changed = {value.name or "": step for value, step in self.changed.items()}
         reshaped, resized = ({value.name for value in held} for held in (self._reshaped, self._resized))
+        declared, known = _by_name(self._declared), _by_name(self._known)
         self.model = model
         graph = model.graph
         values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
@@ -231,10 +235,23 @@ class Work:
         self.changed = {value: changed[value.name] for value in values if value.name in changed}
         self._reshaped = {value for value in values if value.name and value.name in reshaped}
         self._resized = {value for value in values if value.name and value.name in resized}
+        inner = [value for body in walk.nested(graph) for node in body for value in node.outputs]
+        self._known = {value: known[value.name] for value in values if value.name in known}
+        self._declared = {value: declared[value.name] for value in (*values, *inner) if value.name in declared}
+        for value in (*graph.inputs, *graph.outputs):  # a part of the model may start and end where nothing is declared
+            if value in self._declared and self._declared[value].type is None:
+                del self._declared[value]
+        self._inferred = False
 
     def affected(self) -> set[ir.Value]:
         """The values that depend on a changed value."""
         return depending(self.model, set(self.changed))
+
+
+def _by_name(held: Mapping[ir.Value, _T]) -> dict[str | None, _T]:
+    """What is held for values, by their names; values in bodies whose name is not their own are left out."""
+    counts = Counter(value.name for value in held)
+    return {value.name: one for value, one in held.items() if value.name and counts[value.name] == 1}
 
 
 def graph_of(node: ir.Node) -> ir.Graph:
