@@ -13,6 +13,8 @@ from onnxsmith.editing.dims.rows import Rows
 from onnxsmith.editing.edit import Edit
 from onnxsmith.editing.work import Work
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
 from tests.editing.models import saved
@@ -220,3 +222,52 @@ def test_size_zero(tmp_path: Path) -> None:
 def test_a_zero_beside_the_batch(tmp_path: Path) -> None:
     text = "g (float[2,0,4] x) => (float[2,0] y) <int64[2] s = {2,0}> { y = Reshape<allowzero = 1>(x, s) }"
     assert refused(text, "x:0=batch", tmp_path).problem.id == "edit/frozen-dim"
+
+
+LOOPED = """g (float[b,4] x, float[c,b] w, int64 trips) => (float[b,4] last, float[t,b] sums, float[b,c] w2)
+<bool go = {1}, int64[1] one = {1}> {
+  last, sums = Loop(trips, go, x) <
+      body = inner (int64 i, bool c, float[b,4] h) => (bool c2, float[b,4] h2, float[b] s) {
+    c2 = Identity(c)
+    h2 = Tanh(h)
+    s = ReduceSum<keepdims = 0>(h2, one)
+  }>
+  w2 = Transpose(w)
+}"""
+
+
+def declared(path: Path) -> list[list[object]]:
+    graph = onnxsmith.load(path).graph
+    values = (*graph.inputs, *graph.outputs)
+    return [[dim if isinstance(dim, int) else dim.value for dim in value.shape or ()] for value in values]
+
+
+def test_a_name_is_fixed_behind_a_loop_and_in_its_body_too(tmp_path: Path) -> None:
+    path = saved(HEAD + LOOPED, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("b=3")
+    assert declared(path) == [[3, 4], ["c", 3], [], [3, 4], ["t", 3], [3, "c"]]
+    assert m.result is not None
+    assert m.result.report.part(Edits).notes == ()
+    body = next(walk.nested(onnxsmith.load(path).graph))
+    dims = [dim for value in (*body.inputs, *body.outputs) for dim in value.shape or ()]
+    assert 3 in dims
+    assert all(isinstance(dim, int) for dim in dims)
+
+
+def test_a_name_that_another_input_still_has_stays(tmp_path: Path) -> None:
+    path = saved(HEAD + LOOPED, tmp_path)
+    with onnxsmith.edit(path, verify=False) as m:
+        m.set_dim("x:0=3")
+    assert declared(path)[1] == ["c", "b"]
+    assert declared(path)[-1] == ["b", "c"]
+
+
+def test_an_input_that_becomes_a_constant_fixes_its_names(tmp_path: Path) -> None:
+    path = saved(HEAD + LOOPED, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.drop_input("w", np.ones((2, 5), np.float32))
+    assert declared(path) == [["b", 4], [], ["b", 4], ["t", "b"], [5, 2]]
+    with onnxsmith.edit(path) as m:
+        m.drop_input("x", np.ones((5, 4), np.float32))
+    assert declared(path) == [[], [5, 4], ["t", 5], [5, 2]]

@@ -17,6 +17,7 @@ from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes.inferred import infer
 from onnxsmith.model.surgery import opset
+from onnxsmith.model.surgery.names import fix_symbols, fixed_shape
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
 
@@ -35,6 +36,10 @@ class _Declared:
     def of(cls, value: ir.Value) -> _Declared:
         shape = value.shape.copy() if value.shape is not None else None
         return cls(value.type, shape, dict(value.metadata_props))
+
+    def fixed(self, sizes: Mapping[str, int]) -> _Declared:
+        """The declaration with sizes in place of symbols."""
+        return self if self.shape is None else replace(self, shape=fixed_shape(self.shape, sizes))
 
 
 class Also(Protocol):
@@ -120,6 +125,20 @@ class Work:
         sized = sized_by(self.model, values)
         self._resized.update(sized)
         self.reshape(*sized)
+
+    def fix_symbols(self, sizes: Mapping[str, int]) -> None:
+        """Gives the names that no graph input has any more a size wherever the file declares them."""
+        dims = [dim for value in self.model.graph.inputs for dim in value.shape or ()]
+        free = {name: size for name, size in sizes.items() if not any(_is_called(dim, name) for dim in dims)}
+        if not free:
+            return
+        fix_symbols(self.model, free)
+        self._declared = {value: one.fixed(free) for value, one in self._declared.items()}
+        self._known = {
+            value: (type_, shape if shape is None else fixed_shape(shape, free))
+            for value, (type_, shape) in self._known.items()
+        }
+        self._ports = {name: fixed_shape(shape, free) for name, shape in self._ports.items()}
 
     def resize(self) -> None:
         """Notes that the sizes which the original declares of its outputs may be wrong now."""
@@ -246,6 +265,10 @@ class Work:
     def affected(self) -> set[ir.Value]:
         """The values that depend on a changed value."""
         return depending(self.model, set(self.changed))
+
+
+def _is_called(dim: int | ir.SymbolicDim, name: str) -> bool:
+    return isinstance(dim, ir.SymbolicDim) and dim.value == name
 
 
 def _by_name(held: Mapping[ir.Value, _T]) -> dict[str | None, _T]:

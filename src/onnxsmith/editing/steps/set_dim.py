@@ -56,7 +56,7 @@ def _fix(work: Work, found: list[Request]) -> None:
         sizes.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
     _resize({one.value.name or "": one.value for one in found}, {one.value.name or "": {} for one in found}, found)
     work.reshape(*(one.value for one in found))
-    work.resize()
+    work.fix_symbols({one.was: one.new for one in found if isinstance(one.was, str) and isinstance(one.new, int)})
 
     def adapt(model: ir.Model) -> ir.Model:
         for value in model.graph.inputs:
