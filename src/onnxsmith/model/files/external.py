@@ -62,7 +62,7 @@ def _declare(value: ir.Value) -> None:
     writes one that has metadata only."""
     tensor = value.const_value
     if tensor is not None and value.dtype in (None, ir.DataType.UNDEFINED):
-        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape)
+        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
 
 
 def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:
