@@ -15,6 +15,7 @@ import onnxsmith
 from onnxsmith.cli import app
 from onnxsmith.editing import merge as room
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
 from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.verdict import Verdict
 
@@ -289,3 +290,29 @@ def test_functions_that_differ_are_refused_and_the_fix_works(tmp_path: Path, mon
     assert result.ok, result.report.problems
     found = onnxsmith.run(tmp_path / "both.onnx", {"x": X[0]}).outputs["x2"]
     assert np.allclose(found, np.tanh(np.maximum(X[0], 0)))
+
+
+def with_weights(numbers: str) -> ir.Model:
+    return from_text(
+        f"""<ir_version: 10, opset_import: ["": 21, "my": 1]> g (float[1000] x) => (float[1000] y) {{ y = my.F(x) }}
+        <domain: "my", opset_import: ["": 21]> F (u) => (v) {{ w = Constant<value = float[1000] {{{numbers}}}>()
+          t = Add(u, w) v = Relu(t) }}"""
+    )
+
+
+def test_equal_functions_are_one_and_large_ones_are_compared_in_full(tmp_path: Path) -> None:
+    ones = ",".join(["1"] * 1000)
+    result = onnxsmith.merge(with_weights(ones), with_weights(ones), tmp_path / "both.onnx")
+    assert result.ok, result.report.problems
+    assert len(onnxsmith.load(tmp_path / "both.onnx").functions) == 1
+    middle = ",".join([*["1"] * 500, "2", *["1"] * 499])
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.merge(with_weights(ones), with_weights(middle), tmp_path / "both.onnx")
+    assert caught.value.problem.id == "merge/functions"
+
+
+def test_docs_do_not_make_functions_different() -> None:
+    one, two = (with_weights(",".join(["1"] * 1000)) for _ in range(2))
+    for node in walk.all_nodes(two):
+        node.doc_string, node.metadata_props["pkg.torch.onnx.stack_trace"] = "elsewhere", "File x"
+    assert onnxsmith.merge(one, two, verify=False).model is not None
