@@ -79,3 +79,45 @@ def test_a_data_file_of_another_name_is_reported_when_nothing_uses_it_any_more(t
         m.rename("z", "y")
     assert m.result is not None
     assert not m.result.report.parts[0].notes  # type: ignore[attr-defined]
+
+
+LOOPED = """<ir_version: 10, opset_import: ["": 21]>
+g (float[n,4] x, int64 k) => (float[n,4] last, float[trips,rows,4] trace) <bool go = {1}> {
+  a = Tanh(x)
+  last, trace = Loop(k, go, a) <
+      body = b (int64 i, bool c, float[rows,4] s) => (bool c2, float[rows,4] s2, float[rows,4] t) {
+    c2 = Identity(c)
+    inner = Mul(s, a)
+    s2 = Add(inner, s)
+    t = Neg(inner)
+  }>
+}"""
+
+
+def declarations(path: Path) -> tuple[dict[str, list[object]], list[str]]:
+    """The declared outputs, and the names of the other declared values, of bodies too."""
+    proto = onnx.load(path)
+    graphs = [proto.graph, *(a.g for node in proto.graph.node for a in node.attribute if a.HasField("g"))]
+    weights = {one.name for one in proto.graph.initializer}
+    return shapes(path), [one.name for graph in graphs for one in graph.value_info if one.name not in weights]
+
+
+def test_exposing_a_tensor_of_a_body_keeps_the_declarations_of_other_outputs(tmp_path: Path) -> None:
+    path = saved(LOOPED, tmp_path)
+    before = declarations(path)
+    with onnxsmith.edit(path) as m:
+        m.expose("inner")
+    now = declarations(path)
+    assert {name: now[0][name] for name in before[0]} == before[0]
+    assert m.result is not None
+    assert not [note for note in m.result.report.parts[0].notes if "declared" in note]  # type: ignore[attr-defined]
+
+
+def test_what_was_inferred_for_a_look_is_not_declared_after_a_conversion(tmp_path: Path) -> None:
+    for change in (lambda m: m.opset(20), lambda m: m.extract(None, ["last", "trace"])):
+        path = saved(LOOPED, tmp_path)
+        before = declarations(path)
+        with onnxsmith.edit(path) as m:
+            assert m.tensor("a").dtype
+            change(m)
+        assert declarations(path) == before

@@ -10,9 +10,12 @@ import pytest
 import onnxsmith
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.editing.dims.rows import Rows
+from onnxsmith.editing.dims.trial_sizes import tried
 from onnxsmith.editing.edit import Edit
 from onnxsmith.editing.work import Work
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
 from tests.editing.models import saved
@@ -220,3 +223,132 @@ def test_size_zero(tmp_path: Path) -> None:
 def test_a_zero_beside_the_batch(tmp_path: Path) -> None:
     text = "g (float[2,0,4] x) => (float[2,0] y) <int64[2] s = {2,0}> { y = Reshape<allowzero = 1>(x, s) }"
     assert refused(text, "x:0=batch", tmp_path).problem.id == "edit/frozen-dim"
+
+
+LOOPED = """g (float[b,4] x, float[c,b] w, int64 trips) => (float[b,4] last, float[t,b] sums, float[b,c] w2)
+<bool go = {1}, int64[1] one = {1}> {
+  last, sums = Loop(trips, go, x) <
+      body = inner (int64 i, bool c, float[b,4] h) => (bool c2, float[b,4] h2, float[b] s) {
+    c2 = Identity(c)
+    h2 = Tanh(h)
+    s = ReduceSum<keepdims = 0>(h2, one)
+  }>
+  w2 = Transpose(w)
+}"""
+
+
+def declared(path: Path) -> list[list[object]]:
+    graph = onnxsmith.load(path).graph
+    values = (*graph.inputs, *graph.outputs)
+    return [[dim if isinstance(dim, int) else dim.value for dim in value.shape or ()] for value in values]
+
+
+def test_a_name_is_fixed_behind_a_loop_and_in_its_body_too(tmp_path: Path) -> None:
+    path = saved(HEAD + LOOPED, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("b=3")
+    assert declared(path) == [[3, 4], ["c", 3], [], [3, 4], ["t", 3], [3, "c"]]
+    assert m.result is not None
+    assert m.result.report.part(Edits).notes == ()
+    body = next(walk.nested(onnxsmith.load(path).graph))
+    dims = [dim for value in (*body.inputs, *body.outputs) for dim in value.shape or ()]
+    assert 3 in dims
+    assert all(isinstance(dim, int) for dim in dims)
+
+
+def test_a_name_that_another_input_still_has_stays(tmp_path: Path) -> None:
+    path = saved(HEAD + LOOPED, tmp_path)
+    with onnxsmith.edit(path, verify=False) as m:
+        m.set_dim("x:0=3")
+    assert declared(path)[1] == ["c", "b"]
+    assert declared(path)[-1] == ["b", "c"]
+
+
+def test_an_input_that_becomes_a_constant_fixes_its_names(tmp_path: Path) -> None:
+    path = saved(HEAD + LOOPED, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.drop_input("w", np.ones((2, 5), np.float32))
+    assert declared(path) == [["b", 4], [], ["b", 4], ["t", "b"], [5, 2]]
+    with onnxsmith.edit(path) as m:
+        m.drop_input("x", np.ones((5, 4), np.float32))
+    assert declared(path) == [[], [5, 4], ["t", 5], [5, 2]]
+
+
+HALVED = """g (float[1,1,8,8] x) => (float[1,2,8,8] y) <float[4] scales = {1,1,4,4}> {
+  a = AveragePool<kernel_shape = [4,4], strides = [4,4]>(x)
+  b = Resize<mode = "linear">(a, , scales)
+  y = Concat<axis = 1>(x, b)
+}"""
+"""Takes sizes that are multiples of 4: the Concat needs equal ones."""
+
+
+def opened(tmp_path: Path, *dims: str, sizes: dict[str, int] | None = None, text: str = HALVED) -> str:
+    """What the report says was not tried."""
+    with onnxsmith.edit(saved(HEAD + text, tmp_path), verify=Verify(sizes=sizes or {})) as m:
+        m.set_dim(list(dims))
+    return "; ".join(part(m).untried)
+
+
+def test_sizes_that_the_model_refuses_are_named_and_others_tried(tmp_path: Path) -> None:
+    said = opened(tmp_path, "x:2=h,3=w")
+    for name in "hw":
+        assert f"{name} was compared at 8 only" in said
+    assert said.count("the edited model runs at 8, 12, 16, 24, and not at 1, 9, 10, 17") == 2
+    x = np.ones((1, 1, 20, 12), np.float32)
+    assert onnxsmith.run(tmp_path / "model.onnx", {"x": x}).outputs["y"].shape == (1, 2, 20, 12)
+
+
+def test_the_size_that_is_given_is_the_one_that_is_tried(tmp_path: Path) -> None:
+    said = opened(tmp_path, "x:2=h,3=w", sizes={"h": 20})
+    assert "the edited model runs at 8, 20;" in said
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        opened(tmp_path, "x:2=h", sizes={"h": 10})
+    assert caught.value.problem.id == "edit/does-not-run"
+    assert "h = 10" in caught.value.problem.where
+    assert "--dim h=16" in caught.value.problem.fix
+    opened(tmp_path, "x:2=h", sizes={"h": 16})  # the fix
+
+
+def test_sizes_that_only_fit_together_are_tried_together() -> None:
+    model = from_text(HEAD + "g (float[h,w] x) => (float[h,w] y) { y = MatMul(x, x) }")
+    known = {"h": 4, "w": 4}
+    found = tried(model, "h", 4, known, {"h": 6, "w": 6}, 0)
+    assert (list(found.feeds), found.together, found.refused) == ([4], [6], {})
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        tried(model, "h", 4, known, {}, 0)
+    assert caught.value.problem.id == "edit/does-not-run"
+    assert caught.value.problem.where == "h = 1, 5, 6, 8, 9, 12"
+
+
+def rows_of(text: str, size: int, tmp_path: Path) -> Verification:
+    """The comparison at other sizes of a model that negates its rows."""
+    original = saved(HEAD + f"g (float[{size},4] x) => (float[{size},4] y) {{ y = Neg(x) }}", tmp_path)
+    candidate = tmp_path / "candidate.onnx"
+    onnxsmith.save(from_text(HEAD + text), candidate)
+    equal = verify_models(original, original, Verify())
+    rows = Rows(Work(onnxsmith.load(candidate)), "n", size, {"x": 0}, {"y": (0, 1)}, [], {"n": size})
+    return rows.compared(equal, (original, candidate), Verify())
+
+
+PAIRS = """g (float[n,4] x) => (float[n,4] y) <int64[2] pairs = {-1,8}, int64[2] flat = {-1,4}> {
+  a = Reshape(x, pairs) b = Neg(a) y = Reshape(b, flat) }"""
+"""Takes an even number of rows."""
+
+
+def test_rows_are_compared_at_the_sizes_that_the_model_takes(tmp_path: Path) -> None:
+    found = rows_of(PAIRS, 6, tmp_path)
+    assert found.equal
+    assert any("at n = 6, 8, 10, 12 each row is the original's" in note for note in found.notes)
+    assert "the edited model does not run at n = 1, 7, 13" in found.untried
+    wrong = PAIRS.replace("Neg(a)", "Abs(a)")
+    assert not rows_of(wrong, 6, tmp_path).equal
+
+
+def test_a_model_that_takes_no_other_size_is_refused(tmp_path: Path) -> None:
+    text = """g (float[n,4] x) => (float[n,4] y) <
+      float[4,1] one = {1,1,1,1}, int64[1] zero = {0}, int64[1] four = {4}, int64[1] axis = {1}> {
+      a = Concat<axis = 1>(x, one) b = Slice(a, zero, four, axis) y = Neg(b) }"""
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        rows_of(text, 4, tmp_path)
+    assert caught.value.problem.id == "edit/does-not-run"
+    assert "no other n than 4" in caught.value.problem.what

@@ -19,6 +19,8 @@ from onnx import helper, numpy_helper, parser
 
 from onnxsmith.model.files.load import from_proto, load
 from onnxsmith.model.files.text import from_text
+from onnxsmith.model.graph import walk
+from onnxsmith.model.surgery import opset
 from onnxsmith.problem import OnnxsmithError
 from tests.conftest import Refused
 
@@ -357,3 +359,37 @@ def test_a_message_nested_beyond_measure_is_refused(refused: Refused) -> None:
         graph = attribute.g
     with refused("model/invalid"):
         from_proto(proto, where="a test")
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_declaration_without_a_type_does_not_hide_what_an_initializer_is(empty: bool) -> None:
+    """torch declares a weight with metadata and no type."""
+    proto = parser.parse_model(
+        HEAD + "g (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> { y = If(c) "
+        "<then_branch = a () => (float[2] p) <float[2] v = {1, 2}> { p = Add(x, v) }, "
+        "else_branch = b () => (float[2] q) { q = Add(x, w) }> }"
+    )
+    graphs = (proto.graph, proto.graph.node[0].attribute[0].g)
+    for graph in graphs:
+        info = onnx.ValueInfoProto(name=graph.initializer[0].name)
+        if empty:
+            info.type.tensor_type.elem_type = 0
+        else:
+            info.metadata_props.add(key="kind", value="PARAMETER")
+        graph.value_info.append(info)
+    model = from_proto(proto, where="the test")
+    found = [value for graph in walk.graphs(model) for value in graph.initializers.values()]
+    assert [(value.name, value.dtype, str(value.shape)) for value in found] == [
+        ("w", ir.DataType.FLOAT, "[2]"),
+        ("v", ir.DataType.FLOAT, "[2]"),
+    ]
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+
+
+def test_a_weight_that_torch_declares_without_a_type_is_written_in_an_earlier_opset() -> None:
+    proto = parser.parse_model(
+        HEAD + "g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}> { y = LayerNormalization(x, w) }"
+    )
+    info = proto.graph.value_info.add(name="w")
+    info.metadata_props.add(key="kind", value="PARAMETER")
+    assert opset.of(opset.convert(from_proto(proto, where="the test"), 13)) == 13

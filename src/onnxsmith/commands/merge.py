@@ -20,10 +20,12 @@ class Merge(Command):
     second: str = argument("the .onnx file that reads them", metavar="SECOND")
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
     wire: tuple[str, ...] = option(
-        "OUTPUT=INPUT: this input of the second reads this output of the first; repeatable; default: equal names",
+        "OUTPUT=INPUT: this input of the second reads this output of the first; repeatable; "
+        "default: equal names, else the only output and the only input",
         default=(),
         metavar="WIRE",
     )
+    siblings: bool = flag("join no output to an input: the models stand side by side, inputs of one name are one")
     keep: bool = flag("keep the outputs of the first that the second reads")
     first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
     second_prefix: str = option("put this text before the names of the second model", default="", metavar="TEXT")
@@ -37,6 +39,8 @@ class Merge(Command):
 
         if not self.output:
             raise problem("edit/no-output", "no output file was given", fix="add -o merged.onnx")
+        if self.wire and self.siblings:
+            raise problem("merge/no-joint", "--siblings joins nothing, --wire does", fix="leave one of them out")
         wires = {}
         for text in self.wire:
             source, equals, port = text.partition("=")
@@ -47,7 +51,7 @@ class Merge(Command):
             self.first,
             self.second,
             self.output,
-            wires=wires,
+            wires=wires if wires or self.siblings else None,
             keep=self.keep,
             prefixes=(self.first_prefix, self.second_prefix),
             verify=self.verify if not self.no_verify else False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -46,3 +47,20 @@ def lost(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
         if old != new and _is_vague(new, inputs) and (isinstance(old, int) or old.value is not None):
             return "the size follows from the numbers, and the edit may have changed it"
     return ""
+
+
+def unequal(shapes: Iterable[tuple[ir.Shape | None, ir.Shape | None]]) -> set[str]:
+    """The names that several declared axes have, where the axes are not known to be equal now. `shapes` has pairs: the
+    declared shape of an output, and its shape now."""
+    found: dict[str, list[int | ir.SymbolicDim | None]] = {}
+    for declared, now in shapes:
+        known = now if now is not None and len(now) == len(declared or ()) else [None] * len(declared or ())
+        for old, new in zip(declared or (), known, strict=True):
+            if isinstance(old, ir.SymbolicDim) and old.value is not None:
+                found.setdefault(old.value, []).append(new)
+    return {name for name, dims in found.items() if len(dims) > 1 and not _all_equal(dims)}
+
+
+def _all_equal(dims: list[int | ir.SymbolicDim | None]) -> bool:
+    first = dims[0].value if isinstance(dims[0], ir.SymbolicDim) else dims[0]
+    return first is not None and all(dim == dims[0] for dim in dims)

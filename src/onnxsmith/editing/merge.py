@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,19 +12,17 @@ import onnx_ir as ir
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.editing import joint_dims, joint_ports
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import staged
-from onnxsmith.model.graph import tensor_paths
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
-from onnxsmith.model.graph.signature import Port, is_symbol, signature
-from onnxsmith.model.shapes.dims import symbols
 from onnxsmith.model.surgery import opset
 from onnxsmith.model.surgery.cutting import cut
-from onnxsmith.model.surgery.joining import joined
-from onnxsmith.model.surgery.names import fix_symbols, prefix_names, rename_ports, rename_symbols
+from onnxsmith.model.surgery.joining import equal_functions, joined
+from onnxsmith.model.surgery.names import fix_symbols, prefix_names, rename_ports
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.edits import Edits
@@ -47,7 +46,8 @@ def merge(
     save: Save = Save(),
 ) -> Result:
     """Joins two models: `wires` maps outputs of the first to the inputs of the second that read them. Without `wires`,
-    ports of one name are joined, or the only output and the only input.
+    outputs and inputs of one name are joined; if there are none, the only output of the first and the only input of the
+    second. With an empty `wires` nothing is joined: the models stand side by side.
 
     The inputs are those of the first, then the free ones of the second; inputs of one name are one input. The outputs
     are those of the first that nothing reads (all with `keep`), then those of the second. Both models are compared with
@@ -65,19 +65,16 @@ def merge(
         refuse_loss([output], [first, second])
         notes: list[str] = []
         one, two = _at_one_opset(a, b, notes)
-        _refuse_other_functions(one, two)
-        joints = _joints(one, two, dict(wires or {}))
-        fixed = _fixed_dimensions(one, two, joints, notes)
-        fix_symbols(two, fixed)
-        _join_dimensions(one, two, joints, notes)
+        _refuse_other_functions(one, two, _named(second, "second"))
+        joints = joint_ports.joints(one, two, wires, notes)
+        shared = joint_ports.shared_inputs(one, two, joints, prefixes)
+        fixed = joint_dims.fix(one, two, joints, shared, notes)
+        joint_dims.join(one, two, joints, shared, notes)
         for model, prefix in zip((one, two), prefixes, strict=True):
             prefix_names(model, prefix)
         joints = {prefixes[0] + source: prefixes[1] + port for source, port in joints.items()}
         whole = joined(one, two, {port: source for source, port in joints.items()})
-        shared = {value.name for value in one.graph.inputs} & {value.name for value in two.graph.inputs} - set(
-            joints.values()
-        )
-        notes += [f"both models read the one input {name}" for name in sorted(filter(None, shared))]
+        notes += [f"both models read the one input {prefixes[0]}{name}" for name in sorted(shared)]
         names = [value.name or "" for value in whole.graph.outputs]
         count = len(one.graph.outputs)
         if not keep:
@@ -95,9 +92,10 @@ def merge(
         def verified(model: ir.Model) -> Verification:
             if settings is None:
                 return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
-            other = cloned(b) if fixed else b
-            fix_symbols(other, fixed)
-            parts = _verified((a, other), prefixes, model, inner, names, count, settings)
+            sides = (cloned(a) if fixed[0] else a, cloned(b) if fixed[1] else b)
+            for side, sizes in zip(sides, fixed, strict=True):
+                fix_symbols(side, sizes)
+            parts = _verified(sides, prefixes, model, inner, names, count, settings)
             return _combined(*parts)
 
         if output is None:
@@ -112,10 +110,10 @@ def merge(
     report = Report(
         command="merge",
         verdict=verdict(part, asked=settings is not None),
-        headline=f"{_named(first, 'first')} + {_named(second, 'second')}: {several(len(joints), 'joint')}, "
-        f"{ending(part)}",
+        headline=f"{_named(first, 'first')} + {_named(second, 'second')}: "
+        f"{several(len(joints), 'joint') if joints else 'side by side'}, {ending(part)}",
         parts=(
-            Edits(tuple(("join", f"{name} → {port}") for name, port in joints.items()), notes=tuple(notes)),
+            Edits(_steps(joints), notes=tuple(notes)),
             part,
             files,
             Timing(dict(clock.seconds)),
@@ -124,6 +122,10 @@ def merge(
     )
     path = Path(next(iter(files.files))) if files.files else None
     return Result(report, whole if report.verdict.exit_code == 0 else None, path)
+
+
+def _steps(joints: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(("join", f"{name} → {port}") for name, port in joints.items()) or (("join", "nothing"),)
 
 
 def _named(source: Source, which: str) -> str:
@@ -161,55 +163,25 @@ def _at_one_opset(a: ir.Model, b: ir.Model, notes: list[str]) -> tuple[ir.Model,
             ) from error
         if opset.of(model) != newest:
             notes.append(f"the {name} model was converted from opset {opset.of(model)} to {newest}")
+            notes += [f"{note} (in the {name} model)" for note in opset.inlined_functions(model, made[-1])]
     made[0].ir_version = max(a.ir_version, b.ir_version)
     return made[0], made[1]
 
 
-def _refuse_other_functions(a: ir.Model, b: ir.Model) -> None:
-    for identifier in {*a.functions, *b.functions}:
+def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
+    for identifier in [name for name in b.functions if name in a.functions]:
         one, two = a.functions.get(identifier), b.functions.get(identifier)
-        if one is not None and two is not None and str(one) != str(two):
+        if one is not None and two is not None and not equal_functions(one, two):
+            name = f"{identifier[0]}::{identifier[1]}"
+            file = shlex.quote(second) if second != "the second model" else "SECOND"
             raise problem(
                 "merge/functions",
-                f"both models have a local function {identifier[0]}::{identifier[1]}, and the two differ",
-                where=f"{identifier[0]}::{identifier[1]}",
+                f"both models have a local function {name}, and the two differ",
+                where=f"{name} of {second}",
                 why="a file has one function of each name",
-                fix="inline it first: `onnxsmith inline MODEL -o inlined.onnx`",
+                fix=f"inline it in one of the two, and merge that: onnxsmith inline {file} --function {name} "
+                "-o inlined.onnx",
             )
-
-
-def _joints(a: ir.Model, b: ir.Model, wires: dict[str, str]) -> dict[str, str]:
-    """Maps outputs of the first to inputs of the second.
-
-    Raises:
-        OnnxsmithError: `merge/no-port`, `merge/no-joint`, `merge/types`.
-    """
-    outputs = {port.name: port for port in signature(a).outputs}
-    inputs = {port.name: port for port in signature(b).inputs}
-    if not wires:
-        wires = {name: name for name in outputs if name in inputs}
-    if not wires and len(outputs) == 1 and len([p for p in inputs.values() if not p.default]) == 1:
-        wires = {next(iter(outputs)): next(p.name for p in inputs.values() if not p.default)}
-    if not wires:
-        raise problem(
-            "merge/no-joint",
-            "which outputs of the first model does the second read?",
-            why=f"the first gives {', '.join(outputs)}, the second reads {', '.join(inputs)}",
-            fix=f"say it: --wire {next(iter(outputs), 'y')}={next(iter(inputs), 'x')}",
-        )
-    for source, port in wires.items():
-        for name, known, what in ((source, outputs, "output of the first"), (port, inputs, "input of the second")):
-            if name not in known:
-                near = tensor_paths.near(name, list(known))
-                raise problem(
-                    "merge/no-port",
-                    f"{name!r} is no {what} model",
-                    where=f"{source}={port}",
-                    why=f"there are {', '.join(known)}",
-                    fix=f"write {(near or list(known))[0]!r}",
-                )
-        _refuse_misfit(outputs[source], inputs[port])
-    return wires
 
 
 def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[str, str]:
@@ -229,62 +201,6 @@ def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[st
         value.name = name
         notes.append(f"the tensor {name} of the first model is called {holder.name}: the second has an output {name}")
     return moved
-
-
-def _join_dimensions(a: ir.Model, b: ir.Model, joints: Mapping[str, str], notes: list[str]) -> None:
-    """Gives symbolic dimensions of the second model the names that they have in the first, where a joint makes them
-    one: `n` of an input becomes the `batch` of the output that it reads."""
-    given = {port.name: port.shape or () for port in signature(a).outputs}
-    read = {port.name: port.shape or () for port in signature(b).inputs}
-    own = set(symbols(signature(b)))
-    names: dict[str, str] = {}
-    for source, port in joints.items():
-        for first, second in zip(given[source], read[port], strict=False):
-            if not (isinstance(first, str) and isinstance(second, str) and is_symbol(first) and is_symbol(second)):
-                continue
-            if first != second and first not in own and names.get(second, first) == first:
-                names[second] = first
-    if names:
-        rename_symbols(b, names)
-        notes += [f"dimension {old} of the second model is {new}" for old, new in names.items()]
-
-
-def _fixed_dimensions(a: ir.Model, b: ir.Model, joints: Mapping[str, str], notes: list[str]) -> dict[str, int]:
-    """The symbolic dimensions of the second model that meet a fixed size of the first, with that size."""
-    given = {port.name: port.shape or () for port in signature(a).outputs}
-    read = {port.name: port.shape or () for port in signature(b).inputs}
-    sizes: dict[str, int] = {}
-    for source, port in joints.items():
-        for first, second in zip(given[source], read[port], strict=False):
-            if not (isinstance(first, int) and isinstance(second, str) and is_symbol(second)):
-                continue
-            if sizes.setdefault(second, first) != first:
-                raise problem(
-                    "merge/types",
-                    f"the dimension {second} of the second model would have the sizes {sizes[second]} and {first}",
-                    where=f"{source}={port}",
-                    why="the first model gives both sizes, and one name has one size",
-                    fix="make the sizes of the first model symbolic or equal: `onnxsmith set-dim`",
-                )
-    notes += [f"dimension {name} of the second model is {size}, as in the first" for name, size in sizes.items()]
-    return sizes
-
-
-def _refuse_misfit(given: Port, read: Port) -> None:
-    fits = given.dtype == read.dtype and given.kind == read.kind
-    if fits and given.shape is not None and read.shape is not None:
-        pairs = zip(given.shape, read.shape, strict=False)
-        fits = len(given.shape) == len(read.shape) and not any(
-            isinstance(x, int) and isinstance(y, int) and x != y for x, y in pairs
-        )
-    if not fits:
-        raise problem(
-            "merge/types",
-            f"the output {given.name!r} does not fit the input {read.name!r}",
-            where=f"{given.name}={read.name}",
-            why=f"the first gives {given}, the second reads {read}",
-            fix="insert a Cast, a Transpose or a Reshape with `onnxsmith edit` before you merge",
-        )
 
 
 def _verified(

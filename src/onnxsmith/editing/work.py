@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import onnx_ir as ir
 
 from onnxsmith.editing import declared_outputs
 from onnxsmith.editing.selecting import Selecting
+from onnxsmith.editing.sized_by import sized_by
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes.inferred import infer
+from onnxsmith.model.surgery import opset
+from onnxsmith.model.surgery.names import fix_symbols, fixed_shape
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,10 @@ class _Declared:
     def of(cls, value: ir.Value) -> _Declared:
         shape = value.shape.copy() if value.shape is not None else None
         return cls(value.type, shape, dict(value.metadata_props))
+
+    def fixed(self, sizes: Mapping[str, int]) -> _Declared:
+        """The declaration with sizes in place of symbols."""
+        return self if self.shape is None else replace(self, shape=fixed_shape(self.shape, sizes))
 
 
 class Also(Protocol):
@@ -67,6 +77,7 @@ class Work:
     _ports: dict[str, ir.Shape] = field(default_factory=dict)
     _sizes_stand: bool = True
     _reshaped: set[ir.Value] = field(default_factory=set)
+    _resized: set[ir.Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
@@ -109,6 +120,26 @@ class Work:
         """Notes that the original's declaration of this output says nothing of it now: its axes have another order."""
         self._ports.pop(output, None)
 
+    def resize_by(self, *values: ir.Value) -> None:
+        """Notes that the numbers of these values may be others now, and so the shapes that follow from them."""
+        sized = sized_by(self.model, values)
+        self._resized.update(sized)
+        self.reshape(*sized)
+
+    def fix_symbols(self, sizes: Mapping[str, int]) -> None:
+        """Gives the names that no graph input has any more a size wherever the file declares them."""
+        dims = [dim for value in self.model.graph.inputs for dim in value.shape or ()]
+        free = {name: size for name, size in sizes.items() if not any(_is_called(dim, name) for dim in dims)}
+        if not free:
+            return
+        fix_symbols(self.model, free)
+        self._declared = {value: one.fixed(free) for value, one in self._declared.items()}
+        self._known = {
+            value: (type_, shape if shape is None else fixed_shape(shape, free))
+            for value, (type_, shape) in self._known.items()
+        }
+        self._ports = {name: fixed_shape(shape, free) for name, shape in self._ports.items()}
+
     def resize(self) -> None:
         """Notes that the sizes which the original declares of its outputs may be wrong now."""
         self._sizes_stand = False
@@ -146,17 +177,28 @@ class Work:
             value.metadata_props.update(declared.metadata)
             if value not in stale:
                 value.type, value.shape = declared.type, declared.shape
-        for value in self.model.graph.outputs:
-            if value in self._known and (value.type is None or value.shape is None):
-                # Nothing follows from the graph, and the specification wants both of an output.
-                type_, shape = self._known[value]
-                value.type = value.type if value.type is not None else type_
-                value.shape = value.shape if value.shape is not None else shape
+        self._complete_outputs()
         self._keep_declared(stale)
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
                 value.metadata_props.clear()
+
+    def _complete_outputs(self) -> None:
+        """Gives outputs of which nothing follows from the graph the type and rank that they had, because the
+        specification wants both of an output, and the sizes that they had if no step may have changed them."""
+        unknown = [
+            value
+            for value in self.model.graph.outputs
+            if value in self._known and (value.type is None or value.shape is None)
+        ]
+        reshaped = {one for one in self.changed if one in self._known and one.shape != self._known[one][1]}
+        sized = self._resized | sized_by(self.model, self.changed, reshaped) if unknown else set()
+        for value in unknown:
+            type_, shape = self._known[value]
+            value.type = value.type if value.type is not None else type_
+            if value.shape is None and shape is not None:
+                value.shape = ir.Shape([None] * len(shape)) if value in sized else shape
 
     def _keep_declared(self, stale: set[ir.Value]) -> None:
         """Keeps what the file declared of its outputs where inference knows less, and notes what was lost."""
@@ -165,13 +207,14 @@ class Work:
             dim.value for one in self.model.graph.inputs for dim in one.shape or () if isinstance(dim, ir.SymbolicDim)
         }
         inputs = {name for name in names if name}
-        declared = [dim.value for shape in self._ports.values() for dim in shape if isinstance(dim, ir.SymbolicDim)]
-        shared = {name for name in declared if name and declared.count(name) > 1}
-        for value in self.model.graph.outputs:
-            before = self._ports.get(self.outputs.get(value.name or "") or "")
+        befores = {
+            value: self._ports.get(self.outputs.get(value.name or "") or "") for value in self.model.graph.outputs
+        }
+        shared = declared_outputs.unequal([(shape, value.shape) for value, shape in befores.items()])
+        for value, before in befores.items():
             if value not in stale or before is None or value.shape is None:
                 continue
-            changed = value in affected
+            changed = value in affected or value in self._resized
             if not changed or self.original.get(value) == self.outputs.get(value.name or ""):
                 # A name on several axes says that they are equal, which a change may have made wrong.
                 taken = inputs | shared if changed else inputs
@@ -196,19 +239,42 @@ class Work:
                 value.shape = None
         return stale
 
-    def become(self, model: ir.Model) -> None:
-        """Replaces the model by a converted copy. Values keep their meaning by name."""
+    def become(self, model: ir.Model, *, inlines: bool = False) -> None:
+        """Replaces the model by a converted copy. Values keep their meaning by name. Notes which functions were
+        inlined, unless the step `inlines` on purpose."""
+        self.notes += [] if inlines else opset.inlined_functions(self.model, model)
         old = {value.name or "": self.original.get(value) for value in self.original}
         changed = {value.name or "": step for value, step in self.changed.items()}
+        reshaped, resized = ({value.name for value in held} for held in (self._reshaped, self._resized))
+        declared, known = _by_name(self._declared), _by_name(self._known)
         self.model = model
         graph = model.graph
         values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
         self.original = {value: name for value in values if (name := old.get(value.name or ""))}
         self.changed = {value: changed[value.name] for value in values if value.name in changed}
+        self._reshaped = {value for value in values if value.name and value.name in reshaped}
+        self._resized = {value for value in values if value.name and value.name in resized}
+        inner = [value for body in walk.nested(graph) for node in body for value in node.outputs]
+        self._known = {value: known[value.name] for value in values if value.name in known}
+        self._declared = {value: declared[value.name] for value in (*values, *inner) if value.name in declared}
+        for value in (*graph.inputs, *graph.outputs):  # a part of the model may start and end where nothing is declared
+            if value in self._declared and self._declared[value].type is None:
+                del self._declared[value]
+        self._inferred = False
 
     def affected(self) -> set[ir.Value]:
         """The values that depend on a changed value."""
         return depending(self.model, set(self.changed))
+
+
+def _is_called(dim: int | ir.SymbolicDim, name: str) -> bool:
+    return isinstance(dim, ir.SymbolicDim) and dim.value == name
+
+
+def _by_name(held: Mapping[ir.Value, _T]) -> dict[str | None, _T]:
+    """What is held for values, by their names; values in bodies whose name is not their own are left out."""
+    counts = Counter(value.name for value in held)
+    return {value.name: one for value, one in held.items() if value.name and counts[value.name] == 1}
 
 
 def graph_of(node: ir.Node) -> ir.Graph:

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.run import run
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.editing.dims.chunks import LEAST_OPSET, chunked
+from onnxsmith.editing.dims.trial_sizes import Tried, ran_on, tried
 from onnxsmith.editing.work import Work
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.load import load
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.settings import Verify
 
@@ -57,20 +58,25 @@ class Rows:
         outputs = {self._old(self.work.outputs, name): place for name, place in self.outputs.items()}
         outputs = {name: place for name, place in outputs.items() if name in names}
         without = sorted(names & {self._old(self.work.outputs, name) for name in self.others})
-        feeds = self._feeds(candidate, settings)
-        why = self._mixed(original, candidate, inputs, outputs, feeds)
+        found = tried(candidate, self.symbol, self.size, self.known, sizes(settings.sizes), settings.seed)
+        why = self._mixed(original, candidate, inputs, outputs, found.feeds)
+        if not why and outputs and not without and found.together:
+            why = "the sizes of other dimensions have to change with it"
+        model = load(original)
+        if not why and outputs and opset.of(model) < LEAST_OPSET:
+            why, without = f"the comparison needs opset {LEAST_OPSET}", []
         if why or not outputs or without:
-            part = self._ran(part, candidate, feeds, why, without)
+            part = self._ran(part, found, why, without)
+        elif found.refused:
+            said = f"{found.restriction(f'the edited model does not run at {self.symbol} = ')}"
+            part = replace(part, untried=(*part.untried, said))
         if why or not outputs:
             return part
-        model = load(original)
-        if opset.of(model) < LEAST_OPSET:
-            return self._ran(part, candidate, feeds, f"the comparison needs opset {LEAST_OPSET}", [])
-        rows = self._verified(model, load(candidate), inputs, outputs, feeds, settings)
+        rows = self._verified(model, load(candidate), inputs, outputs, found.feeds, settings)
         part = replace(part, untried=(*part.untried, *self._empty(candidate, settings)))
         if not rows.equal:
             return replace(rows, notes=(*rows.notes, f"at other sizes of {self.symbol}, each row with the original's"))
-        said = f"at {self.symbol} = {', '.join(str(one) for one in self._sizes())} each row is the original's"
+        said = f"at {self.symbol} = {', '.join(str(one) for one in sorted(found.feeds))} each row is the original's"
         return replace(
             part,
             runs=(*part.runs, *(run for run in rows.runs if run not in part.runs)),
@@ -79,17 +85,6 @@ class Rows:
 
     def _old(self, ports: Mapping[str, str | None], name: str) -> str:
         return ports.get(name) or name
-
-    def _sizes(self) -> list[int]:
-        return sorted({1, self.size, self.size + 1, 2 * self.size + 1})
-
-    def _feeds(self, candidate: Path | ir.Model, settings: Verify) -> dict[int, Feed]:
-        model = load(candidate)
-        generator = Generator.for_model(inferred(model)[0]).under(signature(model))
-        others = {name: self._original_size(name) for name in signature(model).symbols() if name != self.symbol}
-        return {
-            size: generator.feed({**others, self.symbol: size}, seed=settings.seed + size) for size in self._sizes()
-        }
 
     def _original_size(self, symbol: str) -> int:
         return self.known.get(symbol, 2)
@@ -126,9 +121,12 @@ class Rows:
         this cannot be seen in the original; then the edited model decides, except along axis 0."""
         if self.size < 2 and all(axis == 0 for axis in inputs.values()):
             return ""
-        source, size = (original, self.size) if self.size > 1 else (candidate, 2)
+        more = min((one for one in feeds if one > 1), default=0)
+        if not more:
+            return ""
+        source, size = (original, self.size) if self.size > 1 else (candidate, more)
         values = feeds[size].values
-        first, second = (_ran_on(source, one) for one in (values, _first_row_changed(values, inputs)))
+        first, second = (ran_on(source, one) for one in (values, _first_row_changed(values, inputs)))
         for name, (axis, each) in outputs.items():
             a, b = first.get(name), second.get(name)
             if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype.kind not in "fiub":
@@ -139,25 +137,10 @@ class Rows:
                 return f"the rows of output {name} depend on each other"
         return ""
 
-    def _ran(
-        self, part: Verification, candidate: Path | ir.Model, feeds: Mapping[int, Feed], why: str, without: list[str]
-    ) -> Verification:
-        """Runs the edited model at the other sizes, and notes that nothing was compared there."""
-        done, refused = [], []
-        for size, feed in feeds.items():
-            try:
-                _ran_on(candidate, feed.values)
-                done.append(str(size))
-            except OnnxsmithError as error:
-                if not why:
-                    raise _does_not_run(self.symbol, size, error) from error
-                refused.append(str(size))
-        if len(refused) >= len(feeds) - 1 and len(feeds) > 1:
-            raise _does_not_run(self.symbol, int(refused[0]), None)
+    def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:
+        """Notes at which other sizes the edited model runs, and that nothing was compared there."""
         what = why or (f"{', '.join(without)} has no axis for it" if without else "no output has an axis for it")
-        said = f"{self.symbol} was compared at {self.size} only, because {what}"
-        said += f"; the edited model runs at {', '.join(done)}"
-        said += f" and refuses {', '.join(refused)}" if refused else ""
+        said = f"{self.symbol} was compared at {self.size} only, because {what}; {found.said()}"
         return replace(part, untried=(*part.untried, said))
 
     def _empty(self, candidate: Path | ir.Model, settings: Verify) -> list[str]:
@@ -166,23 +149,10 @@ class Rows:
         others = {name: self._original_size(name) for name in signature(model).symbols() if name != self.symbol}
         generator = Generator.for_model(inferred(model)[0]).under(signature(model))
         try:
-            _ran_on(candidate, generator.feed({**others, self.symbol: 0}, seed=settings.seed).values)
+            ran_on(candidate, generator.feed({**others, self.symbol: 0}, seed=settings.seed).values)
         except OnnxsmithError:
             return [f"the edited model refuses {self.symbol} = 0"]
         return []
-
-
-def _does_not_run(symbol: str, size: int, error: OnnxsmithError | None) -> OnnxsmithError:
-    return problem(
-        "edit/does-not-run",
-        f"the edited model does not run at {symbol} = {size}",
-        why=f"{error.problem.what}. {error.problem.why}".strip() if error is not None else "",
-        fix="keep the dimension static; nothing was written",
-    )
-
-
-def _ran_on(source: Path | ir.Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(run(source, values).outputs)
 
 
 def _first_row_changed(values: Mapping[str, Any], inputs: Mapping[str, int]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class AddInput(Step):
         value.type, value.shape = ir.TensorType(held.dtype), ir.Shape(dims(held))
         graph.inputs.append(value)
         work.inputs[name] = None
+        work.resize_by(value)
         work.adapt_candidate.append(lambda model: _constant(model, name, held))
         return f"{name}: {held.dtype.name.lower()}{list(dims(held))}"
 

@@ -51,9 +51,12 @@ class DropInput(Step):
         original = work.inputs.pop(name, None)
         if tensor is not None and used:
             tensor.name = name
+            was = value.shape if value.shape is not None else ir.Shape(dims(tensor))
             value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(dims(tensor))
             graph.initializers[name] = value
             work.reshape(*(one for use in value.uses() for one in use.node.outputs))
+            pairs = zip(was, dims(tensor), strict=True)
+            work.fix_symbols({dim.value: size for dim, size in pairs if isinstance(dim, ir.SymbolicDim) and dim.value})
         elif name in graph.initializers:
             del graph.initializers[name]
         if original is not None:

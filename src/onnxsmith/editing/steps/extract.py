@@ -66,6 +66,7 @@ class Extract(Step):
             value.name for value in starts if value.name not in {*made.inputs, *(one.name for one in part.graph.inputs)}
         ]
         if unused:
+            _refuse_constants([value for value in starts if value.name in unused])
             raise problem(
                 "edit/unused-cut",
                 f"{', '.join(map(str, unused))} has no influence on {', '.join(value.name or '' for value in ends)}",
@@ -78,6 +79,7 @@ class Extract(Step):
         wires = [port.name or "" for port in part.graph.inputs]
         old_outputs = {value.name or "": work.original.get(value) for value in ends}
         work.become(part)
+        work.resize_by(*(port for port in part.graph.inputs if port.name in made.inputs))
         work.inputs = dict.fromkeys(wires)
         outputs = [value.name or "" for value in part.graph.outputs]
         if body is None:
@@ -116,6 +118,19 @@ class Extract(Step):
                 f"the part also needs the input {', '.join(missing)}",
                 why="a path of nodes leads from it to the part's outputs without passing a tensor of `from`",
                 fix=f"{listed}, in Python a list of the names",
+            )
+
+
+def _refuse_constants(unused: list[ir.Value]) -> None:
+    """Raises if a tensor of `from` is a constant that is no node's result: only computed tensors can be cut."""
+    for value in unused:
+        if value.producer() is None and value.const_value is not None:
+            raise problem(
+                "edit/unused-cut",
+                f"{value.name} is a constant, and stays one in the part",
+                why="a part starts at graph inputs and at computed tensors",
+                fix=f'leave it out of `from`, or make it a graph input by a step before: do = "add-input", '
+                f'tensor = "{value.name}"',
             )
 
 

@@ -41,5 +41,5 @@ class Inline(Step):
                 "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one"
             )
         forget_domains(model, {one[0] for one in work.model.functions})
-        work.become(model)
+        work.become(model, inlines=True)
         return self.function or several(len(known), "function")

@@ -56,7 +56,7 @@ def _fix(work: Work, found: list[Request]) -> None:
         sizes.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
     _resize({one.value.name or "": one.value for one in found}, {one.value.name or "": {} for one in found}, found)
     work.reshape(*(one.value for one in found))
-    work.resize()
+    work.fix_symbols({one.was: one.new for one in found if isinstance(one.was, str) and isinstance(one.new, int)})
 
     def adapt(model: ir.Model) -> ir.Model:
         for value in model.graph.inputs:
@@ -133,6 +133,5 @@ def _without_functions(work: Work, found: list[Request]) -> list[Request]:
             "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="export without local functions"
         )
     work.become(model)
-    work.notes.append("local functions were inlined")
     inputs = work.model.graph.inputs
     return [Request(inputs[at], one.axis, one.new, one.was) for at, one in zip(places, found, strict=True)]

@@ -52,7 +52,17 @@ def read(proto: onnx.ModelProto, path: Path | None) -> ir.Model:
             tensor.base_dir = path.absolute().parent
         elif isinstance(tensor, ir.serde.TensorProtoTensor):
             del tensor.raw.metadata_props[:]  # onnx-ir keeps a copy, and would write each entry twice
+    for value in walk.initializers(model):
+        _declare(value)
     return model
+
+
+def _declare(value: ir.Value) -> None:
+    """Gives an initializer the dtype and shape of its tensor where a declaration without a type hides them: torch
+    writes one that has metadata only."""
+    tensor = value.const_value
+    if tensor is not None and value.dtype in (None, ir.DataType.UNDEFINED):
+        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
 
 
 def in_memory(model: ir.Model, *, up_to: int | None = None) -> ir.Model:

@@ -45,6 +45,10 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
         reason = " ".join(str(error.__cause__ or error).split())
         return cloned(model), f"the functions could not be inlined: {reason}"
     _name(copy, own, kept)
+    for function in copy.functions.values():  # those that stay
+        for graph in (function.graph, *walk.nested(function)):
+            for value in _values(graph):
+                value.metadata_props.pop(_NAME, None)
     return copy, ""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import onnx
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
@@ -66,6 +67,31 @@ def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Mo
     for identifier, function in part.functions.items():
         whole.functions.setdefault(identifier, function)
     return whole
+
+
+def equal_functions(one: ir.Function, two: ir.Function) -> bool:
+    """Whether two functions are equal, up to docs, metadata and declared shapes."""
+    return _body(one) == _body(two)
+
+
+def _body(function: ir.Function) -> onnx.FunctionProto:
+    """The message of a function without what no run reads."""
+    proto = ir.serde.serialize_function(function)
+    for field in ("doc_string", "metadata_props", "value_info"):
+        proto.ClearField(field)
+    _strip(proto.node)
+    return proto
+
+
+def _strip(nodes: Iterable[onnx.NodeProto]) -> None:
+    for node in nodes:
+        node.ClearField("doc_string")
+        node.ClearField("metadata_props")
+        for attribute in node.attribute:
+            attribute.ClearField("doc_string")
+            for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+                _strip(graph.node)
+                graph.ClearField("value_info")
 
 
 def _free(name: str, taken: set[str]) -> str:

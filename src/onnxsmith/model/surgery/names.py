@@ -33,11 +33,14 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
 def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
     """Gives symbolic dimensions sizes, inside expressions too: with {n: 2}, `3*n` becomes 6."""
     for value in _values(model) if sizes else ():
-        shape = value.shape
-        if shape is None or shape.is_static():
-            continue
-        known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]
-        value.shape = ir.Shape([dim if size is None else size for dim, size in zip(shape, known, strict=True)])
+        if value.shape is not None and not value.shape.is_static():
+            value.shape = fixed_shape(value.shape, sizes)
+
+
+def fixed_shape(shape: ir.Shape, sizes: Mapping[str, int]) -> ir.Shape:
+    """The shape with sizes in place of the symbols that have one."""
+    known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]
+    return ir.Shape([dim if size is None else size for dim, size in zip(shape, known, strict=True)])
 
 
 def prefix_names(model: ir.Model, prefix: str) -> None:
