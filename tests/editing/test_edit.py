@@ -495,14 +495,6 @@ def test_bad_patch_files(tmp_path: Path, text: str, id_: str) -> None:
     assert caught.value.problem.id == id_
 
 
-def test_what_a_patch_cannot_say(tmp_path: Path) -> None:
-    with (
-        pytest.raises(onnxsmith.OnnxsmithError, match="edit/not-recorded"),
-        onnxsmith.edit(saved(NET, tmp_path), record=tmp_path / "p.toml") as m,
-    ):
-        m.constant("bias", np.zeros(1000, np.float32))
-
-
 def test_a_part_that_a_later_step_converts_to_another_opset(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["": 21]>
     g (float[n,6] x) => (float[n,3] first, float[n,3] last) <int64[2] parts = {3,3}> {
