@@ -18,6 +18,7 @@ from onnxsmith.editing.work import Work
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.names import rename_ports
@@ -183,6 +184,8 @@ def _pair(
     _keep_outputs(reference, list(wanted.values()))
     for model in (reference, candidate):  # a weight behind the compared tensors says nothing about the check
         remove_unneeded(model)
+        if any(not value.is_graph_input() for value in model.graph.initializers.values()):
+            model.ir_version = max(model.ir_version or 0, walk.FIRST_WITH_CONSTANTS)  # an input was fixed to a value
     inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
     old = [value.name or "" for value in reference.graph.inputs]
     # An input that is an output too becomes two values, and one name cannot be that of both.

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
@@ -23,6 +24,9 @@ from onnxsmith.words import several
 _LARGE = 2**30
 """Bytes of weights outside the part above which the original is not run as a whole. A choice: 1 GiB is read in a second
 or two, and runtimes hold it twice."""
+
+_STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_const_tensor(value) is None)
+_ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Extract(Step):
 
     def apply(self, work: Work) -> str:
         graph = work.model.graph
-        starts = work.find.tensors(self.from_) if self.from_ is not None else []
-        ends = work.find.tensors(self.to) if self.to is not None else list(graph.outputs)
+        starts = work.find.tensors(self.from_, _STARTS) if self.from_ is not None else []
+        ends = work.find.tensors(self.to, _ENDS) if self.to is not None else list(graph.outputs)
         body = _body(work, starts, ends)
         work.infer()
         original = work.model
