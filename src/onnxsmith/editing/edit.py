@@ -29,7 +29,7 @@ from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import left_behind, staged
+from onnxsmith.model.files.save import as_read, left_behind, staged
 from onnxsmith.model.graph import captures, carried, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
@@ -74,6 +74,7 @@ class Edit:
             refuse_loss([self._output, record], [source], in_place=self._file)
             self._doubts = checked(read, where=self._where, file=self._file)
             self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
+            self._external = as_read(read, save.external_data)
             self._lost = carried.left_out(read)
             self._given = given.inputs(inputs, signature(read))
             self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
@@ -252,7 +253,7 @@ class Edit:
             return compared(model), Written({}, "no output was requested")
         with staged(self._output) as target:
             with stage("save"):
-                target.write(model, external_data=self._save.external_data)
+                target.write(model, external_data=self._external)
                 self._refuse_invalid(model, target.path)
             found = compared(target.path)
             unsure = bool(found.part.unsure) and self._save.write_unsure

@@ -21,7 +21,7 @@ from onnxsmith.editing.selecting import Selecting
 from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
-from onnxsmith.model.files.save import disk_problems, save_for_now
+from onnxsmith.model.files.save import as_read, disk_problems, save_for_now
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
@@ -96,7 +96,7 @@ def split(
             for entry, piece in zip(index["pieces"], pieces, strict=True):
                 facts.forget(piece.model)
                 check(piece.model, where=entry["file"])
-                save_for_now(piece.model, place / entry["file"], external_data=save.external_data)
+                save_for_now(piece.model, place / entry["file"], external_data=as_read(model, save.external_data))
                 files.append(place / entry["file"])
             (place / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             part = _verified(model, files, settings)
