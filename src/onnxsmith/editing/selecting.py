@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing import in_functions
 from onnxsmith.editing.handles import NodeHandle, TensorHandle
 from onnxsmith.model.graph import provenance, tensor_paths, walk
 from onnxsmith.problem import OnnxsmithError, problem
@@ -130,6 +131,9 @@ class Selecting:
     def _no_tensor(
         self, selector: str, places: list[tensor_paths.Place], suited: list[tensor_paths.Place], what: str
     ) -> OnnxsmithError:
+        inside = in_functions.refusal(self._model, selector) if not _is_pattern(selector) else None
+        if inside is not None:
+            return inside
         others = [place.name for place in places if fnmatch.fnmatchcase(place.name, selector)]
         names = [place.name for place in suited]
         near = tensor_paths.near(selector.replace("*", ""), names) or (names if len(names) <= _SHOWN else [])

@@ -33,7 +33,9 @@ class Constant(Step):
             raise problem(
                 "edit/not-constant",
                 f"{value.name!r} is not a constant",
-                why="it is a graph input" if value.is_graph_input() else "it is computed",
+                why="it is computed"
+                if value.producer() is not None
+                else "it is an input, which the caller or the loop gives",
                 fix="select an initializer: `onnxsmith inspect MODEL --weights` lists them",
             )
         made = self._made(held, value.name or "")

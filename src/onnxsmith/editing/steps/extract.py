@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,7 @@ import onnx_ir as ir
 from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, depending
 from onnxsmith.model.graph import tensor_paths, walk
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset
@@ -65,17 +67,8 @@ class Extract(Step):
             )
         made = cut(whole, names, [value.name or "" for value in ends])
         part = made.model
+        _refuse_unused(original, part, starts, ends, made.inputs)
         self._refuse_undefined(part, starts, made.inputs)
-        unused = [
-            value.name for value in starts if value.name not in {*made.inputs, *(one.name for one in part.graph.inputs)}
-        ]
-        if unused:
-            raise problem(
-                "edit/unused-cut",
-                f"{', '.join(map(str, unused))} has no influence on {', '.join(value.name or '' for value in ends)}",
-                why="no path of nodes leads from the one to the other",
-                fix="leave it out of `from`",
-            )
         by_port = {port: name for name, port in made.inputs.items()}
         for port in part.graph.inputs:
             port.name = by_port.get(port.name or "", port.name)
@@ -114,13 +107,39 @@ class Extract(Step):
             if value.name not in allowed and value.const_value is None and value.name not in part.graph.initializers
         ]
         if missing:
-            listed = " ".join(f"--from {name}" for name in [*(value.name or "" for value in starts), *missing])
+            listed = _options("from", [*(value.name or "" for value in starts), *missing])
             raise problem(
                 "edit/undefined",
-                f"the part also needs the input {', '.join(missing)}",
-                why="a path of nodes leads from it to the part's outputs without passing a tensor of `from`",
+                f"the part also needs the input{'s' * (len(missing) > 1)} {', '.join(missing)}",
+                why="a path of nodes leads from there to the part's outputs without passing a tensor of `from`",
                 fix=f"{listed}, in Python a list of the names",
             )
+
+
+def _refuse_unused(
+    whole: ir.Model, part: ir.Model, starts: list[ir.Value], ends: list[ir.Value], found: dict[str, str]
+) -> None:
+    """Raises if no end needs one of the starts: it lies behind the ends, or beside them."""
+    used = {*found, *(one.name for one in part.graph.inputs)}
+    unused = [value for value in starts if value.name not in used]
+    if not unused:
+        return
+    start, names = unused[0], [value.name or "" for value in ends]
+    behind = [value.name or "" for value in ends if start in depending(whole, {value})]
+    turned = f"{_options('from', behind)} {_options('to', [start.name or ''])}"
+    raise problem(
+        "edit/unused-cut",
+        f"{start.name} has no influence on {', '.join(names)}",
+        why=f"it lies behind: it is computed from {', '.join(behind)}"
+        if behind
+        else "no path of nodes leads from the one to the other",
+        fix=f"leave it out of `from`, or turn the part round: {turned}" if behind else "leave it out of `from`",
+    )
+
+
+def _options(name: str, values: Iterable[str]) -> str:
+    """Options of the command line: `--from a --from b`."""
+    return " ".join(f"--{name} {shlex.quote(value)}" for value in values)
 
 
 def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph | None:
