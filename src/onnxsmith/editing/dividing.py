@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.editing.selecting import Selecting
+from onnxsmith.editing.selecting import Selecting, shown
 from onnxsmith.model.surgery import partition
 from onnxsmith.problem import problem
 from onnxsmith.words import several
@@ -43,7 +43,7 @@ def _why_one(model: ir.Model, tensors: list[Any]) -> str:
     if len(nodes) < 2:
         return f"it has {several(len(nodes), 'node')} besides constants"
     if tensors:
-        return f"{', '.join(map(str, tensors))} needs every node: nothing is left for a second piece"
+        return f"{', '.join(map(_said, tensors))} needs every node: nothing is left for a second piece"
     lists = [
         value.name or "" for node in nodes for value in node.outputs if value.uses() and not partition.may_cross(value)
     ]
@@ -83,3 +83,7 @@ def _refuse_lists(divided: list[list[ir.Node]], graph: ir.Graph) -> None:
                     "inputs, and the specification wants the shape of a port",
                     fix="end the piece at a tensor before it or behind it",
                 )
+
+
+def _said(selector: Any) -> str:
+    return selector if isinstance(selector, str) else shown(selector)
