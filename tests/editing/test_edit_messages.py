@@ -117,3 +117,12 @@ def test_missing_inputs_are_many(tmp_path: Path) -> None:
     found = refusal(saved(CHAIN, tmp_path), lambda m: m.extract("b", ["y", "a"]))
     assert "also needs the inputs x, s" in found.what
     assert "--from b --from x --from s" in found.fix
+
+
+def test_strip_counts_what_it_removes(tmp_path: Path) -> None:
+    path = saved(LOOP, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.strip(["docs", "provenance", "metadata", "shapes"])
+    assert m.result is not None
+    done = m.result.report.parts[0].steps[0][1]  # type: ignore[attr-defined]
+    assert done == "0 doc strings, 0 provenance texts, 0 metadata texts, 1 declared shape"

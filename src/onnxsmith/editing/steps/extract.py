@@ -33,8 +33,9 @@ _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
 
 @dataclass(frozen=True)
 class Extract(Step):
-    """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`. Without
-    `from` the graph inputs that are needed stay inputs. The part is verified in its place: the original, with the part
+    """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`, which
+    become the inputs of the part. Graph inputs that it needs besides have to be named in `from` too. Without `from` the
+    inputs are the graph inputs that the part needs. The part is verified in its place: the original, with the part
     behind the tensors `from`, must give the same tensors `to`. If more than 1 GiB of weights lie outside the part, it
     is compared with the original from the tensors `from` on.
 
