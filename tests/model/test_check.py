@@ -41,7 +41,37 @@ def test_an_invalid_model_is_refused_with_the_reason(nodes: str, said: str, refu
 
 def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
     (doubt,) = check(from_text(HEAD + "g (float[2,3] x) => (float[7] y) { y = Transpose(x) }"), where="m.onnx")
-    assert (doubt.id, doubt.where) == ("model/shape-conflict", "m.onnx")
+    assert (doubt.id, doubt.where) == ("model/shape-conflict", "m.onnx, Transpose -> y")
+    assert doubt.why.startswith("the operator gives 2 dimensions, and the file declares 1. ")
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "why"),
+    [
+        ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "gives 4 in dimension 1"),
+        ("g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }", "Neg -> y", "gives float, and the file declares int64"),
+        ("g (float[2,4] x) => (float[2,4] y) <float[3] w = {1,2,3}> { y = Add(x, w) }", "Add -> y", ""),
+        (
+            (
+                "g (float[2] x, bool c) => (float[2] y) { y = If(c) <"
+                "then_branch = t () => (float[2] u) { u = Neg(x) }, "
+                "else_branch = e () => (float[3] v) { v = Abs(x) }> }"
+            ),
+            "Abs -> v",
+            "gives 2 in dimension 0",
+        ),
+        (
+            "g (float[2,4] x, int64[2] to) => (float[3,4] y) <int64[2] s = {2,4}> { a = Neg(x) y = Reshape(a, s) }",
+            "Reshape -> y",
+            "gives 2 in dimension 0, and the file declares 3",
+        ),
+    ],
+)
+def test_a_conflict_names_the_node_and_both_sides(text: str, where: str, why: str) -> None:
+    (doubt,) = check(from_text(HEAD + text), where="m.onnx")
+    assert doubt.where == f"m.onnx, {where}"
+    assert why in doubt.why
+    assert "InferenceError" in doubt.why  # the words that a search finds
 
 
 def test_checking_changes_nothing() -> None:

@@ -13,7 +13,7 @@ from onnxsmith.checking.subject import Subject
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import staged
+from onnxsmith.model.files.save import as_read, staged
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Part
 from onnxsmith.report.parts.edits import Edits
@@ -51,7 +51,7 @@ def applied(
         part = verify_models(subject.model, now.model, verify, given=subject.given)
         return Change("fixed", (edits, part, Written({}, "no output was requested")), now.model)
     with staged(output) as stage:
-        stage.write(now.model, external_data=save.external_data)
+        stage.write(now.model, external_data=as_read(subject.model, save.external_data))
         check(now.model, where="the fixed model", file=stage.path)
         part = verify_models(subject.source or subject.model, load(stage.path), verify, given=subject.given)
         if not part.equal and not (part.unsure and save.write_unsure):

@@ -73,3 +73,31 @@ def step(name: str, /, **fields: Any) -> Step:
     from onnxsmith.editing import patch
 
     return patch.make(name, (), {key: value for key, value in fields.items() if value not in (None, "", (), [])}, name)
+
+
+def selector(text: str) -> Any:
+    """A selector as it is typed: a name, or a table as in a patch file, `{ gives = "y" }`.
+
+    Raises:
+        OnnxsmithError: `edit/selector` for a table that is not TOML.
+    """
+    import tomllib
+
+    from onnxsmith.problem import problem
+
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"selector = {text}")["selector"]
+    except tomllib.TOMLDecodeError as error:
+        raise problem(
+            "edit/selector",
+            f"{text!r} is no table",
+            why=str(error),
+            fix="""write it as in a patch file: '{ name = "relu", op = "Relu" }'""",
+        ) from error
+
+
+def selectors(texts: Iterable[str]) -> list[Any]:
+    """Selectors as they are typed."""
+    return [selector(text) for text in texts]

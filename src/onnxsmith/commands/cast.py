@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxsmith.commands._editing import Editing, step
+from onnxsmith.commands._editing import Editing, selectors, step
 from onnxsmith.options import argument, option
 
 if TYPE_CHECKING:
@@ -27,4 +27,4 @@ class Cast(Editing):
     )
 
     def steps(self) -> Iterable[Step]:
-        yield step("cast", to=self.to, tensor=list(self.tensor))
+        yield step("cast", to=self.to, tensor=selectors(self.tensor))

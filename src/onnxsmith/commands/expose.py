@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxsmith.commands._editing import Editing, step
+from onnxsmith.commands._editing import Editing, selectors, step
 from onnxsmith.options import argument, option
 
 if TYPE_CHECKING:
@@ -19,8 +19,10 @@ class Expose(Editing):
 
     name = "expose"
 
-    tensor: tuple[str, ...] = argument("a tensor, or a name with *; repeatable", metavar="TENSOR")
+    tensor: tuple[str, ...] = argument(
+        "a tensor, a name with *, or a table: '{ producer = \"relu\" }'; repeatable", metavar="TENSOR"
+    )
     called: str = option("the name of the output, for a single tensor", default="", metavar="NAME")
 
     def steps(self) -> Iterable[Step]:
-        yield step("expose", tensor=list(self.tensor), name=self.called)
+        yield step("expose", tensor=selectors(self.tensor), name=self.called)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxsmith.commands._editing import Editing, step
+from onnxsmith.commands._editing import Editing, selectors, step
 from onnxsmith.options import option
 
 if TYPE_CHECKING:
@@ -20,14 +20,17 @@ class Extract(Editing):
     name = "extract"
 
     start: tuple[str, ...] = option(
-        "a tensor that the part reads; repeatable; default: graph inputs",
+        "a tensor that the part reads, or a table: '{ producer = \"relu\" }'; repeatable; default: graph inputs",
         default=(),
         name="from_",
         metavar="TENSOR",
     )
     end: tuple[str, ...] = option(
-        "a tensor that the part gives; repeatable; default: graph outputs", default=(), name="to", metavar="TENSOR"
+        "a tensor that the part gives, or a table; repeatable; default: graph outputs",
+        default=(),
+        name="to",
+        metavar="TENSOR",
     )
 
     def steps(self) -> Iterable[Step]:
-        yield step("extract", **{"from": list(self.start), "to": list(self.end)})
+        yield step("extract", **{"from": selectors(self.start), "to": selectors(self.end)})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxsmith.commands._editing import Editing, step
+from onnxsmith.commands._editing import Editing, selectors, step
 from onnxsmith.options import argument, option
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ class Outline(Editing):
 
     function: str = argument("the name of the function, domain::Name", metavar="FUNCTION")
     node: tuple[str, ...] = option(
-        "a node that becomes a part of the function, layer1/* for several; repeatable", default=(), metavar="NODE"
+        "a node that becomes a part of the function, layer1/* for several, or a table: '{ op = \"If\" }'; repeatable",
+        default=(),
+        metavar="NODE",
     )
     find: str = option("a pattern, each match of which becomes a call", default="", metavar="PATTERN")
     module: str = option(
@@ -29,4 +31,4 @@ class Outline(Editing):
     )
 
     def steps(self) -> Iterable[Step]:
-        yield step("outline", to=self.function, node=list(self.node), find=self.find, module=self.module)
+        yield step("outline", to=self.function, node=selectors(self.node), find=self.find, module=self.module)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxsmith.commands._editing import Editing, step
+from onnxsmith.commands._editing import Editing, selector, step
 from onnxsmith.options import argument, option
 
 if TYPE_CHECKING:
@@ -19,26 +19,13 @@ class Rename(Editing):
 
     name = "rename"
 
-    old: str = argument("the name now; for a node also a table, '{ gives = \"y\" }'", metavar="OLD")
+    old: str = argument(
+        "the name now, or a table: '{ gives = \"y\" }' for a node, '{ producer = \"relu\" }' for a tensor",
+        metavar="OLD",
+    )
     new: str = argument("the new name", metavar="NEW")
     kind: str = option("what OLD is: tensor, node or dim (a symbolic dimension)", default="tensor", metavar="KIND")
 
     def steps(self) -> Iterable[Step]:
-        old = _table(self.old) if self.kind == "node" and self.old.lstrip().startswith("{") else self.old
+        old = selector(self.old) if self.kind != "dim" else self.old
         yield step("rename", **{self.kind: old}, to=self.new)
-
-
-def _table(text: str) -> object:
-    import tomllib
-
-    from onnxsmith.problem import problem
-
-    try:
-        return tomllib.loads(f"selector = {text}")["selector"]
-    except tomllib.TOMLDecodeError as error:
-        raise problem(
-            "edit/selector",
-            f"{text!r} is no table",
-            why=str(error),
-            fix="""write it as in a patch file: '{ name = "relu", op = "Relu" }'""",
-        ) from error

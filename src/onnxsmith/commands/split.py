@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxsmith.commands._editing import selectors
 from onnxsmith.commands.base import Command
 from onnxsmith.options import argument, flag, group, option
 from onnxsmith.report.base import Report
@@ -19,7 +20,9 @@ class Split(Command):
     model: str = argument("the .onnx file", metavar="MODEL")
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
     into: int = option("the number of pieces, with about the same bytes of weights", default=0, metavar="N")
-    at: tuple[str, ...] = option("a tensor that ends a piece; repeatable", default=(), metavar="TENSOR")
+    at: tuple[str, ...] = option(
+        "a tensor that ends a piece, or a table: '{ producer = \"relu\" }'; repeatable", default=(), metavar="TENSOR"
+    )
     nodes: bool = flag("make a piece of each node")
     by_nodes: bool = flag("with --into: about the same number of nodes instead")
     no_verify: bool = flag("write the files without verifying them; the report says so")
@@ -36,7 +39,7 @@ class Split(Command):
             self.model,
             self.output,
             into=self.into or None,
-            at=self.at,
+            at=selectors(self.at),
             nodes=self.nodes,
             by_nodes=self.by_nodes,
             verify=self.verify if not self.no_verify else False,

@@ -73,7 +73,7 @@ class _Comparison:
                     self._found.regions.add(side, view, node)
                     for value in node.inputs:
                         if value is not None and view.is_stored(value):
-                            self._found.weights.add_own(side, view.path, value, _label(node))
+                            self._found.weights.add_own(side, view.path_of(value), value, _label(node))
         for one in self._a.nodes:
             if one in pairs.nodes:
                 self._node(one, pairs.nodes[one])
@@ -108,10 +108,7 @@ class _Comparison:
     def _operand(self, x: ir.Value | None, y: ir.Value | None, reader: str, op: str, slot: str) -> list[WiringChange]:
         """Compares one operand: a weight, or a tensor. Returns the change of wiring that nothing else explains."""
         a, b = self._a, self._b
-        if x is not None and y is not None and a.is_stored(x) and b.is_stored(y):
-            self._found.weights.add(a.path, x, y, reader)
-            return []
-        if self._same(x, y):
+        if self._weights(x, y, reader) or self._same(x, y):
             return []
         old, new = describe(a, x), describe(b, y)
         made = _producer(a, x), _producer(b, y)
@@ -119,6 +116,17 @@ class _Comparison:
             self._found.regions.read(made, Reader(reader, op, slot, old, new))
             return []
         return [WiringChange(slot, old, new)]
+
+    def _weights(self, x: ir.Value | None, y: ir.Value | None, reader: str) -> bool:
+        """Adds the pair of weights that an operand is on both sides, or that a Cast turns into it on one side; returns
+        whether both are weights themselves."""
+        a, b = self._a, self._b
+        if x is None or y is None:
+            return False
+        is_direct = a.is_stored(x), b.is_stored(y)
+        if any(is_direct) and (one := a.stored_behind(x)) is not None and (other := b.stored_behind(y)) is not None:
+            self._found.weights.add(a.path_of(one), one, other, reader)
+        return all(is_direct)
 
     def _output(self, one: ir.Value, other: ir.Value) -> None:
         wiring = self._operand(one, other, one.name or "", "", "output")

@@ -25,6 +25,9 @@ _COMMUTATIVE = frozenset(
 _OF_TWO = frozenset({"Sum", "Mean"})
 """These round after each operand, so that only two of them may change places."""
 
+_FORMS = frozenset({"Cast", "Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
+"""Operators whose result holds the elements of the first operand in another form (`forms.py` recognises them)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -45,6 +48,8 @@ class View:
     opsets: Mapping[str, int]
     outside: tuple[ir.Value, ...] = ()
     """Values that a branch or body reads from around it."""
+    around: View | None = None
+    """The graph that a branch or body is in."""
     nodes: list[ir.Node] = field(init=False)
     captured: dict[ir.Node, tuple[ir.Value, ...]] = field(init=False)
     readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = field(init=False)
@@ -95,6 +100,20 @@ class View:
         """Whether the value is a constant of the file."""
         return value in self.side.constants
 
+    def path_of(self, value: ir.Value) -> str:
+        """The path of the graph that holds a value: this one, or one around it."""
+        view = self
+        while view.around is not None and value.graph is not view.graph:
+            view = view.around
+        return view.path
+
+    def stored_behind(self, value: ir.Value | None) -> ir.Value | None:
+        """The constant that a value is, or holds in another form: cast, transposed, reshaped."""
+        while value is not None and not self.is_stored(value):
+            node = value.producer()
+            value = node.inputs[0] if node is not None and node.op_type in _FORMS and not node.domain else None
+        return value
+
     def producer(self, value: ir.Value) -> ir.Node | None:
         """The node of this graph that computes a value."""
         node = value.producer()
@@ -105,7 +124,7 @@ class View:
         for name, graph in subgraphs(node):
             step = f"{walk.node_label(node).removeprefix('-> ')}/{name}"
             path = f"{self.path}/{step}" if self.path else step
-            yield name, View(self.side, graph, path, self.opsets, self.captured.get(node, ()))
+            yield name, View(self.side, graph, path, self.opsets, self.captured.get(node, ()), self)
 
     def values(self) -> Iterator[ir.Value]:
         """Yields the values that the nodes can read, without constants: outer ones, inputs, results."""

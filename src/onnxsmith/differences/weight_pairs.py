@@ -166,8 +166,8 @@ def _numbers(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> W
     found = forms.in_form(first, second)
     if found is not None:
         form = ", ".join(filter(None, (found[0], pair.storage())))
-        if found[2]:
-            return pair.change("form", form=form)
+        if found[2]:  # of a cast alone the figures say what it rounds
+            return pair.change("form", form=form, arrays=(first, second) if same_shape and not same_dtype else None)
         if kind == "type":
             return pair.change(kind, form=form, arrays=(found[1], second))
     return pair.change(kind, form=pair.storage(), arrays=(first, second) if same_shape else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -13,12 +14,14 @@ from typing import Any, Self
 import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
-from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.editing import patch, repeated_names
+from onnxsmith.editing.arrays import Arrays, loaded, together
 from onnxsmith.editing.fixes import in_words_of_steps, meant
 from onnxsmith.editing.handles import NodeHandle, TensorHandle
 from onnxsmith.editing.selecting import is_match
 from onnxsmith.editing.steps.base import Step
+from onnxsmith.editing.tidying import tidy
 from onnxsmith.editing.verifying import Verified, verified
 from onnxsmith.editing.work import Work
 from onnxsmith.feeds import given
@@ -26,7 +29,7 @@ from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
-from onnxsmith.model.files.save import left_behind, staged
+from onnxsmith.model.files.save import as_read, left_behind, staged
 from onnxsmith.model.graph import captures, carried, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
@@ -71,12 +74,14 @@ class Edit:
             refuse_loss([self._output, record], [source], in_place=self._file)
             self._doubts = checked(read, where=self._where, file=self._file)
             self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
+            self._external = as_read(read, save.external_data)
             self._lost = carried.left_out(read)
             self._given = given.inputs(inputs, signature(read))
             self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
             self._work = Work(cloned(read) if self._original is read else read)
         self._steps: list[tuple[str, str]] = []
         self._tables: list[dict[str, Any]] = []
+        self._arrays = Arrays(Path(record).stem if record is not None else "")
         self._applied: list[Step] = []
         self.result: Result | None = None
         """The report and the model, after the block."""
@@ -162,7 +167,10 @@ class Edit:
             raise AttributeError(f"{type(self).__name__!r} has no step or attribute {name!r}")
 
         def step(*given: Any, **fields: Any) -> None:
-            self._do(patch.make(name, given, fields, f"step {len(self._steps) + 1}"))
+            here = Path()
+            read = {key: loaded(value, here) for key, value in fields.items()}
+            where = f"step {len(self._steps) + 1}"
+            self._do(patch.make(name, tuple(loaded(value, here) for value in given), read, where))
 
         step.__name__, step.__doc__ = name, patch.kinds()[name].__doc__
         return step
@@ -174,7 +182,7 @@ class Edit:
         name = type(step).__module__.rpartition(".")[2]
         self._work.step = f"step {len(self._steps) + 1} ({name.replace('_', '-')})"
         if self._record is not None:
-            self._tables.append(patch.table(name, step))
+            self._tables.append(patch.table(name, step, self._arrays))
         try:
             with self._clock, stage("edit"):
                 done = step.apply(self._work)
@@ -193,21 +201,33 @@ class Edit:
         """Checks, verifies and writes the model; `result` has the report. Leaving the block does this."""
         if not self._steps:
             raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step")
-        with self._clock:
-            model = self._work.model
-            _tidy(model)
-            self._work.finish()
-            found, files = self._delivered(model)
-        part = found.part
-        asked = self._settings is not None and found.compared
-        said = (
-            ending(part) if found.compared or self._settings is None else "it runs, and no output was to stay as it was"
-        )
-        if found.compared and self._settings is not None and not found.outputs_kept:
-            said = f"the tensors in front of the changes {said}"
+        with self._recorded() as place:
+            with self._clock:
+                tidy(self._work.model)
+                self._work.finish()
+                found, files = self._delivered(self._work.model)
+            report = self._report(found, files)
+            path = Path(next(iter(files.files))) if files.files else None
+            good = report.verdict.exit_code == 0
+            self.result = Result(report, self._work.model if good or path else None, path)
+            if good:
+                place()
+
+    def _recorded(self) -> AbstractContextManager[Callable[[], None]]:
+        """Writes the patch file aside; what it gives puts it into place."""
+        if self._record is None:
+            return nullcontext(lambda: None)
+        files = self._arrays.files
+        if files:
+            self._work.notes.append(f"the patch file reads {', '.join(files)} beside it")
+        return together(Path(self._record), patch.text(self._tables), files)
+
+    def _report(self, found: Verified, files: Written) -> Report:
+        part, asked = found.part, self._settings is not None and found.compared
         extra = [f"changed on purpose: {', '.join(found.changed)}"] if found.changed else []
         extra += [f"left out: {', '.join(self._lost)}"] if self._lost else []
-        report = Report(
+        said = found.said(asked=self._settings is not None)
+        return Report(
             command=self._command,
             verdict=verdict(part, asked=asked),
             headline="; ".join([f"{self._where}: {several(len(self._steps), 'edit')}, {said}", *extra]),
@@ -219,15 +239,10 @@ class Edit:
             ),
             problems=(
                 *self._doubts,
-                *repeated_names.doubts(model, str(self._output or self._where)),
+                *repeated_names.doubts(self._work.model, str(self._output or self._where)),
                 *(meant(one, self._applied) for one in problems(part, asked=asked)),
             ),
         )
-        path = Path(next(iter(files.files))) if files.files else None
-        good = report.verdict.exit_code == 0
-        self.result = Result(report, model if good or path else None, path)
-        if good and self._record is not None:
-            Path(self._record).write_text(patch.text(self._tables), encoding="utf-8")
 
     def _delivered(self, model: ir.Model) -> tuple[Verified, Written]:
         def compared(target: Path | ir.Model) -> Verified:
@@ -238,7 +253,7 @@ class Edit:
             return compared(model), Written({}, "no output was requested")
         with staged(self._output) as target:
             with stage("save"):
-                target.write(model, external_data=self._save.external_data)
+                target.write(model, external_data=self._external)
                 self._refuse_invalid(model, target.path)
             found = compared(target.path)
             unsure = bool(found.part.unsure) and self._save.write_unsure
@@ -301,7 +316,8 @@ def edit(
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read; in the block `edit/…`; at its end `model/invalid`,
-            `model/shape-conflict`, `edit/does-not-run`, `verify/different`, `verify/cannot-tell`, `save/…`.
+            `model/shape-conflict`, `edit/does-not-run`, `edit/original-does-not-run`, `verify/different`,
+            `verify/cannot-tell`, `save/…`.
     """
     return Edit(source, output, inputs=inputs, verify=verify, save=save, record=record)
 
@@ -313,32 +329,3 @@ def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], No
     work.finish()
     assert work.result is not None
     return work.result
-
-
-def _tidy(model: ir.Model) -> None:
-    """Removes initializers that nothing reads, and sorts graphs whose nodes are out of order."""
-    for graph in walk.graphs(model):
-        for name, value in list(graph.initializers.items()):
-            if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
-                del graph.initializers[name]
-    for graph in walk.graphs(model):
-        seen: set[ir.Node] = set()
-        for node in graph:
-            made_by = (value.producer() for value in captures.reads(node))
-            if any(one is not None and one.graph is graph and one not in seen and one is not node for one in made_by):
-                _sort(graph)
-                break
-            seen.add(node)
-
-
-def _sort(graph: ir.Graph) -> None:
-    try:
-        graph.sort()
-    except ValueError as error:
-        raise problem(
-            "edit/cycle",
-            "the edit makes a node depend on its own result",
-            where=graph.name or "",
-            why=str(error),
-            fix="do not let a node read what depends on it",
-        ) from error

@@ -119,6 +119,7 @@ def _call(
         outputs.append(new)
     call = ir.Node(*identifier, inputs, outputs=outputs, name=_label(layout.region))
     provenance.inherit([call], layout.region.nodes)
+    provenance.place(call, provenance.modules_of(layout.region.nodes))
     return call
 
 

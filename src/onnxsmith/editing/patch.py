@@ -24,17 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import tomli_w
 
 from onnxsmith import rooms
+from onnxsmith.editing.arrays import Arrays, loaded, plain_array
 from onnxsmith.editing.handles import NodeHandle, TensorHandle
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import problem
-
-_LARGEST = 256
-"""Elements of an array that a patch file holds. A choice: a file that a person can review."""
 
 
 def kinds() -> dict[str, type[Step]]:
@@ -135,35 +132,8 @@ _EXAMPLE = 'write:\n[[step]]\ndo = "rename"\ntensor = "x"\nto = "image"'
 def _step(table: dict[str, Any], where: str, folder: Path) -> Step:
     if not isinstance(table.get("do"), str):
         raise problem("edit/patch-file", "a step has no `do`", where=where, fix=_EXAMPLE)
-    fields = {key: _loaded(value, folder) for key, value in table.items() if key != "do"}
+    fields = {key: loaded(value, folder) for key, value in table.items() if key != "do"}
     return make(table["do"], (), fields, where)
-
-
-def _loaded(value: Any, folder: Path) -> Any:
-    """Reads `{ file = "bias.npy" }`, and `{ array = [1, 2], dtype = "float32" }`, as arrays."""
-    if isinstance(value, dict) and set(value) == {"file"}:
-        try:
-            return np.load(folder / value["file"], allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise problem(
-                "edit/patch-file",
-                "an array of the patch cannot be read",
-                where=str(folder / value["file"]),
-                why=str(error),
-                fix="write it with numpy.save",
-            ) from error
-    if isinstance(value, dict) and set(value) == {"array", "dtype"}:
-        return np.array(value["array"], _dtype(value["dtype"]))
-    if isinstance(value, list):
-        return [_loaded(one, folder) for one in value]
-    return value
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        return ir.DataType[name.upper()].numpy()
 
 
 def text(steps: Iterable[Mapping[str, Any]]) -> str:
@@ -171,15 +141,16 @@ def text(steps: Iterable[Mapping[str, Any]]) -> str:
     return tomli_w.dumps({"step": list(steps)})
 
 
-def table(name: str, step: Step) -> dict[str, Any]:
+def table(name: str, step: Step, arrays: Arrays) -> dict[str, Any]:
     """A step as a table of a patch file. Call it before the step is applied: handles are recorded by their names.
+    `arrays` collects what the file names and does not hold.
 
     Raises:
         OnnxsmithError: `edit/not-recorded` for an argument that a text cannot say.
     """
     fields = {field.name: (getattr(step, field.name), field) for field in dataclasses.fields(step)}  # type: ignore[arg-type]
     said = {
-        key.rstrip("_"): _plain(value, f"{name}, {key}")
+        key.rstrip("_"): _plain(value, f"{name}_{key}".rstrip("_"), arrays)
         for key, (value, field) in fields.items()
         if value is not None and not _is_default(value, field)
     }
@@ -193,26 +164,24 @@ def _is_default(value: Any, field: dataclasses.Field[Any]) -> bool:
     return type(value) is type(default) and not isinstance(value, np.ndarray) and bool(value == default)
 
 
-def _plain(value: Any, where: str) -> Any:
+def _plain(value: Any, where: str, arrays: Arrays) -> Any:
     if isinstance(value, TensorHandle):
         return value.name
     if isinstance(value, NodeHandle):
         return value.name or {"gives": walk.node_label(value.node).removeprefix("-> ")}
-    if isinstance(value, np.generic):
-        value = np.asarray(value)
-    if isinstance(value, np.ndarray) and value.size <= _LARGEST:
-        return {"array": value.tolist(), "dtype": value.dtype.name}
+    array = plain_array(value)
+    if array is not None:
+        return arrays.said(array, where)
     if isinstance(value, Mapping):
-        return {str(key): _plain(one, where) for key, one in value.items()}
+        return {str(key): _plain(one, where, arrays) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return ["" if one is None else _plain(one, where) for one in value]
+        return ["" if one is None else _plain(one, where, arrays) for one in value]
     if isinstance(value, str | bool | int | float):
         return value
-    large = isinstance(value, np.ndarray)
     raise problem(
         "edit/not-recorded",
-        f"a patch file cannot say {'an array of this size' if large else repr(value)}",
+        f"a patch file cannot say {value!r}",
         where=where,
-        why=f"it holds text, numbers and arrays of up to {_LARGEST} elements",
-        fix='numpy.save the array and write { file = "array.npy" } in the patch' if large else "edit without record=",
+        why="it holds texts, numbers and arrays",
+        fix="edit without record=",
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing import in_functions
 from onnxsmith.editing.handles import NodeHandle, TensorHandle
 from onnxsmith.model.graph import provenance, tensor_paths, walk
 from onnxsmith.problem import OnnxsmithError, problem
@@ -16,6 +18,15 @@ from onnxsmith.words import several
 CONDITIONS = ("name", "op", "module", "reads", "gives", "attributes")
 _SHOWN = 5
 """Matches that an error names. A choice: one line."""
+
+
+@dataclass(frozen=True)
+class Takes:
+    """The tensors that a step can take: what they are called together, "graph output", and which they are. A name with
+    `*` means these only."""
+
+    what: str
+    includes: Callable[[ir.Value], bool]
 
 
 class Selecting:
@@ -71,21 +82,29 @@ class Selecting:
             raise self._no_node(selector)
         return found
 
-    def tensor(self, selector: Any) -> ir.Value:
+    def tensor(self, selector: Any, takes: Takes | None = None) -> ir.Value:
         """The one tensor that a selector means: a name, or `{producer = NODE, output = 0}`.
 
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names, `edit/many-matches` with the matches.
         """
-        found = self.tensors(selector)
+        found = self.tensors(selector, takes)
         if len(found) > 1:
-            raise _many(selector, "tensor", [place.name for place in self._places() if place.value in found])
+            raise _many(
+                selector,
+                takes.what if takes else "tensor",
+                [place.name for place in self._places() if place.value in found],
+            )
         return found[0]
 
-    def tensors(self, selector: Any) -> list[ir.Value]:
-        """All tensors that a selector means, at least one; a list of selectors means the tensors of each."""
+    def tensors(self, selector: Any, takes: Takes | None = None) -> list[ir.Value]:
+        """All tensors that a selector means, at least one; a list of selectors means the tensors of each.
+
+        Raises:
+            OnnxsmithError: `edit/no-match` with the nearest names; `edit/selector`.
+        """
         if isinstance(selector, list | tuple):
-            return list(dict.fromkeys(value for one in selector for value in self.tensors(one)))
+            return list(dict.fromkeys(value for one in selector for value in self.tensors(one, takes)))
         if isinstance(selector, TensorHandle):
             return [selector.value]
         if isinstance(selector, ir.Value):
@@ -102,15 +121,26 @@ class Selecting:
         exact = [place.value for place in places if selector in (place.name, place.value.name)]
         if exact:
             return exact
+        suited = [place for place in places if takes is None or takes.includes(place.value)]
         if _is_pattern(selector):
-            found = [place.value for place in places if fnmatch.fnmatchcase(place.name, selector)]
+            found = [place.value for place in suited if fnmatch.fnmatchcase(place.name, selector)]
             if found:
                 return found
-        near = tensor_paths.near(selector, [place.name for place in places])
-        raise problem(
+        raise self._no_tensor(selector, places, suited, takes.what if takes else "named tensor")
+
+    def _no_tensor(
+        self, selector: str, places: list[tensor_paths.Place], suited: list[tensor_paths.Place], what: str
+    ) -> OnnxsmithError:
+        inside = in_functions.refusal(self._model, selector) if not _is_pattern(selector) else None
+        if inside is not None:
+            return inside
+        others = [place.name for place in places if fnmatch.fnmatchcase(place.name, selector)]
+        names = [place.name for place in suited]
+        near = tensor_paths.near(selector.replace("*", ""), names) or (names if len(names) <= _SHOWN else [])
+        return problem(
             "edit/no-match",
-            f"no tensor is called {selector!r}",
-            why=f"the model has {several(len(places), 'named tensor')}",
+            f"{selector!r} matches no {what}" if others else f"no tensor is called {selector!r}",
+            why=f"it matches {_listed(others)}" if others else f"the model has {several(len(names), what)}",
             fix=f"the nearest names: {', '.join(near)}" if near else "`onnxsmith inspect MODEL --tensors` lists them",
         )
 

@@ -16,12 +16,12 @@ from onnxsmith.comparison.run import planned, run
 from onnxsmith.comparison.runtime_choice import LACKS
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
+from onnxsmith.editing.dividing import divided
 from onnxsmith.editing.piecewise import compared_in_turn
-from onnxsmith.editing.selecting import Selecting
 from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
-from onnxsmith.model.files.save import disk_problems, save_for_now
+from onnxsmith.model.files.save import as_read, disk_problems, save_for_now
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
@@ -84,8 +84,8 @@ def split(
             count = walk.count_nodes(shaped)
             keep_needed(shaped.graph)
             unneeded = count - walk.count_nodes(shaped)
-            divided = _divided(shaped, into, tensors, nodes, by_nodes)
-            pieces = partition.pieces_of(shaped, divided)
+            parts = divided(shaped, into, tensors, nodes, by_nodes)
+            pieces = partition.pieces_of(shaped, parts)
             index = _index(model, pieces, source)
         notes = _notes(model, pieces, into, nodes)
         notes += [f"left out: {several(unneeded, 'node')} that no output needs"] if unneeded else []
@@ -96,7 +96,7 @@ def split(
             for entry, piece in zip(index["pieces"], pieces, strict=True):
                 facts.forget(piece.model)
                 check(piece.model, where=entry["file"])
-                save_for_now(piece.model, place / entry["file"], external_data=save.external_data)
+                save_for_now(piece.model, place / entry["file"], external_data=as_read(model, save.external_data))
                 files.append(place / entry["file"])
             (place / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             part = _verified(model, files, settings)
@@ -202,55 +202,6 @@ def _refuse_full(folder: Path) -> None:
             where=str(folder.absolute().parent),
             fix=f"mkdir -p {folder.absolute().parent}",
         )
-
-
-def _divided(model: ir.Model, into: int | None, tensors: list[Any], nodes: bool, by_nodes: bool) -> list[list[ir.Node]]:
-    if nodes:
-        divided = partition.one_by_one(model.graph)
-    elif into is not None:
-        divided = partition.in_ranges(model.graph, into, by_nodes=by_nodes)
-    else:
-        divided = partition.at_tensors(model.graph, [_cut(model, one) for one in tensors])
-        _refuse_lists(divided, model.graph)
-    if len(divided) < 2:
-        raise problem(
-            "split/one-piece",
-            f"the model would stay in {several(len(divided), 'piece')}",
-            why="it has one node, lists connect all its nodes, or no node is behind the tensor",
-            fix="`onnxsmith inspect MODEL --nodes` lists the nodes with their tensors",
-        )
-    return divided
-
-
-def _cut(model: ir.Model, selector: Any) -> ir.Value:
-    value = Selecting(model).tensor(selector)
-    producer = value.producer()
-    if producer is None or producer.graph is not model.graph:
-        raise problem(
-            "split/one-piece",
-            f"no piece can end at {value.name!r}",
-            why="it is a graph input, a weight, or inside a branch or a body",
-            fix="choose a tensor that a node of the main graph computes",
-        )
-    return value
-
-
-def _refuse_lists(divided: list[list[ir.Node]], graph: ir.Graph) -> None:
-    of = {node: at for at, piece in enumerate(divided) for node in piece}
-    for at, piece in enumerate(divided):
-        for value in partition.reads(piece, graph):
-            producer = value.producer()
-            if producer is None or of.get(producer, at) == at:
-                continue
-            if not partition.may_cross(value):
-                kind = "no tensor" if value.type is not None and value.shape is not None else "of unknown shape"
-                raise problem(
-                    "split/one-piece",
-                    f"{value.name!r} would go from piece {of[producer]} to piece {at}, and is {kind}",
-                    why="pieces exchange tensors of a known number of dimensions only: few runtimes take lists as "
-                    "inputs, and the specification wants the shape of a port",
-                    fix="end the piece at a tensor before it or behind it",
-                )
 
 
 def _index(model: ir.Model, pieces: Sequence[partition.Piece], source: Source) -> dict[str, Any]:

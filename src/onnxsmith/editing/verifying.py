@@ -11,12 +11,14 @@ import onnx_ir as ir
 from onnxsmith.comparison.run import run
 from onnxsmith.comparison.runtime_choice import LACKS
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.comparison.verdict import ending
 from onnxsmith.editing.repeated_names import repeated, without
 from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import sizes
 from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.names import rename_ports
@@ -27,6 +29,8 @@ from onnxsmith.settings import Verify
 NAMES = ("the original", "the edited model")
 _MOST = 8
 """Tensors in front of the changes that are compared. A choice: each is one more output."""
+_REFUSALS = frozenset({"runtime/failed", "runtime/died"})
+"""What a comparison raises if a model does not run."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,14 @@ class Verified:
         """Whether something was compared."""
         return self.part.verified
 
+    def said(self, *, asked: bool) -> str:
+        """The end of the headline; `asked` is False if no verification was wanted."""
+        if not asked:
+            return ending(self.part)
+        if not self.compared:
+            return "it runs; not compared with the original, as every output is new or changed on purpose"
+        return f"{'' if self.outputs_kept else 'the tensors in front of the changes '}{ending(self.part)}"
+
 
 def verified(
     work: Work,
@@ -56,7 +68,8 @@ def verified(
     original; runs the model as a whole if it has other outputs.
 
     Raises:
-        OnnxsmithError: `edit/does-not-run` if the original runs and the edited model does not; errors of `verify`.
+        OnnxsmithError: `edit/does-not-run` if the original runs and the edited model does not,
+            `edit/original-does-not-run` if the original does not run either; errors of `verify`.
     """
     affected = work.affected()
     outputs = [value for value in work.model.graph.outputs if value.name]
@@ -65,7 +78,7 @@ def verified(
     if settings is None:
         return Verified(nothing_verified(*NAMES, "--no-verify was given"), changed, new)
     if changed or new:
-        _run(written, settings)
+        _run(written, original, settings)
     kept = {
         (v.name or ""): work.outputs[v.name or ""] or ""
         for v in outputs
@@ -74,10 +87,15 @@ def verified(
     # An adapted candidate has other names inside, so tensors in the middle are not looked for there.
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
-        why = "the edit changes every output on purpose; the edited model was run"
+        why = "every output is new or changed on purpose; the edited model was run"
         return Verified(nothing_verified(*NAMES, why), changed, new)
     pair = _pair(work, original, written, kept, before)
-    part = verify_models(*pair, settings, given=given, names=NAMES)
+    try:
+        part = verify_models(*pair, settings, given=given, names=NAMES)
+    except OnnxsmithError as error:
+        if error.problem.id in _REFUSALS:
+            _refuse_broken(original, settings)
+        raise
     for also in work.also:
         part = also(part, pair, settings)
     if before:
@@ -86,21 +104,48 @@ def verified(
     return Verified(part, changed, new, bool(kept))
 
 
-def _run(written: Path | ir.Model, settings: Verify) -> None:
-    if repeated(load(written)):
-        written = without(cloned(load(written)))
+def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> None:
+    found = _refusal(written, settings)
+    if found is None:
+        return
+    _refuse_broken(original, settings)
+    raise problem(
+        "edit/does-not-run",
+        "the edited model does not run",
+        where=found.problem.where or "the edited model",
+        why=_reason(found),
+        fix="correct the step; nothing was written",
+    ) from found
+
+
+def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
+    """Raises if the original does not run: then the steps are not to blame, and nothing can be compared."""
+    found = _refusal(original, settings)
+    if found is None:
+        return
+    raise problem(
+        "edit/original-does-not-run",
+        "the original does not run here, so that nothing can be compared with it",
+        where=str(original) if isinstance(original, Path) else "the original",
+        why=_reason(found),
+        fix="add --no-verify, in Python `verify=False`: the edited model is written, and the report says that nothing "
+        "was verified",
+    ) from found
+
+
+def _refusal(model: Path | ir.Model, settings: Verify) -> OnnxsmithError | None:
+    """Why a model does not run on generated inputs; None if it does, or if the runtime lacks what it needs."""
+    if repeated(load(model)):
+        model = without(cloned(load(model)))
     try:
-        run(written, runtime=settings.runtime, random=True, seed=settings.seed, sizes=_sizes(settings))
+        run(model, runtime=settings.runtime, random=True, seed=settings.seed, sizes=_sizes(settings))
     except OnnxsmithError as error:
-        if error.problem.id in LACKS:
-            return
-        raise problem(
-            "edit/does-not-run",
-            "the edited model does not run",
-            where=error.problem.where or "the edited model",
-            why=f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip(),
-            fix="correct the step; nothing was written",
-        ) from error
+        return None if error.problem.id in LACKS else error
+    return None
+
+
+def _reason(error: OnnxsmithError) -> str:
+    return f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip()
 
 
 def _sizes(settings: Verify) -> Mapping[str, int]:
@@ -139,6 +184,8 @@ def _pair(
     _keep_outputs(reference, list(wanted.values()))
     for model in (reference, candidate):  # a weight behind the compared tensors says nothing about the check
         remove_unneeded(model)
+        if any(not value.is_graph_input() for value in model.graph.initializers.values()):
+            model.ir_version = max(model.ir_version or 0, walk.FIRST_WITH_CONSTANTS)  # an input was fixed to a value
     inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
     old = [value.name or "" for value in reference.graph.inputs]
     # An input that is an output too becomes two values, and one name cannot be that of both.

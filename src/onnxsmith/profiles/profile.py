@@ -95,9 +95,9 @@ class Profile(Table):
     `dtypes`, `max_rank`, `max_dim`, `max_tensor_bytes` and `static` apply to every operand and result,
     `max_weight_bytes` to the sum of all constants. With `folds` the target computes what follows from constants and
     shapes before it asks whether an operand is constant. A dtype in `doubtful_dtypes` makes a node unknown, not
-    refused, for the reason given; without `dtypes` it concerns operators that have no `dtypes` either, and of these the first
-    operand and all of its type variable. Without `functions` it is unknown whether local functions are accepted;
-    without `subgraphs` the operators with branches or bodies have to be listed like others.
+    refused, for the reason given; without `dtypes` it concerns operators that have no `dtypes` either, and of these
+    the first operand and all of its type variable. Without `functions` it is unknown whether local functions are
+    accepted; without `subgraphs` the operators with branches or bodies have to be listed like others.
     """
 
     id: str = ""

@@ -19,6 +19,7 @@ from onnxsmith.feeds.given import Inputs
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.files.save import as_read
 from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.surgery import opset as opsets
@@ -112,6 +113,7 @@ def simplify(
             return verify_models(read.original, candidate, settings, given=read.feeds, names=_NAMES)
 
         most = _most_bytes(read, max_growth)
+        save = replace(save, external_data=as_read(read.model, save.external_data))
         found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
     part, verification = found.part, found.verification
     part = replace(part, notes=(*conversion, *part.notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,17 @@ import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, dims
-from onnxsmith.model.graph import captures
-from onnxsmith.problem import problem
+from onnxsmith.model.graph import captures, tensor_paths
+from onnxsmith.problem import OnnxsmithError, problem
+
+_SHOWN = 5
+"""Constants that an error names. A choice: one line."""
 
 
 @dataclass(frozen=True)
 class AddInput(Step):
-    """Makes the constant `tensor` (an initializer, or the result of a Constant node) a graph input of the same dtype
-    and shape. The model is compared with the original on the constant's own value."""
+    """Makes the constant `tensor` (an initializer, or the result of a Constant node, of the main graph only) a graph
+    input of the same dtype and shape. The model is compared with the original on the constant's own value."""
 
     first = ("tensor",)
 
@@ -34,12 +38,7 @@ class AddInput(Step):
             or (node is not None and node.graph is not graph)
             or (node is None and name not in graph.initializers)
         ):
-            raise problem(
-                "edit/not-constant",
-                f"{name!r} is not a constant of the main graph",
-                why="the tensor is computed, or belongs to a branch, a body or a function",
-                fix="to cut the graph there, use `onnxsmith extract MODEL --from TENSOR`",
-            )
+            raise _refusal(work, value, held)
         if node is not None:
             new = ir.Value(name=name)
             value.replace_all_uses_with(new, replace_graph_outputs=True)
@@ -56,6 +55,23 @@ class AddInput(Step):
         work.resize_by(value)
         work.adapt_candidate.append(lambda model: _constant(model, name, held))
         return f"{name}: {held.dtype.name.lower()}{list(dims(held))}"
+
+
+def _refusal(work: Work, value: ir.Value, held: ir.TensorProtocol | None) -> OnnxsmithError:
+    graph, name = work.model.graph, value.name or ""
+    inside = not any(place.value is value and not place.bodies for place in tensor_paths.places(work.model))
+    own = [one.name or "" for one in graph.initializers.values() if one not in graph.inputs][:_SHOWN]
+    others = f"choose a constant of the main graph: {', '.join(own)}" if own else "leave the step out"
+    if held is not None:
+        others = f'to change its value, use the step constant: tensor = "{name}", value = …'
+    elif not inside:
+        others = f"to begin the model there, use `onnxsmith extract MODEL --from {shlex.quote(name)} -o FILE`"
+    return problem(
+        "edit/not-constant",
+        f"{name!r} is not a constant of the main graph",
+        why="it belongs to a branch or a body, and only the main graph has inputs" if inside else "it is computed",
+        fix=others,
+    )
 
 
 def _constant(model: ir.Model, name: str, tensor: ir.TensorProtocol) -> ir.Model:

@@ -9,9 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.editing.placing import operators
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, dims
-from onnxsmith.model.graph import tensor_paths
+from onnxsmith.model.graph import tensor_paths, walk
 from onnxsmith.operators import dtypes
 from onnxsmith.problem import problem
 from onnxsmith.words import several
@@ -40,13 +41,17 @@ class Cast(Step):
                 why="it is no float dtype",
                 fix="use bfloat16, float16 or a float8 dtype; for integers quantise the model",
             )
-        values = work.find.tensors(self.tensor) if self.tensor is not None else _weights(work)
+        takes = Takes("float initializer", lambda value: _is_own(work, value) and _is_float(value))
+        values = work.find.tensors(self.tensor, takes) if self.tensor is not None else _weights(work)
         values = [value for value in values if value.dtype != dtype or self.tensor is not None]
         if not values:
             raise problem(
                 "edit/no-match",
                 "there is no float initializer with two dimensions or more",
-                fix='name the constants: tensor = "bias"',
+                why="" if walk.has_own_initializers(work.model) else "before IR version 4 each is a graph input too",
+                fix='name the constants: tensor = "bias"'
+                if walk.has_own_initializers(work.model)
+                else 'make the weights constants first: do = "drop-input", input = "*"',
             )
         worst = max(_stored(work, value, dtype) for value in values)
         return (
@@ -58,19 +63,28 @@ def _weights(work: Work) -> list[ir.Value]:
     return [
         value
         for value in work.model.graph.initializers.values()
-        if value.const_value is not None
-        and value.const_value.dtype.is_floating_point()
+        if _is_own(work, value)
+        and _is_float(value)
+        and value.const_value is not None
         and len(dims(value.const_value)) >= _LEAST
         and value.uses()
-        and not value.is_graph_input()
     ]
+
+
+def _is_own(work: Work, value: ir.Value) -> bool:
+    """Whether the value is an initializer of the main graph, and no input too, which a caller gives in its dtype."""
+    return work.model.graph.initializers.get(value.name or "") is value and not value.is_graph_input()
+
+
+def _is_float(value: ir.Value) -> bool:
+    return value.const_value is not None and value.const_value.dtype.is_floating_point()
 
 
 def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
     """Stores one constant as `dtype`, and returns the largest relative change of an element."""
     name, tensor = value.name or "", value.const_value
     graph = work.model.graph
-    if tensor is None or value not in graph.initializers.values() or value.is_graph_input():
+    if tensor is None or not _is_own(work, value):
         near = tensor_paths.near(name, list(graph.initializers))
         raise problem(
             "edit/not-constant",

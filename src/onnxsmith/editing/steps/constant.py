@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, dims
 from onnxsmith.operators import constants
@@ -26,13 +27,15 @@ class Constant(Step):
     value: Any
 
     def apply(self, work: Work) -> str:
-        value = work.find.tensor(self.tensor)
+        value = work.find.tensor(self.tensor, Takes("constant", _is_constant))
         held = ir.convenience.get_const_tensor(value)
         if held is None:
             raise problem(
                 "edit/not-constant",
                 f"{value.name!r} is not a constant",
-                why="it is a graph input" if value.is_graph_input() else "it is computed",
+                why="it is computed"
+                if value.producer() is not None
+                else "it is an input, which the caller or the loop gives",
                 fix="select an initializer: `onnxsmith inspect MODEL --weights` lists them",
             )
         made = self._made(held, value.name or "")
@@ -46,6 +49,10 @@ class Constant(Step):
             value.const_value = None
         value.type, value.shape = ir.TensorType(made.dtype), ir.Shape(dims(made))
         work.change(value)
+        if value.is_graph_input():
+            work.notes.append(
+                f"{value.name} is a graph input too: a caller that gives it another value replaces this one"
+            )
         was = "" if dims(held) == dims(made) else f", shape {list(dims(held))} → {list(dims(made))}"
         return f"{value.name}{was}"
 
@@ -65,3 +72,7 @@ class Constant(Step):
             full = np.broadcast_to(made.numpy(), dims(held)).copy()
             return ir.tensor(full, dtype=held.dtype)
         return made
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return ir.convenience.get_const_tensor(value) is not None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, dims
 from onnxsmith.model.graph import tensor_paths, walk
@@ -17,8 +18,11 @@ from onnxsmith.problem import problem
 
 @dataclass(frozen=True)
 class DropInput(Step):
-    """Removes the graph input `input`. If nodes read it, `value` takes its place: a number, a list or an array. A
-    number fills a shape without symbolic dimensions."""
+    """Removes the graph inputs `input` (a name, a name with `*`, or a list of names). If nodes read one, `value` takes
+    its place: a number, a list or an array. A number fills a shape without symbolic dimensions. Without `value` the
+    default of the input becomes a constant, as for weights that are inputs too. A model of IR version 3 then becomes
+    one of version 4, the first with constants that are no inputs. A name with `*` leaves out inputs that need a
+    value."""
 
     first = ("input", "value")
 
@@ -27,7 +31,22 @@ class DropInput(Step):
 
     def apply(self, work: Work) -> str:
         graph = work.model.graph
-        value = work.find.tensor(self.input)
+        asked = values = work.find.tensors(self.input, Takes("graph input", lambda one: one in graph.inputs))
+        if any(self._can_go(one) for one in asked):
+            takes = Takes("graph input that can go", lambda one: one in graph.inputs and self._can_go(one))
+            values = work.find.tensors(self.input, takes)
+        stay = [one.name or "" for one in asked if one not in values]
+        if stay:
+            work.notes.append(
+                f"{', '.join(stay)}: still graph input{'s' * (len(stay) > 1)}, read and without a default"
+            )
+        return "; ".join([self._drop(work, value) for value in values])
+
+    def _can_go(self, value: ir.Value) -> bool:
+        return self.value is not None or value.const_value is not None or not _is_used(value)
+
+    def _drop(self, work: Work, value: ir.Value) -> str:
+        graph = work.model.graph
         if value not in graph.inputs:
             near = tensor_paths.near(value.name or "", [one.name or "" for one in graph.inputs])
             raise problem(
@@ -37,7 +56,7 @@ class DropInput(Step):
                 fix=f"the nearest: {', '.join(near)}" if near else "name one of them",
             )
         name = value.name or ""
-        used = bool(value.uses()) or value.is_graph_output()
+        used = _is_used(value)
         default = value.const_value
         if used and self.value is None and default is None:
             raise problem(
@@ -57,6 +76,7 @@ class DropInput(Step):
             work.reshape(*(one for use in value.uses() for one in use.node.outputs))
             pairs = zip(was, dims(tensor), strict=True)
             work.fix_symbols({dim.value: size for dim, size in pairs if isinstance(dim, ir.SymbolicDim) and dim.value})
+            _allow_constants(work)
         elif name in graph.initializers:
             del graph.initializers[name]
         if original is not None:
@@ -95,6 +115,19 @@ class DropInput(Step):
                 fix="give a value of the input's shape",
             )
         return made
+
+
+def _is_used(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def _allow_constants(work: Work) -> None:
+    """Raises the IR version where the old one has no constants of its own."""
+    if not walk.has_own_initializers(work.model):
+        was, work.model.ir_version = work.model.ir_version, walk.FIRST_WITH_CONSTANTS
+        work.notes.append(
+            f"IR version {was} → {work.model.ir_version}: before version 4 a constant has to be a graph input too"
+        )
 
 
 _SHOWN = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
 from onnxsmith.editing.work import Work
@@ -15,8 +16,8 @@ from onnxsmith.words import several
 
 @dataclass(frozen=True)
 class DropOutput(Step):
-    """Removes the graph outputs `output` (a name, or a list of names) and the nodes that only they needed. Graph inputs
-    stay."""
+    """Removes the graph outputs `output` (a name, a name with `*`, or a list of names) and the nodes that only they
+    needed. Graph inputs stay."""
 
     first = ("output",)
 
@@ -24,8 +25,7 @@ class DropOutput(Step):
 
     def apply(self, work: Work) -> str:
         graph = work.model.graph
-        names = [self.output] if not isinstance(self.output, list | tuple) else list(self.output)
-        wanted = [work.find.tensor(one) for one in names]
+        wanted = work.find.tensors(self.output, Takes("graph output", lambda value: value in graph.outputs))
         for value in wanted:
             if value not in graph.outputs:
                 near = tensor_paths.near(value.name or "", [one.name or "" for one in graph.outputs])
@@ -37,11 +37,15 @@ class DropOutput(Step):
                 )
         left = [value for value in graph.outputs if value not in wanted]
         if not left:
+            *rest, last = [f'"{value.name}"' for value in wanted]
             raise problem(
                 "edit/no-outputs",
                 "the model would have no output left",
                 where=", ".join(value.name or "" for value in wanted),
-                fix="keep one output",
+                why="a model gives at least one output",
+                fix=f"keep one, {last} for example: output = [{', '.join(rest)}]"
+                if rest
+                else "make another tensor an output first, with the step expose",
             )
         graph.outputs.clear()
         graph.outputs.extend(left)

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, dims
 from onnxsmith.model.graph import tensor_paths
@@ -25,7 +26,7 @@ class Expose(Step):
     name: str | None = None
 
     def apply(self, work: Work) -> str:
-        values = work.find.tensors(self.tensor)
+        values = self._values(work)
         if self.name is not None and len(values) > 1:
             raise problem(
                 "edit/many-matches",
@@ -38,10 +39,30 @@ class Expose(Step):
         inner = [value for value in values if value not in outer]
         return ", ".join([*done, *(self._bring_out(work, inner) if inner else [])])
 
+    def _values(self, work: Work) -> list[ir.Value]:
+        """The selected tensors. A name with `*` leaves out what is a graph output already, and a note says so."""
+        graph = work.model.graph
+        if self.name is not None:
+            return work.find.tensors(self.tensor)
+        takes = Takes("tensor that is not a graph output", lambda value: value not in graph.outputs)
+        values = work.find.tensors(self.tensor, takes)
+        skipped = [value.name or "" for value in work.find.tensors(self.tensor) if value not in values]
+        if skipped:
+            work.notes.append(
+                f"{', '.join(skipped)}: {'a graph output' if len(skipped) == 1 else 'graph outputs'} already"
+            )
+        outputs = [value.name or "" for value in values if value in graph.outputs]
+        if outputs:
+            rest = [value.name or "" for value in values if value not in graph.outputs]
+            raise problem(
+                "edit/is-output",
+                f"{outputs[0]!r} is a graph output already",
+                fix=f"leave it out: {', '.join(rest)}" if rest else "leave the step out",
+            )
+        return values
+
     def _expose(self, work: Work, value: ir.Value) -> str:
         graph, name = work.model.graph, value.name or ""
-        if value in graph.outputs and self.name is None:
-            raise problem("edit/is-output", f"{name!r} is a graph output already", fix="leave the step out")
         if value.is_graph_input() or value.is_initializer() or self.name not in (None, name):
             node = ir.node("Identity", [value])
             graph.append(node)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing.selecting import Takes
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import remove_unneeded
-from onnxsmith.editing.work import Work
+from onnxsmith.editing.work import Work, depending
 from onnxsmith.model.graph import tensor_paths, walk
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset
@@ -24,11 +27,15 @@ _LARGE = 2**30
 """Bytes of weights outside the part above which the original is not run as a whole. A choice: 1 GiB is read in a second
 or two, and runtimes hold it twice."""
 
+_STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_const_tensor(value) is None)
+_ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
+
 
 @dataclass(frozen=True)
 class Extract(Step):
-    """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`. Without
-    `from` the graph inputs that are needed stay inputs. The part is verified in its place: the original, with the part
+    """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`, which
+    become the inputs of the part. Graph inputs that it needs besides have to be named in `from` too. Without `from` the
+    inputs are the graph inputs that the part needs. The part is verified in its place: the original, with the part
     behind the tensors `from`, must give the same tensors `to`. If more than 1 GiB of weights lie outside the part, it
     is compared with the original from the tensors `from` on.
 
@@ -43,8 +50,8 @@ class Extract(Step):
 
     def apply(self, work: Work) -> str:
         graph = work.model.graph
-        starts = work.find.tensors(self.from_) if self.from_ is not None else []
-        ends = work.find.tensors(self.to) if self.to is not None else list(graph.outputs)
+        starts = work.find.tensors(self.from_, _STARTS) if self.from_ is not None else []
+        ends = work.find.tensors(self.to, _ENDS) if self.to is not None else list(graph.outputs)
         body = _body(work, starts, ends)
         work.infer()
         original = work.model
@@ -61,18 +68,8 @@ class Extract(Step):
             )
         made = cut(whole, names, [value.name or "" for value in ends])
         part = made.model
+        _refuse_unused(original, part, starts, ends, made.inputs)
         self._refuse_undefined(part, starts, made.inputs)
-        unused = [
-            value.name for value in starts if value.name not in {*made.inputs, *(one.name for one in part.graph.inputs)}
-        ]
-        if unused:
-            _refuse_constants([value for value in starts if value.name in unused])
-            raise problem(
-                "edit/unused-cut",
-                f"{', '.join(map(str, unused))} has no influence on {', '.join(value.name or '' for value in ends)}",
-                why="no path of nodes leads from the one to the other",
-                fix="leave it out of `from`",
-            )
         by_port = {port: name for name, port in made.inputs.items()}
         for port in part.graph.inputs:
             port.name = by_port.get(port.name or "", port.name)
@@ -112,11 +109,11 @@ class Extract(Step):
             if value.name not in allowed and value.const_value is None and value.name not in part.graph.initializers
         ]
         if missing:
-            listed = " ".join(f"--from {name}" for name in [*(value.name or "" for value in starts), *missing])
+            listed = _options("from", [*(value.name or "" for value in starts), *missing])
             raise problem(
                 "edit/undefined",
-                f"the part also needs the input {', '.join(missing)}",
-                why="a path of nodes leads from it to the part's outputs without passing a tensor of `from`",
+                f"the part also needs the input{'s' * (len(missing) > 1)} {', '.join(missing)}",
+                why="a path of nodes leads from there to the part's outputs without passing a tensor of `from`",
                 fix=f"{listed}, in Python a list of the names",
             )
 
@@ -132,6 +129,33 @@ def _refuse_constants(unused: list[ir.Value]) -> None:
                 fix=f'leave it out of `from`, or make it a graph input by a step before: do = "add-input", '
                 f'tensor = "{value.name}"',
             )
+
+
+def _refuse_unused(
+    whole: ir.Model, part: ir.Model, starts: list[ir.Value], ends: list[ir.Value], found: dict[str, str]
+) -> None:
+    """Raises if no end needs one of the starts: it lies behind the ends, or beside them."""
+    used = {*found, *(one.name for one in part.graph.inputs)}
+    unused = [value for value in starts if value.name not in used]
+    if not unused:
+        return
+    _refuse_constants(unused)
+    start, names = unused[0], [value.name or "" for value in ends]
+    behind = [value.name or "" for value in ends if start in depending(whole, {value})]
+    turned = f"{_options('from', behind)} {_options('to', [start.name or ''])}"
+    raise problem(
+        "edit/unused-cut",
+        f"{start.name} has no influence on {', '.join(names)}",
+        why=f"it lies behind: it is computed from {', '.join(behind)}"
+        if behind
+        else "no path of nodes leads from the one to the other",
+        fix=f"leave it out of `from`, or turn the part round: {turned}" if behind else "leave it out of `from`",
+    )
+
+
+def _options(name: str, values: Iterable[str]) -> str:
+    """Options of the command line: `--from a --from b`."""
+    return " ".join(f"--{name} {shlex.quote(value)}" for value in values)
 
 
 def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import onnx_ir as ir
 
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.unneeded import forget_domains
 from onnxsmith.editing.work import Work
-from onnxsmith.model.graph import tensor_paths
+from onnxsmith.model.graph import tensor_paths, walk
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import problem
 from onnxsmith.words import several
@@ -16,7 +19,8 @@ from onnxsmith.words import several
 @dataclass(frozen=True)
 class Inline(Step):
     """Replaces the calls of the local function `function` (`domain::Name`), or of all functions, by their bodies. The
-    outputs keep their numbers."""
+    outputs keep their numbers. If the file declares the shapes of tensors inside the graph, those of the new tensors
+    are declared too."""
 
     first = ("function",)
 
@@ -41,5 +45,19 @@ class Inline(Step):
                 "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one"
             )
         forget_domains(model, {one[0] for one in work.model.functions})
+        declares = any(value.shape is not None for value in _inside(work.model))
+        before = {value.name for value in _inside(work.model)}
         work.become(model, inlines=True)
+        if declares:
+            work.infer()
+            for value in _inside(model):
+                if value.name not in before:
+                    work.declare(value)
         return self.function or several(len(known), "function")
+
+
+def _inside(model: ir.Model) -> Iterator[ir.Value]:
+    """The results of nodes of the main graph, of branches and of bodies, without graph outputs."""
+    for graph in walk.main_graphs(model):
+        for node in graph:
+            yield from (value for value in node.outputs if not value.is_graph_output())

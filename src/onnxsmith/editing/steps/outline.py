@@ -108,12 +108,12 @@ class Outline(Step):
                 f"the model has an operator {self.to} already",
                 fix=f'write to = "{self.to}2"',
             )
-        if (work.model.ir_version or 0) < 4:
+        if not walk.has_own_initializers(work.model):
             raise problem(
                 "edit/step-argument",
                 f"a model of IR version {work.model.ir_version} cannot hold functions",
                 why="before version 4 each weight is an input, and a newer version would change that",
-                fix="export the model again with opset 15 or newer",
+                fix='make the weights constants first: do = "drop-input", input = "*"',
             )
         return domain, name
 

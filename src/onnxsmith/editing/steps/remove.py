@@ -7,13 +7,13 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.editing.following_dtypes import Following
 from onnxsmith.editing.placing import operand_index, operators
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work, graph_of
 from onnxsmith.model.graph import captures, walk
 from onnxsmith.model.graph.value_replacement import can_be_output
 from onnxsmith.model.surgery.inserting import release
-from onnxsmith.operators import dtypes
 from onnxsmith.problem import problem
 
 _SAME = frozenset({"Identity"})
@@ -24,8 +24,10 @@ _SAME = frozenset({"Identity"})
 class Remove(Step):
     """Removes the selected `node`, or all selected nodes. What read the result reads the operand `keep` instead (a
     number from 0, or a name in the schema); `keep` may be left out if only one operand is not a constant, or if the
-    node has one operand. A graph output keeps its name. Nodes that go together are judged together. Constants that
-    nothing reads any more go along. With `same` the outputs must keep their numbers."""
+    node has one operand. A graph output keeps its name. Constants that nothing reads any more go along. If the operand
+    has another dtype, as that of a Cast, the nodes behind compute in it, as far as their operators take it; graph
+    outputs keep their dtype, so that the Cast back has to be among the removed nodes. With `same` the outputs must keep
+    their numbers."""
 
     first = ("node",)
 
@@ -39,7 +41,7 @@ class Remove(Step):
         for node in nodes:
             self._refuse_read(node)
         stands = self._stand_ins(work, nodes)
-        _refuse_other_types(work, nodes, stands)
+        self._follow_dtypes(work, nodes, stands)
         for node in nodes:
             self._remove(work, node, stands)
         return ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
@@ -64,6 +66,17 @@ class Remove(Step):
             return value
 
         return {value: last(value) for value in operands}
+
+    def _follow_dtypes(self, work: Work, nodes: list[ir.Node], stands: dict[ir.Value, ir.Value]) -> None:
+        """Lets the nodes behind take another dtype, and says so in the report."""
+        if any(value.dtype is None or value.dtype != new.dtype for value, new in stands.items()):
+            work.infer()
+        following = Following(work, dict.fromkeys(nodes), stands)
+        following.run()
+        said = following.said()
+        if said:
+            work.notes.append(said)
+            work.reshape(*following.new)
 
     def _remove(self, work: Work, node: ir.Node, stands: dict[ir.Value, ir.Value]) -> None:
         graph = node.graph
@@ -130,34 +143,3 @@ class Remove(Step):
 
 def _used(node: ir.Node) -> list[ir.Value]:
     return [value for value in node.outputs if value.uses() or value.is_graph_output()]
-
-
-def _refuse_other_types(work: Work, nodes: list[ir.Node], stands: dict[ir.Value, ir.Value]) -> None:
-    """Raises if a node that stays, or a graph output, would get another dtype. Nodes that go together are judged
-    together: a Cast to float and the Cast back change no dtype."""
-    gone = set(nodes)
-    if any(one.dtype is None for pair in stands.items() for one in pair):
-        work.infer()
-    for value, new in stands.items():
-        stays = value.is_graph_output() or any(use.node not in gone for use in value.uses())
-        if not stays or value.dtype is None or new.dtype is None or value.dtype == new.dtype:
-            continue
-        node = value.producer()
-        assert node is not None
-        raise problem(
-            "edit/dtype",
-            f"{walk.node_label(node)} cannot be removed: its result is of {dtypes.shown(value.dtype)}, "
-            f"the operand of {dtypes.shown(new.dtype)}",
-            why="an operand of another dtype breaks the nodes that read it",
-            fix=_way_out(node, new),
-        )
-
-
-def _way_out(node: ir.Node, new: ir.Value) -> str:
-    """What to do instead: remove the Casts back along, where there are some."""
-    value = node.outputs[0]
-    back = [use.node for use in value.uses() if use.node.op_type == "Cast" and use.node.outputs[0].dtype == new.dtype]
-    if back and len(back) == len(value.uses()) and not value.is_graph_output():
-        names = ", ".join(f'"{walk.node_label(one)}"' for one in (node, *back))
-        return f"remove the Casts back along with it, in one step: node = [{names}]"
-    return "keep an operand of the same dtype, or put another node in its place with the step replace"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import onnx_ir as ir
-
 from onnxsmith.editing.steps.base import Step
 from onnxsmith.editing.work import Work
 from onnxsmith.model.graph import tensor_paths, walk
@@ -54,7 +52,7 @@ class Rename(Step):
             raise problem(
                 "edit/name-taken",
                 f"another tensor is called {self.to!r}",
-                why=_said(taken[0].value),
+                why=_said(taken[0]),
                 fix="choose a name that is free, or rename the other tensor first",
             )
         graph = work.model.graph
@@ -97,10 +95,14 @@ class Rename(Step):
         return f"dimension {self.dim} → {self.to}"
 
 
-def _said(value: ir.Value) -> str:
+def _said(place: tensor_paths.Place) -> str:
     """What a tensor is in its model."""
-    node = value.producer()
-    made = "a graph input" if value.is_graph_input() else "an initializer"
+    value, node = place.value, place.value.producer()
+    made = "an initializer"
     if node is not None:
-        made = f"the result of {walk.node_label(node)} ({walk.op_name(node)})"
-    return f"it is {made}" + (", and a graph output" if value.is_graph_output() else "")
+        made = f"the result of {f'{node.name} ({walk.op_name(node)})' if node.name else walk.op_name(node)}"
+    if value.is_graph_input():
+        made = "a graph input" if not place.bodies else "an input"
+    where = f" of {'/'.join(place.path)}" if place.bodies else ""
+    output = ", and an output of it" if place.bodies else ", and a graph output"
+    return f"it is {made}{where}" + (output if value.is_graph_output() else "")

@@ -37,9 +37,7 @@ class Strip(Step):
                 why=f"it removes {', '.join(KINDS)}",
                 fix=f'write what = "{KINDS[0]}"',
             )
-        return ", ".join(
-            f"{several(_REMOVE[kind](work.model), 'text' if kind != 'shapes' else 'shape')} of {kind}" for kind in kinds
-        )
+        return ", ".join(several(_REMOVE[kind](work.model), _NOUNS[kind]) for kind in kinds)
 
 
 def _docs(model: ir.Model) -> int:
@@ -97,4 +95,10 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
+_NOUNS = {
+    "docs": "doc string",
+    "provenance": "provenance text",
+    "metadata": "metadata text",
+    "shapes": "declared shape",
+}
 _REMOVE = {"docs": _docs, "provenance": _provenance, "metadata": _metadata, "shapes": _shapes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,10 +12,33 @@ import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
 from onnxsmith.model.files.external import in_memory
-from onnxsmith.model.graph import carried
+from onnxsmith.model.graph import carried, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.paths import is_text
 from onnxsmith.problem import Problem, problem
+
+_UNNAMED = re.compile(r"\(op_type:\w+\)")
+_NODE = re.compile(r"\(op_type:(\w+), node name: ([^)]*)\)")
+_BOTH = r"\((?P<ours>\d+)\) vs \((?P<theirs>\d+)\)"
+_DIFFERENCES = (
+    (
+        re.compile(rf"differ in dimension (?P<axis>\d+): {_BOTH}"),
+        "the operator gives {ours} in dimension {axis}, and the file declares {theirs}. ",
+    ),
+    (
+        re.compile(r"Inferred=(?P<ours>\d+) Declared=(?P<theirs>\d+) Dimension=(?P<axis>\d+)"),
+        "the operator gives {ours} in dimension {axis}, and the file declares {theirs}. ",
+    ),
+    (
+        re.compile(rf"differ in rank: {_BOTH}"),
+        "the operator gives {ours} dimensions, and the file declares {theirs}. ",
+    ),
+    (
+        re.compile(r"elem type differs from existing elem type: \((?P<dtype>\d+)\) vs \((?P<other>\d+)\)"),
+        "the operator gives {dtype}, and the file declares {other}. ",
+    ),
+)
+"""What onnx's strict inference says, and what that means."""
 
 
 def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
@@ -45,15 +69,46 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     try:
         checked(full_check=True)
     except Exception as error:  # noqa: BLE001 — the first check passed, so shape inference raised this
-        doubt = Problem(
-            "model/shape-conflict",
-            "a declared shape or type contradicts the one that its operator gives",
-            where=where,
-            why=_first_lines(str(error)),
-            fix="runtimes treat this differently; check the named node",
-        )
-        return (doubt,)
+        return (_conflict(model, _first_lines(str(error)), where),)
     return ()
+
+
+def _conflict(model: ir.Model, said: str, where: str) -> Problem:
+    """The doubt of a shape or type that strict inference refuses, with the node's label and the two sizes in words."""
+    if _UNNAMED.search(said):
+        said = _with_labels(model) or said
+    nodes = _NODE.findall(said)
+    return Problem(
+        "model/shape-conflict",
+        "a declared shape or type contradicts the one that its operator gives",
+        where=f"{where}, {nodes[-1][0]} {nodes[-1][1]}" if nodes else where,
+        why=f"{_plain(said)}{said}",
+        fix="runtimes treat this differently; check the named node",
+    )
+
+
+def _plain(said: str) -> str:
+    """What onnx says of two sizes, ranks or dtypes that differ, as a sentence; "" if it says something else."""
+    for pattern, sentence in _DIFFERENCES:
+        found = pattern.search(said)
+        if found:
+            numbers = found.groupdict()
+            if "dtype" in numbers:
+                numbers = {key: ir.DataType(int(number)).name.lower() for key, number in numbers.items()}
+            return sentence.format(**numbers)
+    return ""
+
+
+def _with_labels(model: ir.Model) -> str:
+    """What strict inference says if nodes without a name are called after their results; "" if it says nothing."""
+    copy = cloned(in_memory(model))
+    for node in walk.all_nodes(copy):
+        node.name = node.name or walk.node_label(node)
+    try:
+        _checker(copy, None)(full_check=True)
+    except Exception as error:  # noqa: BLE001 — as above
+        return _first_lines(str(error))
+    return ""
 
 
 def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:

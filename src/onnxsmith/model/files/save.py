@@ -219,9 +219,18 @@ def write_referring(model: ir.Model, path: Path) -> Path | None:
     return folders.pop()
 
 
+def as_read(model: ir.Model, external_data: bool | None) -> bool | None:
+    """What `external_data` says, or True if it says nothing and some weights of `model`, as it was read, are external
+    data: a change may put all of them into memory."""
+    return True if external_data is None and _has_external(model) else external_data
+
+
+def _has_external(model: ir.Model) -> bool:
+    return any(isinstance(weight, ir.ExternalTensor) for weight in initializer_tensors(model))
+
+
 def _wants_external(model: ir.Model) -> bool:
-    weights = list(initializer_tensors(model))
-    return any(isinstance(w, ir.ExternalTensor) for w in weights) or sum(w.nbytes for w in weights) > INLINE_LIMIT
+    return _has_external(model) or sum(weight.nbytes for weight in initializer_tensors(model)) > INLINE_LIMIT
 
 
 def _moved_out(model: ir.Model, data: Path) -> ir.Model:

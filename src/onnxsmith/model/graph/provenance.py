@@ -9,7 +9,7 @@ import ast
 import os
 import re
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _TRACE = "pkg.torch.onnx.stack_trace"
 _LINE = "pkg.torch.onnx.fx_node"
+_NAMESPACE = "namespace"
 _PREFIX = "pkg.torch.onnx."
 _MERGED = "onnxsmith.merged"
 _SCALED = "onnxsmith.scaled"
@@ -59,6 +60,53 @@ def module_of(node: ir.Node) -> str:
     """Returns the path of the torch module that a node comes from; "" if the file does not name it."""
     scopes = _strings(node.metadata_props.get(_SCOPES, ""))
     return next((scope for scope in reversed(scopes[:-1]) if scope), "")
+
+
+def modules_of(nodes: Iterable[ir.Node]) -> list[str]:
+    """Returns the paths of the torch modules around all the nodes whose origin the file names, the outermost first."""
+    common: list[str] | None = None
+    for node in nodes:
+        scopes = _strings(node.metadata_props.get(_SCOPES, ""))[:-1]
+        if scopes and common is None:
+            common = scopes
+        elif scopes and common is not None:
+            common = [one for one, other in zip(common, scopes, strict=False) if one == other]
+    return common or []
+
+
+def place(node: ir.Node, modules: Sequence[str]) -> None:
+    """Makes a node that inherited an origin one of these modules as a whole, not of a module inside them."""
+    for key in (_SCOPES, _CLASSES):
+        held = _strings(node.metadata_props.get(key, ""))
+        if held and modules:
+            node.metadata_props[key] = repr([*held[: len(modules)], held[-1]])
+
+
+def move(node: ir.Node, before: Sequence[str], after: Sequence[str]) -> None:
+    """Says that a node is of the same place in another module: `layers.0.conv` becomes `layers.1.conv`. The operation
+    in the exported program is not known then."""
+    props = node.metadata_props
+    scopes = _strings(props.get(_SCOPES, ""))
+    if not before or not after or not before[-1] or list(before) == list(after):
+        return
+    if scopes[: len(before)] != list(before) or len(scopes) == len(before):
+        return
+
+    def moved(path: str) -> str:
+        inside = path == before[-1] or path.startswith(f"{before[-1]}.")
+        return after[-1] + path[len(before[-1]) :] if inside else path
+
+    props[_SCOPES] = repr([*after, *map(moved, scopes[len(before) : -1]), ""])
+    if _NAMESPACE in props:
+        steps = [step.partition(":") for step in props[_NAMESPACE].split("/")]
+        props[_NAMESPACE] = "/".join(f"{moved(name)}{colon}{kind}" for name, colon, kind in steps)
+    for key in (_LINE, _MERGED):
+        props.pop(key, None)
+
+
+def forget_merged(node: ir.Node) -> None:
+    """Forgets which other operations of the program went into a node."""
+    node.metadata_props.pop(_MERGED, None)
 
 
 def estrange(node: ir.Node) -> None:

@@ -126,9 +126,13 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
     yield from attribute_tensors(model)
 
 
+FIRST_WITH_CONSTANTS = 4
+"""The first IR version in which an initializer need not be a graph input (onnx.proto: IR_VERSION_2019_1_22)."""
+
+
 def has_own_initializers(model: ir.Model) -> bool:
     """Whether initializers may be constants. Before IR version 4 each is also an input, which a caller may replace."""
-    return model.ir_version is None or model.ir_version >= 4
+    return model.ir_version is None or model.ir_version >= FIRST_WITH_CONSTANTS
 
 
 def initializer_tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import ast
+from collections.abc import Collection, Iterator, Set
+from graphlib import TopologicalSorter
 
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from onnxsmith.model.graph import captures, walk
+from onnxsmith.model.graph import captures, provenance, walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 
 _CALL = "onnxsmith.call"
 """Metadata key of a call while it is inlined; the inliner copies it to the nodes of the body."""
+_MODULES = "onnxsmith.modules:"
+"""Metadata key of a call while it is inlined: the torch modules around it."""
 _NAME = "onnxsmith.name"
 """Metadata key of a value in a function: its name inside the function."""
 
@@ -21,7 +25,8 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
     """Returns a copy of `model` (weights shared) without calls, and "". On failure the calls stay, and the text is the
     reason. With `only`, calls of other functions stay.
 
-    Values of a body are named after its call: `call/name`, with a number if that name is taken.
+    Values of a body are named after its call: `call/name`, with a number if that name is taken. Nodes of a body that
+    name a torch module are said to be in the module of the call.
     """
     copy = cloned(model)
     if not copy.functions:
@@ -40,6 +45,7 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
             for value in _values(graph):
                 value.metadata_props[_NAME] = value.name or ""
     try:
+        moves = _marked_modules(copy, gone & set(copy.functions))
         InlinePass(None if only is None else lambda function: function.identifier() in only)(copy)
     except Exception as error:  # noqa: BLE001 — the pass raises several kinds of errors
         reason = " ".join(str(error.__cause__ or error).split())
@@ -49,6 +55,7 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
         for graph in (function.graph, *walk.nested(function)):
             for value in _values(graph):
                 value.metadata_props.pop(_NAME, None)
+    _move(copy, moves)
     return copy, ""
 
 
@@ -71,6 +78,38 @@ def _own_outputs(function: ir.Function) -> None:
         seen.add(value)
 
 
+def _marked_modules(model: ir.Model, gone: Set[ir.OperatorIdentifier]) -> dict[str, list[str]]:
+    """Writes the torch modules around each call into its metadata, under a key for each function: a node that comes out
+    of several functions then has those of each call. Returns the modules of the functions' own nodes by key, of those
+    that are called by others first."""
+    calls = {
+        identifier: {node.op_identifier() for node in walk.nodes(model.functions[identifier])} for identifier in gone
+    }
+    order = TopologicalSorter({one: called & gone for one, called in calls.items()})
+    moves = {}
+    for identifier in order.static_order():
+        moves[_key(identifier)] = provenance.modules_of(walk.nodes(model.functions[identifier]))
+    for node in walk.all_nodes(model):
+        around = provenance.modules_of([node]) if node.op_identifier() in gone else []
+        if around:
+            node.metadata_props[_key(node.op_identifier())] = repr(around)
+            if moves[_key(node.op_identifier())]:
+                provenance.forget_merged(node)  # what the call merged is what its nodes say, each for itself
+    return moves
+
+
+def _key(identifier: ir.OperatorIdentifier) -> str:
+    return f"{_MODULES}{identifier}"
+
+
+def _move(model: ir.Model, moves: dict[str, list[str]]) -> None:
+    for node in walk.all_nodes(model):
+        for key, modules in moves.items():
+            around = node.metadata_props.pop(key, "")
+            if around:
+                provenance.move(node, modules, ast.literal_eval(around))
+
+
 def _name(model: ir.Model, own: set[ir.Value], kept: set[str | None]) -> None:
     """Names the values that came out of functions. Graph outputs and the results of calls keep their names."""
     new: list[tuple[ir.Value, str]] = []
@@ -80,6 +119,11 @@ def _name(model: ir.Model, own: set[ir.Value], kept: set[str | None]) -> None:
         for graph in captures.subgraphs(node):
             inner = dict.fromkeys((*graph.inputs, *graph.initializers.values()))
             new += [(value, call) for value in inner if value not in own]
+    for function in model.functions.values():  # where one stays that called another
+        for node in walk.nodes(function):
+            node.metadata_props.pop(_CALL, None)
+            for value in node.outputs:
+                value.metadata_props.pop(_NAME, None)
     names = Names(model)
     for value, _ in new:
         names.drop(value.name or "")

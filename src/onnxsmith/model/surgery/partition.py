@@ -6,6 +6,7 @@ to piece: few runtimes take lists, optionals and maps as inputs, and the specifi
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -36,13 +37,13 @@ def computing(graph: ir.Graph) -> Nodes:
 def in_ranges(graph: ir.Graph, count: int, *, by_nodes: bool) -> list[Nodes]:
     """Divides the nodes into up to `count` runs of consecutive nodes with about the same bytes of weights, or the same
     number of nodes. Fewer if values that may not cross connect the nodes at too many places."""
-    nodes = computing(graph)
+    groups = inseparable(graph)
+    nodes = [node for group in groups for node in group]
     costs = [1] * len(nodes) if by_nodes else _weights(nodes)
     if not any(costs):
         costs = [1] * len(nodes)
     done = [0, *accumulate(costs)]
-    closed = _closed(nodes, graph)
-    free = [place for place in range(1, len(nodes)) if place not in closed]
+    free = list(accumulate(map(len, groups)))[:-1]
     places: list[int] = []
     for number in range(1, count):
         behind = [place for place in free if not places or place > places[-1]]
@@ -70,17 +71,75 @@ def at_tensors(graph: ir.Graph, tensors: Sequence[ir.Value]) -> list[Nodes]:
     return [piece for piece in pieces if piece]
 
 
-def one_by_one(graph: ir.Graph) -> list[Nodes]:
-    """One piece for each node. Nodes between which a value may not cross stay together."""
+def inseparable(graph: ir.Graph) -> list[Nodes]:
+    """The smallest pieces, each of one node where possible, in an order in which they can run. Nodes stay together
+    between which a value goes that may not cross, and nodes on a path from such nodes back to them."""
     nodes = computing(graph)
-    closed = _closed(nodes, graph)
-    pieces: list[Nodes] = []
-    for place, node in enumerate(nodes):
-        if place in closed and pieces:
-            pieces[-1].append(node)
+    places = {node: at for at, node in enumerate(nodes)}
+    behind: list[set[int]] = [set() for _ in nodes]
+    """The nodes that have to run with a node or after it."""
+    for node, at in places.items():
+        for value in reads([node], graph):
+            producer = value.producer()
+            if producer in places:
+                behind[places[producer]].add(at)
+                if not may_cross(value):
+                    behind[at].add(places[producer])
+    return [[nodes[at] for at in group] for group in _in_order(_cycles(behind), behind)]
+
+
+def _cycles(behind: Sequence[set[int]]) -> list[list[int]]:
+    """The strongly connected components of a graph of numbers (Kosaraju's algorithm), each sorted."""
+    before: list[set[int]] = [set() for _ in behind]
+    for at, found in enumerate(behind):
+        for other in found:
+            before[other].add(at)
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in range(len(behind)):
+        order += _walked(start, behind, seen)
+    taken: set[int] = set()
+    return [sorted(one) for start in reversed(order) if (one := _walked(start, before, taken))]
+
+
+def _walked(start: int, behind: Sequence[set[int]], seen: set[int]) -> list[int]:
+    """The numbers that `start` leads to and that are not `seen`, each after those that it leads to."""
+    if start in seen:
+        return []
+    seen.add(start)
+    found: list[int] = []
+    path = [(start, iter(behind[start]))]
+    while path:
+        at, rest = path[-1]
+        following = next((one for one in rest if one not in seen), None)
+        if following is None:
+            found.append(at)
+            path.pop()
         else:
-            pieces.append([node])
-    return pieces
+            seen.add(following)
+            path.append((following, iter(behind[following])))
+    return found
+
+
+def _in_order(groups: list[list[int]], behind: Sequence[set[int]]) -> list[list[int]]:
+    """The groups in an order in which each runs after what it needs; as far as that leaves a choice, as they came."""
+    of = {at: number for number, group in enumerate(groups) for at in group}
+    following = [{of[other] for at in group for other in behind[at]} - {number} for number, group in enumerate(groups)]
+    waiting = [0] * len(groups)
+    for found in following:
+        for number in found:
+            waiting[number] += 1
+    ready = [(groups[number][0], number) for number, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    done = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        done.append(groups[number])
+        for other in following[number]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, (groups[other][0], other))
+    return done
 
 
 def pieces_of(model: ir.Model, divided: Sequence[Nodes]) -> list[Piece]:
@@ -215,20 +274,3 @@ def _weights(nodes: Nodes) -> list[int]:
         tensors = [ir.convenience.get_const_tensor(value) for value in new]
         found.append(sum(tensor.nbytes for tensor in tensors if tensor is not None))
     return found
-
-
-def _closed(nodes: Nodes, graph: ir.Graph) -> set[int]:
-    """The places in front of nodes where a value is alive that may not cross: no piece may end there."""
-    places = {node: at for at, node in enumerate(nodes)}
-    last: dict[ir.Value, int] = {}
-    for node, at in places.items():
-        for value in reads([node], graph):
-            if value.producer() in places and not may_cross(value):
-                last[value] = at
-    change = [0] * (len(nodes) + 1)
-    for value, at in last.items():
-        producer = value.producer()
-        assert producer is not None
-        change[places[producer] + 1] += 1
-        change[at + 1] -= 1
-    return {place for place, alive in enumerate(accumulate(change)) if alive}

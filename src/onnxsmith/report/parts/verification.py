@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
+from onnxsmith.words import several
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,21 @@ class Power:
     large: float = 0.05
 
     def __str__(self) -> str:
-        one = self.kind.removesuffix("s")
-        all_of = (
-            f"{self.tried} {self.kind}" if self.tried == self.of else f"{self.tried} of {self.of} {self.kind} tried"
-        )
-        said = f"a change of {self.small:.0%} would have been seen in {self.seen} of {all_of}"
+        if self.seen < self.tried:
+            where = f"{self.seen} of {self.tried} {self.kind}"
+        else:
+            where = f"each of {self.tried} {self.kind}" if self.tried > 1 else f"the one {self.kind.removesuffix('s')}"
+        said = f"the check would notice a change of {self.small:.0%} in {where}"
+        said += f" ({self.tried} of {self.of} were tried)" if self.tried < self.of else ""
         groups = (
             (self.only_large, f"one of {self.large:.0%} in"),
-            (self.blind, f"none of {self.large:.0%} in"),
+            (self.blind, f"not even one of {self.large:.0%} in"),
             (self.inert, "no change moves an output in"),
-            (self.slight, "it moves no output by more than rounding in"),
+            (self.slight, f"one of {self.small:.0%} moves no output by more than rounding in"),
         )
         rest = [f"{text} {len(names)} ({_first(names)})" for names, text in groups if names]
         if self.idle:
             rest.append(f"none of {self.idle} weights moves an output")
-        if self.seen == self.tried:
-            said = f"a change of {self.small:.0%} in any {one} of the {all_of} would have been seen"
         return "; ".join([said, *rest])
 
     @property
@@ -150,7 +150,8 @@ class Verification(Part):
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
         rows += [(f"sizes of {name}", ", ".join(map(str, sizes))) for name, sizes in (self.sizes or {}).items()]
         if self.refused:
-            rows.append(("sizes refused", f"{self.refused} proposals that the reference itself does not take"))
+            sizes = several(self.refused, "generated size")
+            rows.append(("sizes refused", f"{sizes} that the reference itself does not run with"))
         yield Facts(tuple(rows))
         yield Table(
             ("output", "dtype", "worst difference", "relative to scale", "allowed", "verdict"),

@@ -18,8 +18,9 @@ class WeightChange:
     """An initializer or constant that differs.
 
     `form` says how the same weight is stored otherwise: `transposed (1, 0)`, `reshaped`, `cast`, `Constant →
-    initializer`; "" if only values differ. The figures compare the weights after that. `old` and `new` are the values
-    of small constants. `max_abs` and `cosine_distance` are over elements that are finite on both sides. `max_rel` is
+    initializer`; "" if only values differ. The figures compare the weights after that; for a mere `cast` they say what
+    it rounds. `old` and `new` are the values of small constants. `max_abs` and `cosine_distance` are over elements that
+    are finite on both sides. `max_rel` is
     relative to the root mean square plus the element's own size. `changed` is the share of the elements that differ,
     where NaN equals NaN. `cosine_distance` is 1 minus the cosine of the angle between the two weights. The figures are
     None if the shapes do not fit, if only one model has the weight, or without a number. `kind` is `values`, `form`,
