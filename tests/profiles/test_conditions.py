@@ -247,13 +247,13 @@ def test_branches_and_bodies() -> None:
 
 
 def test_an_operand_that_the_version_calls_otherwise() -> None:
-    """`input_mean` of BatchNormalization 15 was `mean` in version 9: a restriction of either cannot be judged there."""
+    """`input_mean` of BatchNormalization 15 was `mean` in version 9, and the type variable of `scale` was `T`."""
     graph = "g (float[1,2] x, float[2] s) => (y) { y = BatchNormalization(x, s, s, s, s) }"
     profile = entry("BatchNormalization", 'dtypes = { input_mean = ["float16"] }')
-    assert told(profile, graph, opset=9) == [
-        ("unknown", "version 9 of BatchNormalization has no operand, result or type called input_mean")
-    ]
+    assert told(profile, graph, opset=9) == [("refused", "mean is float32; BatchNormalization accepts float16")]
     assert told(profile, graph, opset=15) == [("refused", "input_mean is float32; BatchNormalization accepts float16")]
+    scale = entry("BatchNormalization", 'dtypes = { T1 = ["float16"] }')
+    assert told(scale, graph, opset=9) == [("refused", "scale is float32; BatchNormalization accepts float16")]
 
 
 def test_an_operand_that_came_later_is_not_given() -> None:

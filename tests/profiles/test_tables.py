@@ -20,11 +20,13 @@ from onnxsmith.profiles.profile import Profile
 from onnxsmith.profiles.reading import built_in, named
 
 NAMES = [
-    "coreml-mlprogram", "coreml-neuralnetwork", "qnn", "rknn", "tensorrt-10", "tensorrt-11", "webgpu",
+    "coreml-mlprogram", "coreml-neuralnetwork", "onnxruntime", "openvino", "qnn", "rknn", "tensorrt-10", "tensorrt-11",
+    "tensorrt-rtx", "tract", "web", "webgpu",
 ]  # fmt: skip
 COUNTS = {
     "coreml-mlprogram": 58, "coreml-neuralnetwork": 36, "qnn": 132, "rknn": 88, "tensorrt-10": 154, "tensorrt-11": 196,
     "webgpu": 106,
+    "onnxruntime": 199, "openvino": 177, "tensorrt-rtx": 152, "tract": 167, "web": 176,
 }  # fmt: skip
 """Operators that each table lists, counted in its source; without operators that ONNX does not have."""
 

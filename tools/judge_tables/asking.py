@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from judge_tables.cases import Case, with_constants, with_dtype, with_symbols
+from judge_tables.cases import Case, with_constants, with_dtype, with_fewer_results, with_symbols
 from onnxsmith.operators.dtypes import shown
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.targets.base import Judge
@@ -24,6 +24,8 @@ class Asking:
     def observed(self, case: Case) -> Iterator[dict[str, Any]]:
         """Asks about the case with inputs, with constants, with symbolic axes, and with other dtypes."""
         forms = [case, *_constant_forms(case)]
+        if (fewer := with_fewer_results(case)) is not None:
+            forms += [fewer, *_constant_forms(fewer)]
         taken, fixed = None, None
         for form in forms:
             line = self._line(form)

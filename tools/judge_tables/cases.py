@@ -110,6 +110,18 @@ def with_constants(case: Case, names: frozenset[str]) -> Case:
     return replace(case, model=model, feeds=feeds, constants=frozenset(names))
 
 
+def with_fewer_results(case: Case) -> Case | None:
+    """The case with the first result alone; None if it has no other, or if the specification wants them."""
+    found = case.schema
+    if found is None or len(case.node.outputs) < 2 or not all(one.optional for one in found.outputs[1:]):
+        return None
+    model = cloned(case.model)
+    del model.graph.outputs[1:]
+    for value in model.graph[0].outputs[1:]:
+        value.name = ""
+    return replace(case, model=model)
+
+
 def _tensor(array: Any, name: str | None) -> ir.TensorProtocol:
     if array.dtype.kind in "OUS":
         return ir.StringTensor([str(one).encode() for one in array.ravel()], shape=ir.Shape(array.shape), name=name)

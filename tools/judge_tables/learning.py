@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judge_tables.unseen import UNKNOWN
 from onnxsmith.model.graph import schema
 from onnxsmith.model.graph.schema import Schema
 from onnxsmith.operators import dtypes
@@ -28,17 +29,26 @@ def table(lines: Sequence[Line]) -> str:
     """The tables `[[operators]]` and the list `refused`, as TOML."""
     by_op: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        if not line["limit"]:
+        if not line["limit"] and not _is_odd(line):
             by_op[line["op"]].append(line)
-    refused = sorted(op for op, found in by_op.items() if not any(line["taken"] for line in found))
+    never = {op: found for op, found in by_op.items() if not any(line["taken"] for line in found)}
+    # Of an operator that is refused for its operands or its attributes nothing is known.
+    refused = sorted(op for op, found in never.items() if any(UNKNOWN.search(line["why"]) for line in found))
     groups: dict[str, list[str]] = defaultdict(list)
     for op, found in sorted(by_op.items()):
-        if op not in refused:
+        if op not in never:
             groups[conditions(found)].append(op)
     texts = [f"refused = [\n{_list(refused)}]"] if refused else []
     texts += [f"[[operators]]\nnames = [\n{_list(names)}]\n{said}".rstrip() for said, names in
               sorted(groups.items(), key=lambda pair: (bool(pair[0]), pair[1]))]  # fmt: skip
     return "\n\n".join(texts)
+
+
+def _is_odd(line: Line) -> bool:
+    """Whether an answer is about a form that networks do not have: a list of sizes or axes of unknown length, or
+    another dtype than the one that the attributes of ai.onnx.ml decide."""
+    is_list = line["dynamic"] and (line["rank"] or 0) < 2
+    return bool(is_list or (line["changed"] and line["op"].startswith("ai.onnx.ml")))
 
 
 def _list(names: Sequence[str]) -> str:
@@ -73,8 +83,9 @@ class _Operator:
     def _versions(self) -> Iterator[str]:
         """The oldest and the newest form that is taken, where others are not."""
         versions = [line["since"] for line in self.taken]
-        older = [line for line in self.refused if line["since"] < min(versions)]
-        newer = [line for line in self.refused if line["since"] > max(versions)]
+        unknown = [line for line in self.refused if UNKNOWN.search(line["why"])]
+        older = [line for line in unknown if line["since"] < min(versions)]
+        newer = [line for line in unknown if line["since"] > max(versions)]
         if older:
             yield f"since = {min(versions)}"
         if newer:
@@ -84,16 +95,17 @@ class _Operator:
     def _dtypes(self) -> Iterator[str]:
         """For each type variable the dtypes that are not refused, where others are. What was not tried is taken."""
         names = dict.fromkeys(name for line in self.lines for name in line["dtypes"])
-        found = []
+        possible: dict[str, set[str]] = defaultdict(set)
+        wrong: dict[str, set[str]] = defaultdict(set)
         for name in names:
             good = {line["dtypes"][name] for line in self.taken if name in line["dtypes"]}
-            bad = [line for line in self.refused if line["dtypes"].get(name) not in good and name in line["dtypes"]]
-            key = self._key(name)
-            allowed = self._possible(name) - {line["dtypes"][name] for line in bad}
-            if not (bad and key and allowed):
-                continue
-            self._leave(bad)
-            found.append(f"{key} = [{', '.join(f'{chr(34)}{one}{chr(34)}' for one in sorted(allowed))}]")
+            bad = [line for line in self.refused if name in line["dtypes"] and line["dtypes"][name] not in good]
+            key = self._key(name)  # the variable of one operand may have several names, one in each version
+            if key and self._possible(name) - {line["dtypes"][name] for line in bad}:
+                possible[key] |= self._possible(name)
+                wrong[key] |= {line["dtypes"][name] for line in bad}
+                self._leave(bad)
+        found = [f"{key} = {_texts(possible[key] - wrong[key])}" for key in possible if wrong[key] & possible[key]]
         if found:
             yield f"dtypes = {{ {', '.join(found)} }}"
 
@@ -107,7 +119,7 @@ class _Operator:
 
     def _schemas(self) -> dict[int, Schema]:
         domain, _, op = self.lines[0]["op"].rpartition("::")
-        found = {line["since"]: schema.find(op, domain, line["since"]) for line in self.lines}
+        found = {version: schema.find(op, domain, version) for version in schema.versions(op, domain)}
         return {since: one for since, one in found.items() if one is not None}
 
     def _possible(self, name: str) -> set[str]:
@@ -126,7 +138,7 @@ class _Operator:
                 found.append(name)
                 self._leave(bad)
         if found:
-            yield f"constant = [{', '.join(f'{chr(34)}{name}{chr(34)}' for name in found)}]"
+            yield f"constant = {_texts(found)}"
 
     def _symbols(self) -> Iterator[str]:
         """Whether symbolic axes are refused."""
@@ -156,7 +168,7 @@ class _Operator:
                 absent.append(name)
             self._leave([line for line in self.refused if feature in _features(line)])
         if absent:
-            yield f"absent = [{', '.join(f'{chr(34)}{name}{chr(34)}' for name in absent)}]"
+            yield f"absent = {_texts(absent)}"
         if limits:
             yield f"attributes = {{ {', '.join(f'{name} = {limit}' for name, limit in limits.items())} }}"
         first = {found.inputs[0].name for found in self._schemas().values() if found.inputs}
@@ -203,6 +215,10 @@ def _limit(values: Any) -> str:
     found = {element for one in values for element in (one if isinstance(one, list) else [one])}
     said = [f'"{one}"' if isinstance(one, str) else str(one) for one in sorted(found, key=str)]
     return said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+
+
+def _texts(found: Iterable[str]) -> str:
+    return f"[{', '.join(f'{chr(34)}{one}{chr(34)}' for one in sorted(found))}]"
 
 
 def _numbers(found: set[int]) -> str:

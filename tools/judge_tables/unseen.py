@@ -18,7 +18,7 @@ from onnxsmith.targets.base import Judge
 
 UNKNOWN = re.compile(
     r"does not know the operator|does not have the operator|Plugin not found|is not a registered function/op|"
-    r"No Op registered for|it has no conversion for the operator"
+    r"No Op registered for|it has no conversion for the operator|UNSUPPORTED_NODE: \w+(;|$)"
 )
 """What targets say of an operator that they do not know; anything else may be about the made-up operands."""
 _FLOAT = "tensor(float)"
@@ -41,7 +41,8 @@ def unseen(judge: Judge, seen: Collection[str]) -> Iterator[dict[str, Any]]:
 
 
 def _models() -> Iterator[tuple[str, onnx.ModelProto]]:
-    latest = {(one.domain, one.name): one for one in onnx.defs.get_all_schemas() if not one.deprecated}
+    every = sorted(onnx.defs.get_all_schemas_with_history(), key=lambda one: one.since_version)
+    latest = {(one.domain, one.name): one for one in every if not one.deprecated}
     for (domain, op), found in sorted(latest.items()):
         inputs = [_dtype(one.types) for one in found.inputs[: found.min_input]]
         outputs = [_dtype(one.types) for one in found.outputs[: max(found.min_output, 1)]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onnxsmith.profiles import naming
 from onnxsmith.profiles.finding import Finding, refused, unknown
 from onnxsmith.profiles.limit import Limit
 from onnxsmith.profiles.profile import ALL, DATA, Operators, Profile
@@ -23,16 +22,13 @@ def of_operator(entry: Operators, subject: Subject, profile: Profile) -> Iterato
     for key, allowed in entry.dtypes.items():
         for slot in subject.data() if key == DATA else subject.named(key):
             yield from _dtype(slot, allowed, f"{subject.name} accepts", doubtful)
-        yield from _unfound(subject, key)
     if entry.rank is not None:
         for slot in subject.slots:
             yield from _rank(slot, entry.rank)
     for key, limit in entry.ranks.items():
-        yield from _unfound(subject, key)
         for slot in subject.named(key):
             yield from _rank(slot, limit)
     for key, axes in entry.dims.items():
-        yield from _unfound(subject, key)
         for slot in subject.named(key):
             yield from _axes(slot, axes)
     yield from _static(entry, subject)
@@ -74,16 +70,6 @@ def bytes_of(dtype: str, elements: int) -> int | None:
     return -(-elements * bits // 8) if bits else None
 
 
-def _unfound(subject: Subject, name: str) -> Iterator[Finding]:
-    """A restricted name that this version of the operator lacks cannot be judged, unless the operand came later."""
-    if name == DATA or subject.schema is None or subject.knows(name) or name in subject.schema.attributes:
-        return
-    words = naming.vocabulary(subject.node.op_type, subject.domain)
-    count = len(subject.schema.inputs) + len(subject.schema.outputs)
-    if count >= words.most_formals or name not in words.formals:
-        yield unknown(f"version {subject.schema.since} of {subject.name} has no operand, result or type called {name}")
-
-
 def _version(entry: Operators, subject: Subject) -> Iterator[Finding]:
     if entry.since is None and entry.until is None:
         return
@@ -109,8 +95,6 @@ def _absent(entry: Operators, subject: Subject) -> Iterator[Finding]:
             yield refused(f"the attribute {name} is not supported")
         for slot in subject.named(name):
             yield refused(f"the {'result' if slot.is_result else 'operand'} {slot.name} is not supported")
-        if name not in naming.vocabulary(subject.node.op_type, subject.domain).attributes:
-            yield from _unfound(subject, name)
 
 
 def _dtype(slot: Slot, allowed: tuple[str, ...], lead: str, doubtful: dict[str, str]) -> Iterator[Finding]:
@@ -167,7 +151,6 @@ def _bytes(slot: Slot, most: int) -> Iterator[Finding]:
 
 def _static(entry: Operators, subject: Subject) -> Iterator[Finding]:
     for name in entry.static:
-        yield from _unfound(subject, name) if name != ALL else ()
         for slot in subject.named(name) if name != ALL else subject.slots:
             if slot.is_tensor and not slot.is_static:
                 yield _not_static(slot)
@@ -182,7 +165,6 @@ def _not_static(slot: Slot) -> Finding:
 
 def _constant(entry: Operators, subject: Subject, *, folds: bool) -> Iterator[Finding]:
     for name in entry.constant:
-        yield from _unfound(subject, name)
         for slot in subject.named(name):
             if subject.is_constant(slot) or (folds and subject.constants.follows(slot.value)):
                 continue
@@ -195,7 +177,6 @@ def _constant(entry: Operators, subject: Subject, *, folds: bool) -> Iterator[Fi
 
 def _values(entry: Operators, subject: Subject) -> Iterator[Finding]:
     for name, limit in entry.values.items():
-        yield from _unfound(subject, name)
         for slot in subject.named(name):
             yield from _elements(slot, limit, subject)
 

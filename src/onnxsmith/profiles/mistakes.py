@@ -49,6 +49,7 @@ EXAMPLES = {
     "opset": "opset = { max = 17 }", "max_ir_version": "max_ir_version = 8", "domains": 'domains = ["com.microsoft"]',
     "dtypes": 'dtypes = ["float32", "int8"]', "doubtful_dtypes": 'doubtful_dtypes = { float64 = "less precise" }',
     "max_rank": "max_rank = 4", "max_dim": "max_dim = 8192", "max_tensor_bytes": "max_tensor_bytes = 1_048_576",
+    "folds": "folds = true",
     "max_weight_bytes": "max_weight_bytes = 8_388_608", "static": "static = true", "subgraphs": "subgraphs = false",
     "functions": "functions = false", "refused": 'refused = ["Loop"]', "operators": '[[operators]]\nnames = ["Conv"]',
     "names": 'names = ["Conv"]', "since": "since = 11", "until": "until = 11", "rank": "rank = [3, 4]",

@@ -112,12 +112,11 @@ def _operand_names(entry: Operators) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The names that any version of an operator has. `most_formals` is the largest number of operands and results."""
+    """The names that any version of an operator has."""
 
     formals: frozenset[str]
     variables: frozenset[str]
     attributes: frozenset[str]
-    most_formals: int
 
 
 @cache
@@ -129,7 +128,6 @@ def vocabulary(op: str, domain: str) -> Vocabulary:
         frozenset(one.name for one in formals),
         frozenset(one.type for one in formals if one.type and "(" not in one.type),
         frozenset(name for each in found for name in each.attributes),
-        max((len(each.inputs) + len(each.outputs) for each in found), default=0),
     )
 
 

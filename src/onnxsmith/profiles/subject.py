@@ -151,7 +151,25 @@ class Subject:
     def named(self, name: str) -> list[Slot]:
         """The operands and results of a formal name, or of a type variable."""
         found = [slot for slot in self.slots if slot.formal is not None and slot.formal.name == name]
-        return found or [slot for slot in self.slots if slot.formal is not None and slot.formal.type == name]
+        found = found or [slot for slot in self.slots if slot.formal is not None and slot.formal.type == name]
+        return found if found or self.knows(name) else self._renamed(name)
+
+    def _renamed(self, name: str) -> list[Slot]:
+        """The operands and results at the places that have this name in the newest other version of the operator: new
+        versions rename operands and type variables, and do not move them."""
+        if self.schema is None or name in self.schema.attributes:
+            return []
+        versions = schema.versions(self.node.op_type, self.domain)
+        for other in (_schema(self.node.op_type, self.domain, version) for version in reversed(versions)):
+            if other is None or not any(name in (one.name, one.type) for one in (*other.inputs, *other.outputs)):
+                continue
+            read = [at for at, value in enumerate(self.node.inputs) if value is not None]
+            made = [at for at, value in enumerate(self.node.outputs) if value.name]
+            pairs = [*zip(self.operands, map(other.input, read), strict=True),
+                     *zip(self.results, map(other.output, made), strict=True)]  # fmt: skip
+            by_name = [slot for slot, formal in pairs if formal is not None and formal.name == name]
+            return by_name or [slot for slot, formal in pairs if formal is not None and formal.type == name]
+        return []
 
     def knows(self, name: str) -> bool:
         """Whether the schema in force has an operand, result or type variable of this name, given or not."""
