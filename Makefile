@@ -83,6 +83,8 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/editing.py
 	$(BENCH)/python benchmarks/set_dim.py
 	$(BENCH)/python benchmarks/bench_repeat.py
+	$(BENCH)/python benchmarks/targets.py
+	$(BENCH)/python benchmarks/target_pairs.py --most 70
 	$(BENCH)/python benchmarks/hangs.py
 	$(BENCH)/python benchmarks/bundles.py
 
@@ -110,7 +112,7 @@ VISION := $(CURDIR)/.venv-bench/torchvision
 $(BENCH_STAMP): pyproject.toml Makefile
 	$(PYTHON) -m venv .venv-bench
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check $(TORCH)
-	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino]' $(TORCH) $(PEERS) $(MAKERS)
+	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino,tract]' tensorrt-rtx-cu13==1.7.1.116 $(TORCH) $(PEERS) $(MAKERS)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps $(SHIPPED)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target $(VISION) torchvision==0.28.0
 	@touch $@

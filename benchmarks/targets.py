@@ -1,9 +1,8 @@
-"""How well `check` knows what targets do: foreseen against asked, planted refusals found, refused models fixed.
+"""How well `check` finds what stops a target: planted refusals named, refused models fixed.
 
-    python benchmarks/targets.py [pairs|planted|fixes] [--models FOLDER …] [--targets NAME …] [--most 60] [--seed 0]
+    python benchmarks/targets.py [planted|fixes] [--models FOLDER …] [--targets NAME …] [--most 60] [--seed 0]
 
-`pairs`: for each model and target, what the rules foresee, what the target says when it builds the model, and what it
-does when the model runs. `planted`: a node that the target refuses is put at a random place of a model that it takes;
+`planted`: a node that the target refuses is put at a random place of a model that it takes;
 counts how often that node is named, and nothing else. `fixes`: of the models that a target refuses, how many it takes
 after `check --fix`, compared with the original. The models are those of `corpus.py` and of the folders given.
 """
@@ -14,7 +13,7 @@ import argparse
 import random
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from onnxsmith.checking.subject import Subject
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.problem import OnnxsmithError
-from onnxsmith.report.parts.target_checks import Stage, TargetChecks
+from onnxsmith.report.parts.target_checks import Stage
 from onnxsmith.targets.base import Target
 
 CORPUS = Path(__file__).parent.parent / ".bench-corpus"
@@ -61,30 +60,6 @@ def installed(names: list[str]) -> dict[str, Target]:
         if one.missing() is not None:
             print(f"not here: {name}")
     return {name: one for name, one in members.items() if one.missing() is None and name in (names or members)}
-
-
-def pairs(paths: list[Path], targets: dict[str, Target]) -> None:
-    """Prints how often the rules, and the build, said what the target does."""
-    rules: dict[str, Counter[str]] = defaultdict(Counter)
-    for path in paths:
-        try:
-            checks = onnxsmith.check(path, list(targets)).report.part(TargetChecks).checks
-        except OnnxsmithError as error:
-            print(f"{path.name}: {error.problem.what}")
-            continue
-        for one in checks:
-            told, done = one.expected, "refused" if one.stage is Stage.REFUSED else "taken"
-            told = {"refused": "refused", "fits the table": "taken"}.get(told, "unknown")
-            rules[one.target][f"{told} → {done}"] += 1
-            differs = bool(one.why) and one.stage is Stage.RAN
-            rules[one.target]["other numbers, or unsure"] += differs
-            if told not in ("unknown", done) or differs:
-                print(f"{one.target} {path.name}: foreseen {told}, {one.stage.value} {one.why[:160]}", flush=True)
-    print("\ntarget: foreseen → done")
-    for name, counts in rules.items():
-        right = counts["taken → taken"] + counts["refused → refused"]
-        total = sum(count for key, count in counts.items() if "→" in key)
-        print(f"{name}: {right} of {total} foreseen rightly; {dict(counts)}")
 
 
 def plants(target: Target) -> list[str]:
@@ -201,7 +176,7 @@ def _folders(given: list[Path]) -> Iterator[Path]:
 def main() -> None:
     """Runs the suites that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suites", nargs="*", choices=["pairs", "planted", "fixes", []], default=[])
+    parser.add_argument("suites", nargs="*", choices=["planted", "fixes", []], default=[])
     parser.add_argument("--models", nargs="*", type=Path, default=[])
     parser.add_argument("--targets", nargs="*", default=[])
     parser.add_argument("--most", type=int, default=60)
@@ -213,9 +188,7 @@ def main() -> None:
     if not paths:
         sys.exit("no models: run `python benchmarks/corpus.py` first")
     print(f"{len(paths)} models; " + ", ".join(f"{name} {one.version()}" for name, one in targets.items()))
-    suites = given.suites or ["pairs", "planted", "fixes"]
-    if "pairs" in suites:
-        pairs(paths, targets)
+    suites = given.suites or ["planted", "fixes"]
     if "planted" in suites:
         find_planted(paths, targets, given.seed, given.rounds)
     if "fixes" in suites:

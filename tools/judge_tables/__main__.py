@@ -20,6 +20,7 @@ from judge_tables.learning import table
 from judge_tables.limits import limits
 from judge_tables.unseen import unseen
 from onnxsmith import rooms
+from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.base import Target
 
 
@@ -91,8 +92,9 @@ def ask(name: str, path: Path, only: set[str], older: int | None) -> None:
 def add_unseen(name: str, path: Path) -> None:
     """Adds lines for the operators that have none."""
     seen = {json.loads(line)["op"] for line in path.read_text(encoding="utf-8").splitlines()}
+    runtime = rooms.members("onnxsmith.runtimes", Runtime).get(name)
     with path.open("a", encoding="utf-8") as log, found(name).judging() as judge:
-        for line in unseen(judge, seen):
+        for line in unseen(judge, seen, runtime):
             log.write(json.dumps(line) + "\n")
 
 

@@ -24,20 +24,28 @@ UNKNOWN = re.compile(
 _FLOAT = "tensor(float)"
 
 
-def unseen(judge: Judge, seen: Collection[str]) -> Iterator[dict[str, Any]]:
-    """A line for each operator without a test case that the target takes, or says that it does not know."""
+def unseen(judge: Judge, seen: Collection[str], runtime: Runtime | None) -> Iterator[dict[str, Any]]:
+    """A line for each operator without a test case that the target takes, says that it does not know, or lists among
+    its kernels."""
     for name, model in _models():
         if name in seen:
+            continue
+        domain, _, op = name.rpartition("::")
+        if runtime is not None and runtime.kernels(domain, op):
+            yield _line(name, model, "")
             continue
         try:
             refusal = judge.ask(from_proto(model, where=name)).refusal
         except OnnxsmithError:
             continue
         if refusal is None or UNKNOWN.search(refusal.why):
-            why = refusal.why[:300] if refusal is not None else ""
-            yield {"op": name, "case": "made-up operands", "since": model.opset_import[-1].version, "dtypes": {},
-                   "operands": [], "results": [], "attributes": {}, "rank": None, "constants": [], "dynamic": "",
-                   "changed": {}, "taken": refusal is None, "why": why, "limit": ""}  # fmt: skip
+            yield _line(name, model, refusal.why[:300] if refusal is not None else "")
+
+
+def _line(name: str, model: onnx.ModelProto, why: str) -> dict[str, Any]:
+    return {"op": name, "case": "made-up operands", "since": model.opset_import[-1].version, "dtypes": {},
+            "operands": [], "results": [], "attributes": {}, "rank": None, "constants": [], "dynamic": "",
+            "changed": {}, "taken": not why, "why": why, "limit": ""}  # fmt: skip
 
 
 def _models() -> Iterator[tuple[str, onnx.ModelProto]]:
