@@ -109,7 +109,8 @@ SIGNATURES = {
     "export": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "
         "output: 'str | Path | BinaryIO | None' = None, inputs: 'Sequence[str]' = (), "
-        "dynamic: 'Dynamic' = None, opset: 'int | None' = None, input_names: 'Sequence[str]' = (), "
+        "dynamic: 'Dynamic' = None, opset: 'int | None' = None, target: 'str | None' = None, "
+        "input_names: 'Sequence[str]' = (), "
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, strategy: 'str | None' = None, as_traced: 'bool' = False, "
         "task: 'str | None' = None, verify: 'Verify | bool' = True, "
