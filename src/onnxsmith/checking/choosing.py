@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from pathlib import Path
 
 from onnxsmith import rooms
 from onnxsmith.problem import problem
 from onnxsmith.profiles import reading
+from onnxsmith.profiles.by_name import FILE, by_name
 from onnxsmith.profiles.profile import Profile
-from onnxsmith.profiles.releases import AT, release
 from onnxsmith.targets.base import Target
 
 ALL = "all"
-PROFILE = "profile:"
-"""In front of the name of a user's own file."""
 
 
 def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
@@ -30,20 +27,16 @@ def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
     wanted = [one for name in names for one in (known if name == ALL else [name])]
     found: dict[str, Target | Profile] = {}
     for name in dict.fromkeys(wanted):
-        if name.startswith(PROFILE):
-            found[name] = reading.read(Path(name.removeprefix(PROFILE)))
-        elif AT in name:
-            found[name] = release(name)
-        elif name in software:
+        if name in software:
             found[name] = software[name]
-        elif name in known:
-            found[name] = reading.named(name)
+        elif (profile := by_name(name)) is not None:
+            found[name] = profile
         else:
             near = difflib.get_close_matches(name, known, 1)
             raise problem(
                 "target/unknown",
                 f"there is no target {name!r}",
                 fix=f"write --target {(near or list(known))[0]}; there are {', '.join(known)}, {ALL} and "
-                f"{PROFILE}FILE.toml",
+                f"{FILE}FILE.toml",
             )
     return found

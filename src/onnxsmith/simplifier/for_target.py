@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
@@ -15,17 +14,16 @@ from onnxsmith.model.graph import versions, walk
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.profiles import reading
+from onnxsmith.profiles.by_name import FILE, by_name
 from onnxsmith.profiles.finding import Outlook
 from onnxsmith.profiles.outlook import foresee
 from onnxsmith.profiles.profile import Profile
-from onnxsmith.profiles.releases import AT, release
+from onnxsmith.profiles.releases import AT
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.base import Target
 
 Simplify = Callable[..., tuple[ir.Model, Simplification]]
-PROFILE = "profile:"
-"""In front of the name of a user's own file."""
 _ROUNDS = 3
 """Simplifications until no rule makes a refused operator. A choice: with one rule off another may fire."""
 
@@ -47,22 +45,15 @@ class ForTarget:
             OnnxsmithError: `target/unknown` for a name that neither has; `profile/…` for a file that is no profile.
         """
         known = rooms.members("onnxsmith.runtimes", Runtime)
-        if name.startswith(PROFILE):
-            profile: Profile | None = reading.read(Path(name.removeprefix(PROFILE)))
-        elif AT in name:
-            profile = release(name)
-        elif name in known and name not in reading.built_in():
-            profile = None
-        elif name in reading.built_in():
-            profile = reading.named(name)
-        else:
+        profile = by_name(name)
+        if profile is None and name not in known:
             names = sorted({*rooms.members("onnxsmith.targets", Target), *reading.built_in()})
             near = difflib.get_close_matches(name, names, 1) or names[:1]
             raise problem(
                 "target/unknown",
                 f"there is no target {name!r}",
                 fix=f"write --target {near[0]}; there are {', '.join(names)}, onnxruntime{AT}VERSION and "
-                f"{PROFILE}FILE.toml",
+                f"{FILE}FILE.toml",
             )
         newest = _installed(known[name]) if name in known else None
         if newest is None and profile is not None:
