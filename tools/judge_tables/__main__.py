@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 
 from judge_tables.asking import Asking
-from judge_tables.cases import node_cases
+from judge_tables.cases import fitted, node_cases
 from judge_tables.learning import table
 from judge_tables.limits import limits
 from judge_tables.unseen import unseen
@@ -48,7 +48,7 @@ def head(name: str, answers: int) -> str:
     target = found(name)
     with target.judging() as judge:
         known = limits(judge)
-    opset, ir, functions = known["opset"], known["ir_version"], str(known["functions"]).lower()
+    functions = str(known.functions).lower()
     today = datetime.datetime.now(tz=datetime.UTC).date()
     return f"""# Made by tools/judge_tables: what this version said of {answers:,} forms of onnx's test cases.
 title = "{target.title}"
@@ -63,8 +63,8 @@ unsaid = [
 unlisted = "unknown"
 folds = true
 functions = {functions}
-opset = {{ min = 7, max = {opset} }}
-max_ir_version = {ir}"""
+opset = {{ min = 7, max = {known.opset} }}
+max_ir_version = {known.ir_version}"""
 
 
 def found(name: str) -> Target:
@@ -81,11 +81,11 @@ def ask(name: str, path: Path, only: set[str], older: int | None) -> None:
     target = found(name)
     kept = path.read_text(encoding="utf-8").splitlines() if only and path.exists() else []
     with path.open("w", encoding="utf-8") as log, target.judging() as judge:
-        log.writelines(f"{line}\n" for line in kept if json.loads(line)["op"] not in only)
-        asking = Asking(judge)
+        log.writelines(f"{line}\n" for line in kept if json.loads(line)["op"].rpartition("::")[2] not in only)
+        asking, known = Asking(judge), limits(judge)
         for case in node_cases(older):
             if not only or case.node.op_type in only:
-                for line in asking.observed(case):
+                for line in asking.observed(fitted(case, known.opset, known.ir_version)):
                     log.write(json.dumps(line, default=str) + "\n")
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from judge_tables.cases import Case, with_constants, with_dtype, with_fewer_results, with_symbols
+from judge_tables.cases import Case, with_constants, with_dtype, with_fewer_results, with_lower_rank, with_symbols
 from onnxsmith.operators.dtypes import shown
+from onnxsmith import rooms
 from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.base import Judge
 
 
@@ -46,6 +48,9 @@ class Asking:
             yield line
             if line["taken"]:
                 break
+        lower = with_lower_rank(case)
+        if lower is not None and _mean_the_same(case, lower):
+            yield self._line(with_constants(lower, taken.constants) if taken.constants else lower)
         yield from self._dtypes_of(case, taken.constants)
 
     def _dtypes_of(self, case: Case, constants: frozenset[str]) -> Iterator[dict[str, Any]]:
@@ -71,6 +76,20 @@ class Asking:
         except OnnxsmithError as error:
             limit = error.problem.what
         return described(case) | {"taken": not refusal and not limit, "why": refusal[:300], "limit": limit}
+
+
+def _mean_the_same(one: Case, other: Case) -> bool:
+    """Whether onnxruntime gives the same numbers for both, in any shape: what a model of another rank means is not
+    sure."""
+    runtime = rooms.members("onnxsmith.runtimes", Runtime)["onnxruntime"]
+    found: list[list[Any]] = []
+    try:
+        for case in (one, other):
+            with runtime.prepare(case.model) as session:
+                found.append([np.ravel(value) for value in session.run(dict(case.feeds)).values()])
+        return all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+    except (OnnxsmithError, ValueError):
+        return False
 
 
 def _constant_forms(case: Case) -> list[Case]:

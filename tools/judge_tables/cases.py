@@ -1,4 +1,5 @@
-"""Single operators to ask a target about: the test cases that the onnx package ships, and other forms of them."""
+"""Single operators to ask a target about: the test cases that the onnx package ships, those of `ml_cases.py`, and other
+forms of them."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import onnx_ir as ir
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
+from judge_tables.ml_cases import ml_cases
 from onnxsmith.model.files.load import from_proto
 from onnxsmith.model.graph import schema
 from onnxsmith.model.graph.copying import cloned
@@ -70,6 +72,19 @@ def node_cases(at: int | None = None) -> Iterator[Case]:
         if case.schema is not None:
             yield case
             yield from _older(case, at)
+    yield from (Case(*found) for found in ml_cases())
+
+
+def fitted(case: Case, opset_limit: int | None, ir_limit: int | None) -> Case:
+    """The case with the newest IR version and opset that a target reads, where its own are newer and the operator is
+    the same there."""
+    found, given = case.schema, case.model.opset_imports.get("", 0)
+    model = cloned(case.model)
+    if ir_limit is not None:
+        model.ir_version = min(model.ir_version, ir_limit)
+    if opset_limit is not None and not case.node.domain and found is not None and found.since <= opset_limit < given:
+        model.opset_imports[""] = opset_limit
+    return replace(case, model=model)
 
 
 def _value(value: Any) -> Any:
@@ -120,6 +135,22 @@ def with_fewer_results(case: Case) -> Case | None:
     for value in model.graph[0].outputs[1:]:
         value.name = ""
     return replace(case, model=model)
+
+
+def with_lower_rank(case: Case) -> Case | None:
+    """The case with a first operand without its last axis, of size 1; None if it has no such axis, or if attributes
+    count axes."""
+    if case.schema is None or {"axis", "axes"} & {*case.schema.required, *case.schema.defaults}:
+        return None
+    name = case.node.inputs[0].name or "" if case.node.inputs and case.node.inputs[0] is not None else ""
+    array = case.feeds.get(name)
+    if not isinstance(array, np.ndarray) or array.ndim < 2 or array.shape[-1] != 1:
+        return None
+    model = cloned(case.model)
+    next(one for one in model.graph.inputs if one.name == name).shape = ir.Shape(array.shape[:-1])
+    for value in model.graph.outputs:
+        value.shape = None
+    return replace(case, model=model, feeds={**case.feeds, name: array[..., 0]})
 
 
 def _tensor(array: Any, name: str | None) -> ir.TensorProtocol:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judge_tables.unseen import UNKNOWN
+from judge_tables.unseen import is_unknown
 from onnxsmith.model.graph import schema
 from onnxsmith.model.graph.schema import Schema
 from onnxsmith.operators import dtypes
@@ -33,7 +33,7 @@ def table(lines: Sequence[Line]) -> str:
             by_op[line["op"]].append(line)
     never = {op: found for op, found in by_op.items() if not any(line["taken"] for line in found)}
     # Of an operator that is refused for its operands or its attributes nothing is known.
-    refused = sorted(op for op, found in never.items() if any(UNKNOWN.search(line["why"]) for line in found))
+    refused = sorted(op for op, found in never.items() if any(is_unknown(op, line["why"]) for line in found))
     groups: dict[str, list[str]] = defaultdict(list)
     for op, found in sorted(by_op.items()):
         if op not in never:
@@ -83,7 +83,7 @@ class _Operator:
     def _versions(self) -> Iterator[str]:
         """The oldest and the newest form that is taken, where others are not."""
         versions = [line["since"] for line in self.taken]
-        unknown = [line for line in self.refused if UNKNOWN.search(line["why"])]
+        unknown = [line for line in self.refused if is_unknown(line["op"], line["why"])]
         older = [line for line in unknown if line["since"] < min(versions)]
         newer = [line for line in unknown if line["since"] > max(versions)]
         if older:

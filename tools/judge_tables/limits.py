@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from onnxsmith.model.files.text import from_text
@@ -13,8 +15,18 @@ TEXT = '<ir_version: {ir}, opset_import: ["": {opset}, "own": 1]> g (float[2] x)
 CALL = ' <opset_import: ["": {opset}], domain: "own"> twice (a) => (b) {{ b = Add(a, a) }}'
 
 
-def limits(judge: Judge) -> dict[str, object]:
-    """`opset` and `ir_version` of the newest model of one Relu that is taken, and `functions`."""
+@dataclass(frozen=True)
+class Limits:
+    """`opset` and `ir_version` of the newest model of one Relu that is taken, and whether one with a local function
+    is."""
+
+    opset: int | None
+    ir_version: int | None
+    functions: bool
+
+
+def limits(judge: Judge) -> Limits:
+    """Asks for the limits."""
 
     def takes(text: str) -> bool:
         try:
@@ -26,4 +38,4 @@ def limits(judge: Judge) -> dict[str, object]:
     opset = next((n for n in range(known.opset, 6, -1) if takes(TEXT.format(ir=8, opset=n, op="Relu"))), None)
     ir = next((n for n in range(known.ir, 3, -1) if takes(TEXT.format(ir=n, opset=17, op="Relu"))), None)
     call = TEXT.format(ir=8, opset=17, op="own.twice") + CALL.format(opset=17)
-    return {"opset": opset, "ir_version": ir, "functions": takes(call)}
+    return Limits(opset, ir, takes(call))

@@ -16,12 +16,19 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.base import Judge
 
-UNKNOWN = re.compile(
+_UNKNOWN = re.compile(
     r"does not know the operator|does not have the operator|Plugin not found|is not a registered function/op|"
     r"No Op registered for|it has no conversion for the operator|UNSUPPORTED_NODE: \w+(;|$)"
 )
 """What targets say of an operator that they do not know; anything else may be about the made-up operands."""
+_BY_NAME = "UNSUPPORTED_NODE: "
 _FLOAT = "tensor(float)"
+
+
+def is_unknown(op: str, why: str) -> bool:
+    """Whether a refusal says that the target does not know the operator itself, not one in its branch."""
+    found = _UNKNOWN.search(why)
+    return found is not None and (_BY_NAME not in found[0] or f"{_BY_NAME}{op.rpartition('::')[2]}" in why)
 
 
 def unseen(judge: Judge, seen: Collection[str], runtime: Runtime | None) -> Iterator[dict[str, Any]]:
@@ -38,7 +45,7 @@ def unseen(judge: Judge, seen: Collection[str], runtime: Runtime | None) -> Iter
             refusal = judge.ask(from_proto(model, where=name)).refusal
         except OnnxsmithError:
             continue
-        if refusal is None or UNKNOWN.search(refusal.why):
+        if refusal is None or is_unknown(name, refusal.why):
             yield _line(name, model, refusal.why[:300] if refusal is not None else "")
 
 
