@@ -50,7 +50,7 @@ def ml_cases() -> Iterator[tuple[str, ir.Model, Mapping[str, Any]]]:
     yield _case("svm_regressor_one_class", _X, "float[2, 1] y",
                 f"y = ai.onnx.ml.SVMRegressor<{_SVM} {_VECTORS}, n_supports = 2, one_class = 1>(x)")  # fmt: skip
     yield _case("linear_regressor", _X, "float[2, 1] y",
-                "y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [0.5], targets = 1>(x)")  # fmt: skip
+                "y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [0.5]>(x)")  # fmt: skip
     for how in ("SUM", "AVERAGE", "MIN"):
         yield _case(f"tree_ensemble_regressor_{how}", _X, "float[2, 1] y",
                     f'y = ai.onnx.ml.TreeEnsembleRegressor<{_TREE} {_TARGET} n_targets = 1,'
