@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from onnxsmith.model.files.load import load
     from onnxsmith.model.files.save import save
     from onnxsmith.precision.bisect import bisect
+    from onnxsmith.precision.quantize import quantize
     from onnxsmith.problem import OnnxsmithError, Problem
     from onnxsmith.reduction.reduce import reduce
     from onnxsmith.report.base import Report
@@ -68,6 +69,7 @@ __all__ = [
     "load",
     "merge",
     "onnx_op",
+    "quantize",
     "reduce",
     "register",
     "rewrite",
@@ -103,6 +105,7 @@ _HOME = {
     "load": "model.files.load",
     "merge": "editing.merge",
     "onnx_op": "exporter.translations.base",
+    "quantize": "precision.quantize",
     "reduce": "reduction.reduce",
     "register": "exporter.translating.register",
     "rewrite": "exporter.tracing.rewriting",

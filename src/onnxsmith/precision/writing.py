@@ -61,9 +61,14 @@ class Delivery:
                 sizes = (old, stage.nbytes())
                 files += stage.commit()
         if self.keep is not None:
-            _write(self.keep, keeping.text(names, to, as_json=self.keep.suffix == ".json"))
+            write_keep(self.keep, names, to)
             files.append(self.keep)
         return files_written(files) if files else Written({}, "no output was asked for"), sizes
+
+
+def write_keep(path: Path, names: Sequence[str], to: str) -> None:
+    """Writes a keep-list completely, or not at all."""
+    _write(path, keeping.text(names, to, as_json=path.suffix == ".json"))
 
 
 def _write(path: Path, content: str) -> None:

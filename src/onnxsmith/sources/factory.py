@@ -71,15 +71,24 @@ def load(target: str) -> TorchModel:
         OnnxsmithError: `export/target-syntax`, `export/target-import` or `export/target-factory`, with the line of the
             user's code that failed.
     """
+    return _call(function(target), target)
+
+
+def function(target: str) -> Callable[..., Any]:
+    """Imports the function, or another object that can be called, which the target names.
+
+    Raises:
+        OnnxsmithError: `export/target-syntax`, `export/target-import` or `export/target-factory`.
+    """
     if not is_target(target):
         raise problem(
             "export/target-syntax",
-            f"{target!r} does not name a factory",
+            f"{target!r} does not name a function",
             fix="write path/to/file.py:function or package.module:function",
         )
     place, _, name = target.rpartition(":")
     module = _from_file(Path(place), target) if place.endswith(".py") else _from_package(place, target)
-    return _call(_attribute(module, name, target), target)
+    return _attribute(module, name, target)
 
 
 def _from_file(path: Path, target: str) -> ModuleType:

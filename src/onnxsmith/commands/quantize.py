@@ -1,0 +1,76 @@
+"""`onnxsmith quantize m.onnx -o q.onnx --to int8`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Quantize(Command):
+    """Make a model smaller by a narrower precision, as far as a score on your data allows.
+
+    Layers stay in float32 until the budget is met. Example:
+
+        onnxsmith quantize net.onnx -o small.onnx --to int8 --data photos/ --metric top1 --budget 0.5%
+
+    small.onnx has the score of net.onnx less half a percent at worst, measured on the images of photos/ that
+    calibration did not see.
+    """
+
+    name = "quantize"
+
+    model: str = argument("the .onnx file, in float32", metavar="MODEL")
+    output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
+    to: str = option("float16, bfloat16, int8, int8-dynamic, int4 or auto", default="auto", metavar="METHOD")
+    data: str | None = option(
+        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
+    )
+    calibration: str | None = option(
+        "other data, for the ranges of activations; default: each fourth sample of --data", metavar="DATA"
+    )
+    metric: str | None = option(
+        "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
+        metavar="NAME",
+    )
+    decode: str | None = option("file.py:function that makes a prediction of the outputs", metavar="FUNCTION")
+    preprocess: str | None = option("file.py:function that makes arrays of an item of the data", metavar="FUNCTION")
+    budget: str = option("how much worse the score may become: 0.5% of it, or a number", default="1%", metavar="AMOUNT")
+    keep: str | None = option(
+        "a file with the names of layers that stay as they are; * for any characters", metavar="FILE"
+    )
+    keep_list: str | None = option("write the layers that stay to this file", metavar="FILE", writes=True)
+    target: str | None = option("the runtime whose form of int8 is made: onnxruntime, openvino, …", metavar="NAME")
+    samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
+    evaluations: int = option("keep-lists that are evaluated at most, for each method", default=20, metavar="COUNT")
+    allow_slower: bool = flag("write the file even if it is slower here")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    seed: int = option("seed of generated inputs", default=0)
+
+    def run(self) -> Report:
+        from onnxsmith.feeds import given
+        from onnxsmith.precision import keep
+        from onnxsmith.precision.quantize import quantize
+
+        return quantize(
+            self.model,
+            self.output,
+            to=self.to,
+            data=self.data,
+            calibration=self.calibration,
+            metric=self.metric,
+            decode=self.decode,
+            preprocess=self.preprocess,
+            budget=self.budget,
+            keep=keep.read(self.keep) if self.keep is not None else (),
+            keep_list=self.keep_list,
+            target=self.target,
+            samples=self.samples,
+            evaluations=self.evaluations,
+            allow_slower=self.allow_slower,
+            sizes=given.sizes(self.dim),
+            seed=self.seed,
+        ).report

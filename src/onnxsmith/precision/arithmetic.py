@@ -1,0 +1,73 @@
+"""onnxruntime's quantisation of weights and activations, in a process of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import onnx_ir as ir
+
+from onnxsmith.model.files.load import load
+from onnxsmith.model.graph import walk
+from onnxsmith.problem import OnnxsmithError
+from onnxsmith.runtimes import _bounds
+from onnxsmith.runtimes._child import Child
+from onnxsmith.runtimes.base import on_disk
+
+_COPIES = 6
+"""Copies of the weights that the quantiser holds at once. A choice: it copies the model, and each weight in float32."""
+
+
+class Arithmetic:
+    """Quantises one model again and again. The models that it returns refer to files in a folder of its own, which
+    `close` removes."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._model = model
+        self._folder = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
+        self._child: Child | None = None
+        self._number = 0
+        self._weight = sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
+
+    def quantised(self, do: str, exclude: Iterable[str], **options: Any) -> ir.Model:
+        """The model quantised by the function `do` of `_arithmetic_host.py`, without the nodes in `exclude`.
+
+        Raises:
+            OnnxsmithError: `quantize/refused` with the quantiser's message; `runtime/died` and the like.
+        """
+        self._number += 1
+        out = Path(self._folder.name) / str(self._number) / "model.onnx"
+        out.parent.mkdir()
+        request: dict[str, Any] = {"do": do, "out": str(out), "exclude": sorted(exclude), "options": options,
+                                   "memory": _bounds.memory(None, model=_COPIES * self._weight)}  # fmt: skip
+        with on_disk(self._model, refer=False) as (path, _):
+            request["path"] = str(path.absolute())
+            try:
+                self._started().ask(request, {}, time_limit=_bounds.seconds(None, model=_COPIES * self._weight))
+            except OnnxsmithError:
+                self._stop()
+                raise
+        return load(out)
+
+    def _started(self) -> Child:
+        if self._child is None:
+            self._child = Child("onnxsmith.precision._arithmetic_host", "main", what="onnxruntime's quantiser")
+        return self._child
+
+    def _stop(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def close(self) -> None:
+        """Ends the process and removes the files."""
+        self._stop()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,84 @@
+"""Measures what a variant of a model does to each layer alone: the layer computes from the values of the original."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.layers.alignment import Pair
+from onnxsmith.layers.chunks import chunks
+from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
+
+_MERGED = 3
+"""Nodes after a layer that a variant may have merged with it. A choice: an activation and its clamp."""
+BUDGET = 2**30
+"""Bytes of tensors that are held at once. A choice: 1 GiB."""
+
+
+def damage(
+    model: ir.Model, variant: ir.Model, nodes: Sequence[str], runtime: Runtime, feeds: Iterable[Feeds]
+) -> dict[str, float]:
+    """For each of the `nodes`, the error of its result if it alone computes as in the variant: the root mean square of
+    the difference by that of the result, the mean over `feeds`. Infinite where only one side is finite. Nodes without a
+    tensor of the same name in the variant are left out.
+
+    Raises:
+        OnnxsmithError: the runtime's error for a model that is cut.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    options = Options()
+    with (
+        OnnxTap(model, runtime.preparer(), options, "", is_inferred=True) as reference,
+        OnnxTap(variant, runtime.preparer(), options, "") as candidate,
+    ):
+        common = frozenset(name for name in reference.outline.tensors() if name in candidate.outline.maker)
+        of_node = _measured_at(model, set(nodes), common)
+        names = [name for name in reference.outline.tensors() if name in of_node]
+        for feed in feeds:
+            sizes = reference.nbytes(feed)
+            for chunk in chunks([Pair(name, name, "name") for name in names], sizes, BUDGET):
+                asked = [pair.candidate for pair in chunk]
+                read = [name for one in asked for name in candidate.outline.segment(one, common)[1] if name in common]
+                ours = reference.values(feed, tuple(dict.fromkeys([*asked, *read])))
+                theirs = candidate.forced(feed, {name: ours[name] for name in dict.fromkeys(read)}, asked)
+                for name in asked:
+                    if name in theirs:
+                        found[of_node[name]].append(relative_error(ours[name], theirs[name]))
+    return {name: float(np.mean(errors)) for name, errors in found.items()}
+
+
+def _measured_at(model: ir.Model, nodes: set[str], common: frozenset[str]) -> dict[str, str]:
+    """The tensor at which each node is measured, and the node: its result, or that of its only reader where the
+    variant has merged the two, such as a Relu that a quantiser's range replaces."""
+    found: dict[str, str] = {}
+    for node in model.graph:
+        value = node.outputs[0] if node.outputs and node.name in nodes else None
+        for _ in range(_MERGED):
+            if value is None or value.name in common:
+                break
+            readers = [use.node for use in value.uses()]
+            value = readers[0].outputs[0] if len(readers) == 1 and readers[0].graph is model.graph else None
+        if value is not None and value.name in common:
+            found.setdefault(value.name or "", node.name or "")
+    return found
+
+
+def relative_error(reference: Value, candidate: Value) -> float:
+    """The root mean square of the difference, relative to that of the reference."""
+    a, b = np.asarray(reference, np.float64), np.asarray(candidate, np.float64)
+    if a.shape != b.shape or not np.isfinite(b[np.isfinite(a)]).all():
+        return math.inf
+    both = np.isfinite(a)
+    scale = float(np.sqrt(np.mean(a[both] ** 2))) if both.any() else 0.0
+    error = float(np.sqrt(np.mean((a[both] - b[both]) ** 2))) if both.any() else 0.0
+    return error / scale if scale else (0.0 if not error else math.inf)
+
+
+def ordered(errors: Mapping[str, float], nodes: Sequence[str]) -> list[str]:
+    """The nodes, those with the largest damage first; nodes without a measure last, in their own order."""
+    return sorted(nodes, key=lambda name: -errors.get(name, -1.0))

@@ -1,0 +1,117 @@
+"""Defines a kind of data: how a text that names it becomes samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onnxsmith.model.graph.signature import Port, Signature
+from onnxsmith.problem import OnnxsmithError, problem
+
+Prepare = Callable[[Any], Any]
+"""Preprocessing of the user's own: an item of the data becomes arrays by input name, or the array of the first
+input."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of the model: arrays by input name, the label if there is one, and a name for messages."""
+
+    feeds: Mapping[str, Any]
+    label: Any = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How items become samples: the model's inputs, and the user's preprocessing if there is one."""
+
+    interface: Signature
+    prepare: Prepare | None = None
+
+    @property
+    def port(self) -> Port:
+        """The input that a single array is for: the first that needs a value."""
+        return next(iter(self.interface.required()))
+
+    def feeds(self, item: Any, name: str) -> dict[str, Any]:
+        """Arrays by input name of an item: arrays by name, or one array.
+
+        Raises:
+            OnnxsmithError: `quantize/preprocessing` if the user's function fails; `quantize/data` for an item that
+                does not fit the model's inputs.
+        """
+        made = self._prepared(item, name) if self.prepare is not None else item
+        by_name = dict(made) if isinstance(made, Mapping) else {self.port.name: made}
+        ports = {port.name: port for port in self.interface.inputs}
+        unknown = [key for key in by_name if key not in ports]
+        missing = [port.name for port in self.interface.required() if port.name not in by_name]
+        if unknown or missing:
+            raise problem(
+                "quantize/data",
+                f"{unknown[0]!r} is no input of the model" if unknown else f"there is no value for {missing[0]!r}",
+                where=name,
+                why=f"the inputs are {', '.join(ports)}",
+                fix="name the arrays as the inputs, or give a function that does: --preprocess file.py:function",
+            )
+        return {key: _array(value, ports[key], name) for key, value in by_name.items()}
+
+    def _prepared(self, item: Any, name: str) -> Any:
+        assert self.prepare is not None
+        try:
+            return self.prepare(item)
+        except OnnxsmithError:
+            raise
+        except Exception as error:
+            raise problem(
+                "quantize/preprocessing",
+                "the preprocessing failed",
+                where=name,
+                why=f"{type(error).__name__}: {error}",
+                fix="call the function on this item in Python, and mend it",
+            ) from error
+
+
+def _array(value: Any, port: Port, name: str) -> Any:
+    if port.kind != "tensor":
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "fiub" and port.dtype in ("float", "double", "float16") and array.dtype.kind in "fiu":
+        wanted = {"float": np.float32, "double": np.float64, "float16": np.float16}[port.dtype]
+        array = array.astype(wanted, copy=False) if array.dtype.kind == "f" else array
+    if port.shape is not None and array.ndim == len(port.shape) - 1:
+        array = array[None]
+    if port.shape is not None and array.ndim != len(port.shape):
+        raise problem(
+            "quantize/data",
+            f"an array of rank {array.ndim} is not an input {port.name}",
+            where=name,
+            why=f"{port.name} is {port}",
+            fix="give arrays of that rank, or a function that makes them: --preprocess file.py:function",
+        )
+    return array
+
+
+class Kind(ABC):
+    """A kind of data. Kinds are found by their files."""
+
+    rank: ClassVar[int] = 10
+    """Kinds with lower ranks are asked first whether the data is theirs."""
+    form: ClassVar[str]
+    """How it is given, in a few words, for the message about data of no kind."""
+
+    @abstractmethod
+    def reads(self, given: Any) -> bool:
+        """Whether the data is of this kind. It may still be broken."""
+
+    @abstractmethod
+    def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
+        """Yields the samples in an order that is always the same, reading each when it is asked for.
+
+        Raises:
+            OnnxsmithError: `quantize/data`, `quantize/preprocessing`, `input/unreadable`.
+        """

@@ -1,0 +1,50 @@
+"""A function of the user's, or an iterable in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from onnxsmith.precision.data.base import Kind, Reading, Sample
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.sources import factory
+
+_PAIR = 2
+
+
+class Function(Kind):
+    """`file.py:function`, a function, or an iterable. Each item is `(arrays by input name, label)`, or the arrays
+    alone; with preprocessing, what the user's function takes in place of the arrays. A function is called again for
+    each pass over the data; of an iterable that can be used once a list is made."""
+
+    rank = 4
+    form = "file.py:function that yields (arrays by input name, label)"
+
+    def reads(self, given: Any) -> bool:
+        if isinstance(given, str):
+            return factory.is_target(given)
+        return callable(given) or (isinstance(given, Iterable) and not isinstance(given, bytes | Mapping))
+
+    def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
+        named = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+        made: Any = factory.function(given) if isinstance(given, str) else given
+        for number, item in enumerate(_items(made, named)):
+            arrays, label = item if isinstance(item, tuple) and len(item) == _PAIR else (item, None)
+            name = f"{named}[{number}]"
+            yield Sample(reading.feeds(arrays, name), label, name)
+
+
+def _items(given: Callable[[], Iterable[Any]] | Iterable[Any], named: str) -> Iterator[Any]:
+    """The items; an error in the user's code is a problem with its line."""
+    try:
+        yield from given() if callable(given) else given
+    except OnnxsmithError:
+        raise
+    except Exception as error:
+        raise problem(
+            "quantize/data",
+            "the function that gives the data failed",
+            where=factory.user_line(error) or named,
+            why=f"{type(error).__name__}: {error}",
+            fix="run the function in Python, and mend it",
+        ) from error

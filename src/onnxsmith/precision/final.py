@@ -1,0 +1,156 @@
+"""Measures a finished file: its score with and without optimisations, its size, its time, and other runtimes."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.benching.bench import bench
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save_for_now
+from onnxsmith.model.graph import walk
+from onnxsmith.precision.forms.base import Form
+from onnxsmith.precision.given import Given
+from onnxsmith.precision.scoring import Scored
+from onnxsmith.precision.trying import Tried
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.parts.ratios import Ratio, Ratios
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Runtime
+
+_SECONDS = 6.0
+"""Seconds of each model's measurement. A choice."""
+_ALSO = ("openvino",)
+"""Other runtimes that score the file, if they are installed."""
+
+
+@dataclass(frozen=True)
+class Final:
+    """A file, and what it reached. `plain` is the score without optimisations. `ratio` is its time by that of the given
+    model, None if it was not measured; `times` says it in words. `also` are the scores on other runtimes."""
+
+    model: ir.Model
+    name: str
+    scored: Scored
+    plain: Scored
+    is_within: bool
+    score: str
+    bound: float
+    nbytes: int
+    nbytes_before: int
+    ratio: float | None
+    is_slower: bool
+    times: str
+    also: Mapping[str, str]
+
+    @property
+    def merit(self) -> float:
+        """Size by time, each relative to the given model: the smaller, the better."""
+        return self.nbytes / max(1, self.nbytes_before) * (self.ratio if self.ratio is not None else 1.0)
+
+    def said(self, before: float) -> str:
+        """One line."""
+        size = self.nbytes / max(1, self.nbytes_before)
+        return f"{self.score} {before:.4g} → {self.scored.value:.4g}, {size:.2f} of the size, {self.times}"
+
+    def problems(self, *, allow_slower: bool) -> Iterator[Problem]:
+        """Why the file is not given out."""
+        if not self.is_within:
+            yield Problem(
+                "quantize/levels-differ",
+                f"the {self.name} file is out of budget where onnxruntime optimises it otherwise",
+                where=f"all optimisations: {self.scored.value:.6g}, none: {self.plain.value:.6g}, "
+                f"at worst {self.bound:.6g} is allowed",
+                fix="give a wider --budget, or another --to",
+            )
+        if self.nbytes >= self.nbytes_before:
+            yield Problem(
+                "quantize/larger",
+                f"the {self.name} file would not be smaller",
+                where=f"{self.nbytes:,} bytes of {self.nbytes_before:,}",
+                fix="try another --to, or keep the float32 model",
+            )
+        if self.is_slower and not allow_slower:
+            yield Problem(
+                "quantize/slower",
+                f"the {self.name} file is slower than the float32 model here",
+                where=self.times,
+                fix="add --allow-slower if the size is what matters, or try another --to",
+            )
+
+
+def final(tried: Tried, loaded: ir.Model, given: Given, before: Scored, runtime: Runtime, form: Form) -> Final:
+    """Writes the model for now, reads it again and measures it."""
+    assert tried.model is not None
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
+        save_for_now(tried.model, path)
+        save_for_now(loaded, old)
+        scores = []
+        for level in ("all", "disable"):
+            with runtime.prepare(path, Options(optimization=level)) as session:
+                scores.append(given.scoring.of(session))
+        better = given.scoring.score.better
+        within = [
+            given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
+        ]
+        ratio = _ratio(old, path, given)
+        return Final(
+            model=tried.model,
+            name=tried.name,
+            scored=scores[0],
+            plain=scores[1],
+            is_within=all(within),
+            score=given.scoring.score.title,
+            bound=given.budget.bound(before.value, better),
+            nbytes=sizes_of(load(path)),
+            nbytes_before=sizes_of(loaded),
+            ratio=None if ratio is None else ratio.ratio,
+            is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
+            times=_times(ratio),
+            also=_also(path, given),
+        )
+
+
+def sizes_of(model: ir.Model) -> int:
+    """Bytes of the tensors that a model holds; what several names share counts once."""
+    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
+
+
+def _ratio(old: Path, new: Path, given: Given) -> Ratio | None:
+    """The time of the new file by that of the old one, on the first sample; None if it cannot be measured."""
+    feeds = next((dict(one.feeds) for one in given.scoring.samples), None)
+    try:
+        found = bench(old, new, inputs=feeds or {}, seconds=_SECONDS, tolerance=math.inf)
+    except OnnxsmithError:
+        return None
+    parts = [part for part in found.report.parts if isinstance(part, Ratios)]
+    return parts[0].ratios[0] if parts and parts[0].ratios else None
+
+
+def _times(ratio: Ratio | None) -> str:
+    if ratio is None or ratio.ratio is None:
+        return "the time was not measured"
+    if not ratio.ranked:
+        return f"time not distinguishable ({ratio.ratio:.2f})"
+    return f"{ratio.ratio:.2f} of the time"
+
+
+def _also(path: Path, given: Given) -> dict[str, str]:
+    found = {}
+    for name in _ALSO:
+        runtime = runtimes.get(name)
+        if runtime.missing() is not None:
+            found[f"on {name}"] = "not tried: it is not installed"
+            continue
+        try:
+            with runtime.prepare(path) as session:
+                found[f"on {name}"] = f"{given.scoring.of(session).value:.6g}"
+        except OnnxsmithError as error:
+            found[f"on {name}"] = f"refused: {error.problem.what}"[:200]
+    return found

@@ -1,0 +1,56 @@
+"""Defines a form: how a runtime wants a model in int8."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from onnxsmith import rooms
+from onnxsmith.problem import problem
+
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+"""Operators that are quantised for their own sake."""
+AROUND = (
+    "Add", "AveragePool", "Clip", "Concat", "Flatten", "GlobalAveragePool", "LeakyRelu", "MaxPool", "Mul", "Pad",
+    "Relu", "Reshape", "Resize", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",
+)  # fmt: skip
+"""Operators that a CPU runtime computes in int8 where they lie beside products, so that nothing is converted there."""
+GUIDE = "https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html"
+
+
+class Form(ABC):
+    """How one runtime wants int8. Forms are found by their files, which have the names of targets of `check`.
+
+    `activations` is `QInt8` or `QUInt8`; with `symmetric` their zero point is 0. `around` are the operators between
+    products that become int8, too. `more` are further options of onnxruntime's quantiser.
+    """
+
+    title: ClassVar[str]
+    activations: ClassVar[str] = "QUInt8"
+    symmetric: ClassVar[bool] = False
+    per_channel: ClassVar[bool] = True
+    around: ClassVar[tuple[str, ...]] = AROUND
+    more: ClassVar[Mapping[str, Any]] = {}
+    source: ClassVar[str]
+
+    def seven_bits(self) -> bool:
+        """Whether weights may use 7 bits only, because sums of products of 8 bits can overflow."""
+        return False
+
+
+def form(target: str | None) -> Form:
+    """The form for a target; onnxruntime's for None.
+
+    Raises:
+        OnnxsmithError: `quantize/target` for a name without a form.
+    """
+    forms = rooms.members("onnxsmith.precision.forms", Form)
+    name = (target or "onnxruntime").partition("@")[0]
+    if name not in forms:
+        raise problem(
+            "quantize/target",
+            f"no form of int8 is known for {name}",
+            fix=f"give one of: {', '.join(forms)}; or leave --target out, for the form of onnxruntime",
+        )
+    return forms[name]

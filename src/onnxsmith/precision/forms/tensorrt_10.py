@@ -1,0 +1,11 @@
+"""TensorRT 10."""
+
+from __future__ import annotations
+
+from onnxsmith.precision.forms._tensorrt import SignedForm
+
+
+class TensorRt10(SignedForm):
+    """Signed and symmetric, as every TensorRT."""
+
+    title = "TensorRT 10"

@@ -1,0 +1,11 @@
+"""TensorRT 11."""
+
+from __future__ import annotations
+
+from onnxsmith.precision.forms._tensorrt import SignedForm
+
+
+class TensorRt11(SignedForm):
+    """Signed and symmetric, as every TensorRT."""
+
+    title = "TensorRT 11"

@@ -1,0 +1,11 @@
+"""TensorRT for RTX."""
+
+from __future__ import annotations
+
+from onnxsmith.precision.forms._tensorrt import SignedForm
+
+
+class TensorRtRtx(SignedForm):
+    """Signed and symmetric, as every TensorRT."""
+
+    title = "TensorRT for RTX"

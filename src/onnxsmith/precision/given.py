@@ -1,0 +1,178 @@
+"""What a user gives for a quantisation: data, metric, budget; read and checked before anything is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.comparison.explore import Explorer, Plan
+from onnxsmith.comparison.rounding import roundings
+from onnxsmith.feeds.generate import Generator
+from onnxsmith.model.graph.signature import Signature, signature
+from onnxsmith.model.shapes.inferred import inferred
+from onnxsmith.precision import reading_data
+from onnxsmith.precision.data.base import Reading, Sample
+from onnxsmith.precision.reading_data import Samples
+from onnxsmith.precision.scores.base import Pairs, Score
+from onnxsmith.precision.scores.cosine import Cosine
+from onnxsmith.precision.scoring import Budget, Scoring
+from onnxsmith.problem import problem
+from onnxsmith.runtimes.base import Session
+from onnxsmith.sources import factory
+
+_GENERATED = 8
+"""Generated inputs, where there is no data. A choice: they measure rounding, not accuracy."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `quantize`, as given."""
+
+    data: Any = None
+    calibration: Any = None
+    metric: Any = None
+    decode: Any = None
+    preprocess: Any = None
+    budget: str | float = "1%"
+    samples: int | None = None
+    evaluations: int = 20
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Given:
+    """The request, read: samples to calibrate on and to test on (None without data), the scoring and the budget."""
+
+    calibration: Samples
+    scoring: Scoring
+    budget: Budget
+    is_real: bool
+    """Whether the samples are the user's, not generated."""
+    is_accuracy: bool
+    """Whether the score is one that the user asked for, on data of the user's."""
+
+
+def read(model: ir.Model, request: Request, session: Session) -> Given:
+    """Reads the request for a model that runs in `session`.
+
+    Raises:
+        OnnxsmithError: `quantize/…`, `export/target-…` for a function that cannot be imported.
+    """
+    if request.samples is not None and request.samples < 1:
+        raise problem("quantize/samples", f"{request.samples} samples measure nothing", fix="give --samples 100")
+    if request.evaluations < 1:
+        raise problem(
+            "quantize/evaluations", f"{request.evaluations} evaluations find nothing", fix="give --evaluations 20"
+        )
+    budget = Budget.read(request.budget)
+    interface = signature(model)
+    reading = Reading(interface, _function(request.preprocess))
+    if request.data is None and request.calibration is None:
+        made = _generated(model, session, request.seed)
+        calibration = test = made
+    else:
+        calibration, test = _divided(request, reading)
+    score = _score(request.metric)
+    scoring = Scoring(test, score, _function(request.decode), request.samples)
+    is_real = request.data is not None
+    return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None)
+
+
+def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
+    data = None if request.data is None else reading_data.read(request.data, reading)
+    if request.calibration is None:
+        assert data is not None
+        return reading_data.divided(data)
+    calibration = reading_data.read(request.calibration, reading)
+    limited = Samples(lambda: _first(calibration, reading_data.MOST), calibration.described)
+    if data is None:
+        return limited, limited
+    seen = {reading_data.digest(one): one.name for one in limited}
+    for sample in data:
+        twin = seen.get(reading_data.digest(sample))
+        if twin is not None:
+            raise problem(
+                "quantize/same-data",
+                "a sample of the test is one of the calibration, too",
+                where=f"{sample.name} = {twin}",
+                why="what was calibrated on says nothing about other data",
+                fix="give other samples as --calibration, or leave it out: then each fourth sample of --data is used",
+            )
+    return limited, data
+
+
+def _first(samples: Samples, count: int) -> Iterator[Sample]:
+    for index, sample in enumerate(samples):
+        if index >= count:
+            return
+        yield sample
+
+
+def _generated(model: ir.Model, session: Session, seed: int) -> Samples:
+    interface: Signature = signature(model)
+    generator = Generator.for_model(inferred(model)[0]).under(interface)
+    runs = list(Explorer(session, Plan(generator, seed=seed), roundings(model)).runs())[:_GENERATED]
+    samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in runs]
+    return Samples(lambda: iter(samples), "generated inputs")
+
+
+def _function(given: Any) -> Callable[..., Any] | None:
+    return factory.function(given) if isinstance(given, str) else given
+
+
+def _score(given: Any) -> Score:
+    """The score that a name, a function or None means."""
+    if given is None:
+        return Cosine()
+    if isinstance(given, Score):
+        return given
+    known = rooms.members("onnxsmith.precision.scores", Score)
+    if isinstance(given, str) and given in known:
+        return known[given]
+    if isinstance(given, str) and not factory.is_target(given):
+        raise problem(
+            "quantize/unknown-metric",
+            f"no metric is called {given!r}",
+            fix=f"give one of: {', '.join(known)}; or file.py:function that takes the predictions and the labels",
+        )
+    return Own(factory.function(given) if isinstance(given, str) else given)
+
+
+class Own(Score):
+    """A function of the user's that takes the list of predictions and the list of labels and returns a number. A larger
+    number is better, unless the function has an attribute `better = "lower"`."""
+
+    expects = "what the function takes"
+
+    def __init__(self, function: Callable[[list[Any], list[Any]], float]) -> None:
+        self._function = function
+        self.title = getattr(function, "__name__", "the metric")  # type: ignore[misc]
+        self.better = "lower" if getattr(function, "better", "higher") == "lower" else "higher"  # type: ignore[misc]
+
+    def predicted(self, outputs: Any) -> Any:
+        return outputs if len(outputs) > 1 else next(iter(outputs.values()))
+
+    def value(self, pairs: Pairs) -> float:
+        found = list(pairs)
+        return float(self._function([one for one, _ in found], [label for _, label in found]))
+
+
+def refuse_nan(value: float, score: Score) -> None:
+    """Refuses a score of the given model that is no number.
+
+    Raises:
+        OnnxsmithError: `quantize/metric`.
+    """
+    if math.isnan(value) or math.isinf(value):
+        raise problem(
+            "quantize/metric",
+            f"the score of the given model is {value}",
+            where=score.title,
+            why=f"nothing can be measured against it; a prediction is {score.expects}",
+            fix="check the labels and --decode on a few samples",
+        )

@@ -1,0 +1,1 @@
+"""Ways to make a model smaller by a narrower precision, one a file."""

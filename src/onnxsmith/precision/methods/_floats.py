@@ -1,0 +1,70 @@
+"""What float16 and bfloat16 share: nodes become narrow, strongly typed, with Casts at the borders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+from onnxsmith.precision.narrowing import narrowed
+from onnxsmith.precision.units import NARROW, Unit, find
+
+
+class NarrowFloat(Method):
+    """Nodes compute in a narrower float, weights included. Inputs and outputs of the graph stay float32.
+
+    A node stays wide if a value of its inputs, outputs or weights, on the data, is larger than half the largest number
+    of the narrow float: the other half is for data that was not seen.
+    """
+
+    changes = "nodes whose operator takes the narrow float"
+    for_speed = False
+    to: ClassVar[str]
+
+    def layers(self, work: Work) -> list[Layer]:
+        nodes = list(walk.nodes(work.model.graph))
+        return [Layer(unit.name, unit.op, constant_bytes(nodes[unit.index])) for unit in self._units(work)]
+
+    def variant(self, work: Work, keep: Keep) -> ir.Model:
+        return narrowed(work.model, self._narrow(work, keep), NARROW[self.to])
+
+    def measured(self, work: Work, keep: Keep) -> ir.Model:
+        """Rounded in float32: a CPU's onnxruntime computes the narrow form in float32 and rounds little of it."""
+        return narrowed(work.model, self._narrow(work, keep), NARROW[self.to], rounded=True)
+
+    def always(self, work: Work) -> Mapping[str, str]:
+        most = float(np.finfo(NARROW[self.to].numpy()).max) / 2
+        ranges = work.ranges.by_name if work.ranges is not None else {}
+        nodes = list(walk.nodes(work.model.graph))
+        found = {}
+        for unit in self._units(work):
+            node = nodes[unit.index]
+            sides = [node.inputs[i] for i in unit.inputs] + [node.outputs[i] for i in unit.outputs]
+            for value in sides:
+                largest = _largest(value, ranges) if value is not None else 0.0
+                if value is not None and not largest <= most:
+                    found[unit.name] = f"{value.name} reaches {largest:.3g}; {self.to} ends at {2 * most:.3g}"
+        return found
+
+    def _units(self, work: Work) -> tuple[Unit, ...]:
+        return find(work.model, NARROW[self.to]).units
+
+    def _narrow(self, work: Work, keep: Keep) -> list[Unit]:
+        return [unit for unit in self._units(work) if unit.name not in keep]
+
+
+def _largest(value: ir.Value, ranges: Mapping[str, object]) -> float:
+    tensor = value.const_value
+    if tensor is not None:
+        array = np.abs(np.asarray(tensor.numpy(), np.float64))
+        finite = array[np.isfinite(array)]  # a mask of infinities stays one in any float
+        return float(finite.max()) if finite.size else 0.0
+    known = ranges.get(value.name or "")
+    largest = getattr(known, "largest", 0.0)
+    return largest if not math.isnan(largest) else math.inf

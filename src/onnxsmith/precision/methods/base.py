@@ -1,0 +1,76 @@
+"""Defines a method: what it makes of a model, layer by layer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import onnx_ir as ir
+
+from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.precision.forms.base import Form
+from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.preparing import Prepared
+from onnxsmith.precision.ranges import Ranges
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A node that the method can change. `nbytes` are those of its constant operands."""
+
+    name: str
+    op: str
+    nbytes: int
+
+
+@dataclass
+class Work:
+    """What a method works on. `ranges` are None without data."""
+
+    prepared: Prepared
+    arithmetic: Arithmetic
+    form: Form
+    ranges: Ranges | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def model(self) -> ir.Model:
+        """The float32 model."""
+        return self.prepared.model
+
+
+class Method(ABC):
+    """One method. Methods are found by their files; the name on the command line is the name of the file."""
+
+    title: ClassVar[str]
+    changes: ClassVar[str]
+    """The operators that it changes, in words."""
+    opset: ClassVar[int]
+    """The oldest opset that can hold the result; the model is raised to it."""
+    needs_ranges: ClassVar[bool] = False
+    for_speed: ClassVar[bool] = True
+    """Whether a result that is slower here is refused: floats are narrow for other hardware than a CPU."""
+
+    @abstractmethod
+    def layers(self, work: Work) -> list[Layer]:
+        """The nodes that the method changes, in the order of the graph."""
+
+    @abstractmethod
+    def variant(self, work: Work, keep: Keep) -> ir.Model:
+        """The model with all layers changed but those in `keep`."""
+
+    def measured(self, work: Work, keep: Keep) -> ir.Model:
+        """The form of the variant whose score counts during the search; by default the variant itself."""
+        return self.variant(work, keep)
+
+    def always(self, work: Work) -> Mapping[str, str]:
+        """Layers that must stay as they are, each with the reason."""
+        return {}
+
+
+def constant_bytes(node: ir.Node) -> int:
+    """Bytes of the constant operands of a node."""
+    held = [value.const_value for value in node.inputs if value is not None and value.const_value is not None]
+    return sum(tensor.nbytes for tensor in held)

@@ -1,0 +1,70 @@
+"""Weights and activations in 8 bits, with ranges from data."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.precision.forms.base import PRODUCTS
+from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+from onnxsmith.problem import problem
+
+
+class Int8(Method):
+    """Pairs of QuantizeLinear and DequantizeLinear stand around products and what lies between them (QDQ), weights are
+    quantised per channel. The ranges of activations are the least and the greatest value that calibration saw."""
+
+    title = "int8 weights and activations"
+    changes = "Conv, ConvTranspose, Gemm and MatMul"
+    opset = 13
+    needs_ranges = True
+
+    def layers(self, work: Work) -> list[Layer]:
+        return [
+            Layer(node.name or "", node.op_type, constant_bytes(node))
+            for node in work.model.graph
+            if node.op_type in PRODUCTS and not node.domain and _is_float(node)
+        ]
+
+    def variant(self, work: Work, keep: Keep) -> ir.Model:
+        assert work.ranges is not None
+        bad = [name for name, one in work.ranges.by_name.items() if not one.largest < float("inf")]
+        if bad:
+            raise problem(
+                "quantize/not-finite",
+                f"the float32 model has values that are not finite in {bad[0]!r}",
+                where=", ".join(bad[:5]),
+                why="no range can be given for them",
+                fix=f"`onnxsmith dump MODEL --tensor {bad[0]}` shows them; correct the model or the data",
+            )
+        form = work.form
+        return work.arithmetic.quantised(
+            "static",
+            {*keep, *_apart(work.model, keep)},
+            ranges={name: (one.low, one.high) for name, one in work.ranges.by_name.items()},
+            per_channel=form.per_channel,
+            reduce_range=form.seven_bits(),
+            weights="QInt8",
+            activations=form.activations,
+            symmetric=form.symmetric,
+            operators=[*PRODUCTS, *form.around],
+            more=dict(form.more),
+        )
+
+
+def _is_float(node: ir.Node) -> bool:
+    return all(value is None or value.dtype == ir.DataType.FLOAT for value in node.inputs[:2])
+
+
+def _apart(model: ir.Model, keep: Keep) -> set[str]:
+    """Nodes that lie beside no quantised product: to convert for them alone costs accuracy and time."""
+    beside: set[ir.Value | None] = set()
+    for node in model.graph:
+        if node.op_type in PRODUCTS and node.name not in keep:
+            beside.update((*node.inputs, *node.outputs))
+    beside.discard(None)
+    return {
+        node.name or ""
+        for node in model.graph
+        if node.op_type not in PRODUCTS and beside.isdisjoint((*node.inputs, *node.outputs))
+    }

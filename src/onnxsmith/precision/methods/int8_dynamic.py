@@ -1,0 +1,44 @@
+"""Weights in 8 bits, activations quantised when the model runs."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+
+_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention", "EmbedLayerNormalization")
+"""Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger, which is slower than Conv in
+float32 (onnxruntime issue #6732)."""
+
+
+class Int8Dynamic(Method):
+    """Weights have 8 bits; each run measures the range of an activation before it quantises it. No data is needed."""
+
+    title = "int8 weights, activations quantised at run time"
+    changes = "MatMul, Gemm, LSTM and Attention with constant weights"
+    opset = 11
+
+    def layers(self, work: Work) -> list[Layer]:
+        return [
+            Layer(node.name or "", node.op_type, constant_bytes(node))
+            for node in work.model.graph
+            if node.op_type in _OPERATORS and _has_weight(node)
+        ]
+
+    def variant(self, work: Work, keep: Keep) -> ir.Model:
+        return work.arithmetic.quantised(
+            "dynamic",
+            keep,
+            operators=list(_OPERATORS),
+            per_channel=work.form.per_channel,
+            reduce_range=work.form.seven_bits(),
+            weights="QInt8",
+        )
+
+
+def _has_weight(node: ir.Node) -> bool:
+    return any(
+        value is not None and value.const_value is not None and value.dtype == ir.DataType.FLOAT
+        for value in node.inputs[1:]
+    )

@@ -1,0 +1,77 @@
+"""Finds the kind of the user's data, and divides it into calibration and test."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onnxsmith import rooms
+from onnxsmith.precision.data.base import Kind, Reading, Sample
+from onnxsmith.problem import problem
+
+EVERY = 4
+"""Of data that is given for both, each fourth sample is for calibration. A choice: the test needs more."""
+MOST = 256
+"""Samples that calibration reads at most. A choice: the ranges of activations seldom grow after some hundred."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples that can be read again and again. `passes` makes an iterator over them."""
+
+    passes: Callable[[], Iterator[Sample]]
+    described: str
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self.passes()
+
+
+def read(given: Any, reading: Reading) -> Samples:
+    """The samples of what the user gave.
+
+    Raises:
+        OnnxsmithError: `quantize/data` if it is of no kind.
+    """
+    kinds = sorted(rooms.members("onnxsmith.precision.data", Kind).values(), key=lambda one: one.rank)
+    kind = next((one for one in kinds if one.reads(given)), None)
+    if kind is None:
+        raise problem(
+            "quantize/data",
+            "the data cannot be read",
+            where=str(given)[:200],
+            why="it does not exist, or is of no kind that is known",
+            fix="give " + "; ".join(one.form for one in kinds),
+        )
+    chosen, source = kind, given
+    if isinstance(given, Iterator):
+        source = list(given)
+    return Samples(lambda: chosen.samples(source, reading), str(given) if isinstance(given, str) else kind.form)
+
+
+def divided(samples: Samples) -> tuple[Samples, Samples]:
+    """Calibration and test from one set of data: each fourth sample is for calibration, up to a limit."""
+
+    def is_calibration(index: int) -> bool:
+        return index % EVERY == 0 and index < EVERY * MOST
+
+    def calibration() -> Iterator[Sample]:
+        return (one for index, one in enumerate(samples) if is_calibration(index))
+
+    def test() -> Iterator[Sample]:
+        return (one for index, one in enumerate(samples) if not is_calibration(index))
+
+    return Samples(calibration, f"each {EVERY}th of {samples.described}"), Samples(test, "the rest of it")
+
+
+def digest(sample: Sample) -> bytes:
+    """Identifies the values of a sample."""
+    found = hashlib.blake2b(digest_size=16)
+    for name, value in sorted(sample.feeds.items()):
+        array = np.asarray(value)
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(array.tobytes() if array.dtype.kind != "O" else repr(array.tolist()).encode())
+    return found.digest()

@@ -1,0 +1,1 @@
+"""Measures of what a user wants of a model, one a file."""

@@ -1,0 +1,23 @@
+"""The cosine similarity of vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxsmith.metrics.base import Floats
+from onnxsmith.precision.scores.base import Pairs, Score, mean
+
+
+class Cosine(Score):
+    """The mean over samples of the cosine of the angle between the prediction and the label, both flattened."""
+
+    title = "cosine similarity"
+    expects = "a vector, as long as the label"
+
+    def value(self, pairs: Pairs) -> float:
+        return mean(_cosine(np.ravel(np.asarray(a, np.float64)), np.ravel(np.asarray(b, np.float64))) for a, b in pairs)
+
+
+def _cosine(a: Floats, b: Floats) -> float:
+    scale = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / scale if scale else float(not a.any() and not b.any())

@@ -1,0 +1,32 @@
+"""The peak signal-to-noise ratio of images."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from onnxsmith.metrics.base import Floats
+from onnxsmith.precision.scores.base import Pairs, Score, mean
+
+_UNIT = 1.5
+"""A label with a larger value is in 0..255, not in 0..1. A choice."""
+_MOST = 120.0
+"""Decibels of images that are equal. A choice: float32 itself is near 140."""
+
+
+class Psnr(Score):
+    """The mean over images of 10·log10(peak² / mean squared error), in decibels; the peak is 255 for labels with larger
+    values than 1.5, else 1."""
+
+    title = "PSNR in dB"
+    expects = "an image, as large as the label"
+
+    def value(self, pairs: Pairs) -> float:
+        return mean(_psnr(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in pairs)
+
+
+def _psnr(found: Floats, wanted: Floats) -> float:
+    peak = 255.0 if wanted.size and float(np.max(wanted)) > _UNIT else 1.0
+    error = float(np.mean((found.reshape(wanted.shape) - wanted) ** 2))
+    return min(_MOST, 10 * math.log10(peak**2 / error)) if error > 0 else _MOST

@@ -1,0 +1,159 @@
+"""Measures a score of a model on data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onnxsmith.comparison.tensors import is_float
+from onnxsmith.precision.reading_data import Samples
+from onnxsmith.precision.scores.base import Score
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes.base import Session
+from onnxsmith.sources import factory
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model reached: the score, the number of samples, and how many had an output that is not finite."""
+
+    value: float
+    samples: int
+    broken: int = 0
+
+
+@dataclass
+class Scoring:
+    """Scores models on the same samples. Without labels in the data the predictions of the first model are the labels:
+    the score then says how far others agree with it."""
+
+    samples: Samples
+    score: Score
+    decode: Callable[[Mapping[str, Any]], Any] | None = None
+    most: int | None = None
+    has_labels: bool = True
+    _labels: list[Any] = field(default_factory=list)
+
+    def first(self, session: Session) -> Scored:
+        """Scores the model that others are measured against.
+
+        Raises:
+            OnnxsmithError: `quantize/no-data`, `quantize/metric`, `quantize/decode`; the runtime's errors.
+        """
+        labels = [one.label for one in self._samples()]
+        missing = sum(label is None for label in labels)
+        if not labels:
+            raise problem("quantize/no-data", "there is no sample to test on", fix="give some: --data DATA")
+        if 0 < missing < len(labels):
+            raise problem(
+                "quantize/labels",
+                f"{missing} of {len(labels)} samples have no label",
+                where=self.samples.described,
+                fix="give each sample a label, or none: the float32 model's predictions are the labels then",
+            )
+        self.has_labels = missing == 0
+        if not self.has_labels:
+            self._labels = [self.score.as_label(found) for found, _ in self._predictions(session, [])]
+        return self.of(session)
+
+    def of(self, session: Session) -> Scored:
+        """Scores a model."""
+        broken: list[int] = []
+        count = 0
+
+        def counted() -> Iterator[tuple[Any, Any]]:
+            nonlocal count
+            for pair in self._predictions(session, broken):
+                count += 1
+                yield pair
+
+        try:
+            value = float(self.score.value(counted()))
+        except OnnxsmithError:
+            raise
+        except Exception as error:
+            raise problem(
+                "quantize/metric",
+                "the metric failed",
+                where=factory.user_line(error),
+                why=f"{type(error).__name__}: {error}; a prediction is {self.score.expects}",
+                fix="give --decode file.py:function that turns the outputs into what the metric takes",
+            ) from error
+        return Scored(value, count, len(broken))
+
+    def _samples(self) -> Iterator[Any]:
+        for index, sample in enumerate(self.samples):
+            if self.most is not None and index >= self.most:
+                return
+            yield sample
+
+    def _predictions(self, session: Session, broken: list[int]) -> Iterator[tuple[Any, Any]]:
+        for index, sample in enumerate(self._samples()):
+            outputs = session.run(dict(sample.feeds))
+            if not all(_is_finite(value) for value in outputs.values()):
+                broken.append(index)
+            label = sample.label if not self._labels else self._labels[index]
+            yield self._decoded(outputs, sample.name), label
+
+    def _decoded(self, outputs: Mapping[str, Any], name: str) -> Any:
+        if self.decode is None:
+            return self.score.predicted(outputs)
+        try:
+            return self.decode(outputs)
+        except Exception as error:
+            raise problem(
+                "quantize/decode",
+                "the function that decodes the outputs failed",
+                where=factory.user_line(error) or name,
+                why=f"{type(error).__name__}: {error}",
+                fix="it gets the outputs by name, as arrays; call it in Python on those of `onnxsmith run`",
+            ) from error
+
+
+def _is_finite(value: Any) -> bool:
+    return not (isinstance(value, np.ndarray) and is_float(value)) or bool(np.isfinite(value).all())
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much worse a score may become: a share of the float32 model's score, or a number."""
+
+    amount: float
+    is_share: bool
+
+    @staticmethod
+    def read(text: str | float) -> Budget:
+        """Reads `0.5%`, or a number.
+
+        Raises:
+            OnnxsmithError: `quantize/budget`.
+        """
+        said = str(text).strip()
+        try:
+            amount = float(said.removesuffix("%"))
+        except ValueError:
+            amount = math.nan
+        if not (math.isfinite(amount) and amount >= 0):
+            raise problem(
+                "quantize/budget",
+                f"{said!r} is no budget",
+                fix="give a share of the float32 model's score, --budget 0.5%, or a difference, --budget 0.01",
+            )
+        return Budget(amount / 100, True) if said.endswith("%") else Budget(amount, False)
+
+    def bound(self, before: float, better: str) -> float:
+        """The worst score that is allowed."""
+        room = abs(before) * self.amount if self.is_share else self.amount
+        return before - room if better == "higher" else before + room
+
+    def allows(self, before: float, after: float, better: str) -> bool:
+        """Whether a score is within the budget; never for NaN."""
+        bound = self.bound(before, better)
+        return after >= bound if better == "higher" else after <= bound
+
+    def __str__(self) -> str:
+        return f"{self.amount:.4g}" if not self.is_share else f"{self.amount * 100:.4g}%"

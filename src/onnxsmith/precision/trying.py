@@ -1,0 +1,146 @@
+"""Tries one method on a prepared model: the smallest keep-list that meets the budget."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnxsmith.clock import advance, stage
+from onnxsmith.model.graph import walk
+from onnxsmith.precision import damage as damages
+from onnxsmith.precision import ranges
+from onnxsmith.precision.given import Given
+from onnxsmith.precision.keeping import Keep, Search
+from onnxsmith.precision.methods.base import Method, Work
+from onnxsmith.precision.scoring import Scored
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage
+from onnxsmith.runtimes.base import Runtime
+
+_DAMAGED_ON = 2
+"""Samples on which the damage of layers is measured. A choice: it orders the layers, it decides nothing."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a method reached: the model, None if no keep-list meets the budget; the layers and the evaluations."""
+
+    name: str
+    method: Method
+    model: ir.Model | None
+    layers: tuple[LayerDamage, ...]
+    curve: tuple[CurvePoint, ...]
+    evaluations: int
+    notes: tuple[str, ...]
+    keep: Keep = frozenset()
+
+    @property
+    def nearest(self) -> CurvePoint | None:
+        """The evaluated keep-list with the most layers changed among those that meet the budget, else the best."""
+        met = [one for one in self.curve if one.meets]
+        return min(met, key=lambda one: one.kept) if met else None
+
+
+@dataclass
+class Trying:
+    """Evaluates keep-lists of a method. `before` is the score of the given model."""
+
+    name: str
+    method: Method
+    work: Work
+    given: Given
+    runtime: Runtime
+    before: Scored
+    most: int
+    keep: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self._curve: list[CurvePoint] = []
+
+    def run(self) -> Tried:
+        """Searches the smallest keep-list.
+
+        Raises:
+            OnnxsmithError: `quantize/nothing`, `quantize/unknown-layer`; those of the quantiser and of the runtime.
+        """
+        layers = self.method.layers(self.work)
+        if not layers:
+            raise self._nothing()
+        if self.work.ranges is None and (self.method.needs_ranges or self.given.is_real):
+            with stage("ranges"):
+                samples = (one for one in self.given.calibration)
+                self.work.ranges = ranges.measured(self.work.model, self.runtime, samples)
+        names = [layer.name for layer in layers]
+        why = dict.fromkeys(self._asked(names), "it is on the given keep-list") | dict(self.method.always(self.work))
+        always = frozenset(why)
+        errors = self._damage(names, always)
+        order = [name for name in damages.ordered(errors, names) if name not in always]
+        with stage("search"):
+            search = Search(order, self._meets, self.most)
+            kept = search.smallest(always)
+        found = kept if kept is not None else frozenset(names)
+        reasons = why | {name: "the budget needs it" for name in found if name not in why}
+        shown = tuple(
+            LayerDamage(one.name, one.op, one.nbytes, errors.get(one.name), reasons.get(one.name, "")) for one in layers
+        )
+        useful = kept is not None and len(kept) < len(layers)
+        return Tried(
+            self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
+            shown, tuple(self._curve), search.evaluations, tuple(self.work.notes), found,
+        )  # fmt: skip
+
+    def _asked(self, names: Sequence[str]) -> set[str]:
+        """The layers that the user's keep-list names; `*` stands for any characters."""
+        found: set[str] = set()
+        nodes = {node.name or "" for node in walk.all_nodes(self.work.model)}
+        for pattern in self.keep:
+            met = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
+            known = met or {name for name in nodes if name == pattern or fnmatch.fnmatchcase(name, pattern)}
+            if not known:
+                raise problem(
+                    "quantize/unknown-layer",
+                    f"no node is called {pattern!r}",
+                    why="the list was made for another model, or the node was merged with others when the model was "
+                    "simplified",
+                    fix="`onnxsmith simplify MODEL -o s.onnx`, then `onnxsmith inspect s.onnx --nodes` lists the names",
+                )
+            found |= met
+        return found
+
+    def _damage(self, names: Sequence[str], always: Keep) -> dict[str, float]:
+        feeds = [dict(one.feeds) for one in itertools.islice(self.given.calibration, _DAMAGED_ON)]
+        with stage("damage"):
+            try:
+                variant = self.method.measured(self.work, always)
+                return damages.damage(self.work.model, variant, names, self.runtime, feeds)
+            except OnnxsmithError as error:
+                self.work.notes.append(f"the damage of single layers was not measured: {error.problem.what}")
+                return {}
+
+    def _meets(self, keep: Keep) -> bool:
+        variant = self.method.measured(self.work, keep)
+        advance("search", len(self._curve) + 1, self.most)
+        with self.runtime.prepare(variant) as session:
+            scored = self.given.scoring.of(session)
+        meets = scored.broken <= self.before.broken and self.given.budget.allows(
+            self.before.value, scored.value, self.given.scoring.score.better
+        )
+        nbytes = sum(tensor.nbytes for tensor in _weights(self.method.variant(self.work, keep)))
+        self._curve.append(CurvePoint(len(keep), nbytes, scored.value, meets))
+        return meets
+
+    def _nothing(self) -> OnnxsmithError:
+        return problem(
+            "quantize/nothing",
+            f"no node of the model can become {self.name}",
+            why=f"the method changes {self.method.changes}, in float32 and outside of branches and loop bodies",
+            fix="try another --to",
+        )
+
+
+def _weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
+    return iter({id(tensor): tensor for tensor in walk.tensors(model)}.values())

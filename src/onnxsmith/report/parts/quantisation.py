@@ -1,0 +1,136 @@
+"""What became narrower in a model, what it cost, and what stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.parts._text import amount, size
+
+_MOST = 30
+"""Layers that a terminal shows. A choice."""
+
+
+@dataclass(frozen=True)
+class LayerDamage:
+    """One layer. `damage` is the error of its result if it alone is changed, relative to the root mean square of that
+    result, None if unknown. `kept` is the reason for which it stays as it is, "" if it does not."""
+
+    name: str
+    op: str
+    nbytes: int
+    damage: float | None
+    kept: str
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A keep-list that was evaluated: the number of layers kept, the bytes of the model's weights with it, the score,
+    and whether it is within the budget."""
+
+    kept: int
+    nbytes: int
+    score: float
+    meets: bool
+
+
+@dataclass(frozen=True)
+class Quantisation(Part):
+    """The result of making a model narrower.
+
+    `score` names the measure, `better` is `higher` or `lower`; `before` and `after` are the measures of the given model
+    and of the written file, `bound` is the worst that the budget allows. `samples` were tested, `calibrated` gave the
+    ranges. `labelled` says that the measure is against labels of the data, not against the given model. `broken` counts
+    samples with an output that is not finite. `times_ratio` is the new time by the old, None if it was not measured.
+    """
+
+    title = "Precision"
+
+    to: str
+    method: str
+    layers: tuple[LayerDamage, ...]
+    score: str
+    better: str
+    before: float
+    after: float | None
+    bound: float
+    budget: str
+    samples: int
+    calibrated: int
+    labelled: bool
+    measured: bool
+    broken: int
+    bytes_before: int
+    bytes_after: int | None
+    evaluations: int
+    curve: tuple[CurvePoint, ...] = ()
+    times_ratio: float | None = None
+    times: str = ""
+    also: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> tuple[LayerDamage, ...]:
+        """The layers that stay as they are."""
+        return tuple(layer for layer in self.layers if layer.kept)
+
+    def summary(self) -> str:
+        """One line: what became narrow, the score, the size and the time."""
+        changed = len(self.layers) - len(self.kept)
+        said = [f"{changed} of {amount(len(self.layers), 'layer')} became {self.to}"]
+        if self.after is not None:
+            said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
+        if self.bytes_after is not None:
+            said.append(f"{self.bytes_after / max(1, self.bytes_before):.2f} of the size")
+        if self.times:
+            said.append(self.times)
+        return ", ".join(said)
+
+    def _against(self) -> str:
+        if not self.measured:
+            return " (accuracy was not measured)"
+        return "" if self.labelled else " (without labels: agreement with the given model)"
+
+    def blocks(self) -> Iterator[Block]:
+        after = "" if self.after is None else f"{self.after:.6g}"
+        yield facts(
+            (
+                ("method", self.method),
+                (f"{self.score}, {self.better} is better", f"{self.before:.6g} → {after}{self._against()}"),
+                ("worst that the budget allows", f"{self.bound:.6g} ({self.budget})"),
+                ("samples", f"{self.samples:,} tested, {self.calibrated:,} for calibration"),
+                ("size", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
+                ("time", self.times),
+                *self.also.items(),
+                ("keep-lists evaluated", f"{self.evaluations:,}"),
+            )
+        )
+        if self.broken:
+            yield Text(f"{amount(self.broken, 'sample')} gave an output that is not finite", Tone.BAD)
+        if self.kept:
+            yield self._table("stays as it is", self.kept)
+        changed = sorted((one for one in self.layers if not one.kept), key=lambda one: -(one.damage or 0.0))
+        if changed:
+            yield self._table("changed, most damage first", tuple(changed))
+        if len(self.curve) > 1:
+            yield self._curve()
+        yield from (Text(note, Tone.WARN) for note in self.notes)
+
+    def _table(self, head: str, layers: tuple[LayerDamage, ...]) -> Table:
+        rows = tuple(
+            (one.name, one.op, size(one.nbytes), "" if one.damage is None else f"{one.damage:.2g}", one.kept)
+            for one in layers
+        )
+        return Table((head, "operator", "weights", "own error", "why"), rows, right=(2, 3))
+
+    def _curve(self) -> Table:
+        rows = tuple(
+            (f"{one.kept}", size(one.nbytes), f"{one.score:.6g}", "yes" if one.meets else "no")
+            for one in sorted(self.curve, key=lambda one: (one.kept, one.nbytes))
+        )
+        return Table(("layers kept", "weights", self.score, "within budget"), rows, right=(0, 1, 2))
+
+    def rows_in_terminal(self) -> int:
+        """How many rows of a table a terminal shows."""
+        return _MOST
