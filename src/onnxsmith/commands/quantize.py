@@ -47,6 +47,7 @@ class Quantize(Command):
     samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
     evaluations: int = option("keep-lists that are evaluated at most, for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower here")
+    no_time: bool = flag("measure no time")
     dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
     seed: int = option("seed of generated inputs", default=0)
 
@@ -71,6 +72,7 @@ class Quantize(Command):
             samples=self.samples,
             evaluations=self.evaluations,
             allow_slower=self.allow_slower,
+            measure_time=not self.no_time,
             sizes=given.sizes(self.dim),
             seed=self.seed,
         ).report

@@ -14,7 +14,6 @@ from onnxsmith.benching.bench import bench
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save_for_now
 from onnxsmith.model.graph import walk
-from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.trying import Tried
@@ -84,7 +83,9 @@ class Final:
             )
 
 
-def final(tried: Tried, loaded: ir.Model, given: Given, before: Scored, runtime: Runtime, form: Form) -> Final:
+def final(
+    tried: Tried, loaded: ir.Model, given: Given, before: Scored, runtime: Runtime, *, measure_time: bool = True
+) -> Final:
     """Writes the model for now, reads it again and measures it."""
     assert tried.model is not None
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
@@ -99,7 +100,7 @@ def final(tried: Tried, loaded: ir.Model, given: Given, before: Scored, runtime:
         within = [
             given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
         ]
-        ratio = _ratio(old, path, given)
+        ratio = _ratio(old, path, given) if measure_time else None
         return Final(
             model=tried.model,
             name=tried.name,

@@ -42,6 +42,8 @@ class Request:
     samples: int | None = None
     evaluations: int = 20
     seed: int = 0
+    allow_slower: bool = False
+    measure_time: bool = True
 
 
 @dataclass(frozen=True)

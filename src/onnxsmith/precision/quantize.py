@@ -57,6 +57,7 @@ def quantize(
     samples: int | None = None,
     evaluations: int = 20,
     allow_slower: bool = False,
+    measure_time: bool = True,
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Result:
@@ -75,7 +76,8 @@ def quantize(
     it is met; which these are is written to `keep_list`. Layers in `keep` (names, `*` for any characters) stay in any
     case. `target` is the runtime whose form of int8 is made. At most `evaluations` keep-lists are tried for each
     method, on at most `samples` samples. A file that is larger is refused, and one that is slower unless
-    `allow_slower` is set; floats are narrow for accelerators, so that their time is not judged here.
+    `allow_slower` is set; floats are narrow for accelerators, so that their time is not judged here. Without
+    `measure_time` no time is measured.
 
     Nothing is written before the file was read again, and its score was measured with all optimisations of onnxruntime
     and with none.
@@ -87,14 +89,16 @@ def quantize(
     shape = form(target)
     where = str(source) if isinstance(source, str | Path) else "the given model"
     list_path = None if keep_list is None else checked_path(Path(keep_list))
-    request = Request(data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed)
+    request = Request(
+        data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time
+    )
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
-        one = _Quantising(loaded, request, shape, stack, sizes, tuple(keep), allow_slower=allow_slower)
+        one = _Quantising(loaded, request, shape, stack, sizes, tuple(keep))
         best = one.best(methods)
         shown, kept = one.written(best, output, list_path)
     return _report(where, best, one, (shown, Timing(dict(clock.seconds))), doubts, kept)
@@ -140,11 +144,9 @@ class _Quantising:
         stack: ExitStack,
         sizes: Mapping[str, int] | None,
         keep: tuple[str, ...],
-        *,
-        allow_slower: bool,
     ) -> None:
         self.loaded, self.request, self._sizes, self._form = loaded, request, sizes, shape
-        self._keep, self._stack, self._allow_slower = keep, stack, allow_slower
+        self._keep, self._stack = keep, stack
         self.runtime: Runtime = runtimes.get("onnxruntime")
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
@@ -194,8 +196,10 @@ class _Quantising:
         if tried.model is None:
             return _Best(tried, None, (self._not_met(tried),))
         with stage("check the file"):
-            done = final(tried, self.loaded, self.given, self.before, self.runtime, self._form)
-        refused = tuple(done.problems(allow_slower=self._allow_slower or not method.for_speed))
+            done = final(
+                tried, self.loaded, self.given, self.before, self.runtime, measure_time=self.request.measure_time
+            )
+        refused = tuple(done.problems(allow_slower=self.request.allow_slower or not method.for_speed))
         return _Best(tried, None if refused else done, refused)
 
     def _ready(self, opset: int) -> Prepared:
