@@ -26,6 +26,9 @@ _SECONDS = 6.0
 """Seconds of each model's measurement. A choice."""
 _ALSO = ("openvino",)
 """Other runtimes that score the file, if they are installed."""
+_LEVELS = ("all", "disable")
+_INSTEAD = ("openvino", "reference")
+"""Runtimes that score a file for which onnxruntime lacks kernels, such as those of bfloat16 on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,7 @@ def final(
         path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
         save_for_now(tried.model, path)
         save_for_now(loaded, old)
-        scores = []
-        for level in ("all", "disable"):
-            with runtime.prepare(path, Options(optimization=level)) as session:
-                scores.append(given.scoring.of(session))
+        scores, said = _scores(path, given, runtime)
         better = given.scoring.score.better
         within = [
             given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
@@ -114,8 +114,33 @@ def final(
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
             times=_times(ratio),
-            also=_also(path, given),
+            also=said | _also(path, given),
         )
+
+
+def _scores(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored], dict[str, str]]:
+    """The scores with all optimisations and with none, and what has to be said of them."""
+    try:
+        found = []
+        for level in _LEVELS:
+            with runtime.prepare(path, Options(optimization=level)) as session:
+                found.append(given.scoring.of(session))
+        return found, {}
+    except OnnxsmithError as error:
+        lacking = error
+    if lacking.problem.id != "runtime/no-kernel":
+        raise lacking
+    for name in _INSTEAD:
+        other = runtimes.get(name)
+        if other.missing() is not None:
+            continue
+        try:
+            with other.prepare(path) as session:
+                one = given.scoring.of(session)
+        except OnnxsmithError:
+            continue
+        return [one, one], {"on onnxruntime": f"refused: {lacking.problem.what}", "measured on": name}
+    raise lacking
 
 
 def sizes_of(model: ir.Model) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -80,6 +80,8 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     else:
         calibration, test = _divided(request, reading)
     score = _score(request.metric)
+    if request.metric is None:  # labels are of a metric that was not given
+        test = _unlabelled(test)
     scoring = Scoring(test, score, _function(request.decode), request.samples)
     is_real = request.data is not None
     return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None)
@@ -106,6 +108,10 @@ def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
                 fix="give other samples as --calibration, or leave it out: then each fourth sample of --data is used",
             )
     return limited, data
+
+
+def _unlabelled(samples: Samples) -> Samples:
+    return Samples(lambda: (replace(one, label=None) for one in samples), samples.described)
 
 
 def _first(samples: Samples, count: int) -> Iterator[Sample]:

@@ -80,7 +80,7 @@ class Trying:
         errors = self._damage(names, always)
         order = [name for name in damages.ordered(errors, names) if name not in always]
         with stage("search"):
-            search = Search(order, self._meets, self.most)
+            search = Search(order[:-1], self._meets, self.most)  # one layer at least is changed
             kept = search.smallest(always)
         found = kept if kept is not None else frozenset(names)
         reasons = why | {name: "the budget needs it" for name in found if name not in why}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -39,7 +40,7 @@ class NarrowFloat(Method):
         return narrowed(work.model, self._narrow(work, keep), NARROW[self.to], rounded=True)
 
     def always(self, work: Work) -> Mapping[str, str]:
-        most = float(np.finfo(NARROW[self.to].numpy()).max) / 2
+        most = float(ml_dtypes.finfo(NARROW[self.to].numpy()).max) / 2
         ranges = work.ranges.by_name if work.ranges is not None else {}
         nodes = list(walk.nodes(work.model.graph))
         found = {}
