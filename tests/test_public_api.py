@@ -41,6 +41,7 @@ NAMES = [
     "load",
     "merge",
     "onnx_op",
+    "quantize",
     "reduce",
     "register",
     "rewrite",
@@ -132,6 +133,13 @@ SIGNATURES = {
         "(name: 'str', *inputs: 'torch.Tensor | None', like: 'torch.Tensor | None' = None, "
         "dtype: 'torch.dtype | None' = None, shape: 'Sequence[int | torch.SymInt] | None' = None, "
         "version: 'int | None' = None, **attributes: 'Any') -> 'torch.Tensor'"
+    ),
+    "quantize": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'auto', data: 'Any' = None, "
+        "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
+        "'str | float' = '1%', keep: 'Iterable[str]' = (), keep_list: 'str | Path | None' = None, target: 'str | "
+        "None' = None, samples: 'int | None' = None, evaluations: 'int' = 20, allow_slower: 'bool' = False, "
+        "measure_time: 'bool' = True, sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "reduce": (
         "(source: 'Source', output: 'str | Path | None' = None, *, check: 'str | Check | Function', "

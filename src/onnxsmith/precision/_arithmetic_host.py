@@ -46,7 +46,12 @@ def _static(request: dict[str, Any], options: dict[str, Any]) -> None:
         [],
         request["exclude"],
         options["operators"],
-        {"ActivationSymmetric": options["symmetric"], "WeightSymmetric": True, **options["more"]},
+        {
+            "ActivationSymmetric": options["symmetric"],
+            "WeightSymmetric": True,
+            "QDQKeepRemovableActivations": True,  # layers keep their names, and runtimes fuse them anyway
+            **options["more"],
+        },
     )
     quantizer.quantize_model()
     _write(quantizer.model, request["out"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,10 +29,14 @@ class Arithmetic:
         self._folder = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
         self._child: Child | None = None
         self._number = 0
+        self._forms: dict[Callable[[ir.Model], ir.Model] | None, ir.Model] = {}
         self._weight = sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
 
-    def quantised(self, do: str, exclude: Iterable[str], **options: Any) -> ir.Model:
-        """The model quantised by the function `do` of `_arithmetic_host.py`, without the nodes in `exclude`.
+    def quantised(
+        self, do: str, exclude: Iterable[str], of: Callable[[ir.Model], ir.Model] | None = None, **options: Any
+    ) -> ir.Model:
+        """The model quantised by the function `do` of `_arithmetic_host.py`, without the nodes in `exclude`. `of` makes
+        the form of the model that is quantised.
 
         Raises:
             OnnxsmithError: `quantize/refused` with the quantiser's message; `runtime/died` and the like.
@@ -42,7 +46,9 @@ class Arithmetic:
         out.parent.mkdir()
         request: dict[str, Any] = {"do": do, "out": str(out), "exclude": sorted(exclude), "options": options,
                                    "memory": _bounds.memory(None, model=_COPIES * self._weight)}  # fmt: skip
-        with on_disk(self._model, refer=False) as (path, _):
+        if of not in self._forms:
+            self._forms[of] = of(self._model) if of is not None else self._model
+        with on_disk(self._forms[of], refer=False) as (path, _):
             request["path"] = str(path.absolute())
             try:
                 self._started().ask(request, {}, time_limit=_bounds.seconds(None, model=_COPIES * self._weight))
