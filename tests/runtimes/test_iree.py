@@ -322,6 +322,11 @@ LOOP = (
     "!torch.vtensor<[?,2],f32>) -> (!torch.vtensor<[2],f32>)\n<unknown>:0: note: x"
 )
 
+CUMSUM = (
+    "<unknown>:0: error: loc(\"y\"): failed to legalize operation 'torch.aten.cumsum' that was explicitly marked "
+    'illegal: %7 = "torch.aten.cumsum"(%arg0, %6, %0) : (!torch.vtensor<[5],si32>, !torch.int) -> !torch.int'
+)
+
 
 @pytest.mark.parametrize(
     ("said", "problem_id", "what", "where", "why"),
@@ -332,6 +337,13 @@ LOOP = (
             "IREE cannot compile the operator Loop in this form",
             "node 'n'",
             "({...}) : (si64[], f32[?,2]) -> (f32[2])",
+        ),
+        (
+            CUMSUM,
+            "runtime/unknown-operator",
+            "IREE cannot compile torch.aten.cumsum, a part of the node's operator, in this form",
+            "node 'y'",
+            "(si32[5], !torch.int) -> !torch.int",
         ),
         (
             "iree-lld: error: undefined symbol: sin\n>>> referenced by -:0\nLinking failed",
@@ -349,7 +361,7 @@ LOOP = (
         ),
         ("", "runtime/failed", "IREE refused or failed", "", "CompilerError"),
     ],
-    ids=["operator", "symbol", "other", "silence"],
+    ids=["operator", "part", "symbol", "other", "silence"],
 )
 def test_diagnostics(said: str, problem_id: str, what: str, where: str, why: str) -> None:
     found = translate(CompilerError(said)).problem

@@ -334,6 +334,14 @@ def translate(error: Exception) -> OnnxsmithError:
             why=_form(lacking[2])[:600],
             fix="replace the node, or use --runtime onnxruntime",
         )
+    if part := re.search(r"failed to legalize operation '([\w.]+)'.*?: %\S+ = \"[\w.]+\"(?:\([^)]*\))?(.*)", why):
+        return problem(
+            "runtime/unknown-operator",
+            f"IREE cannot compile {part[1]}, a part of the node's operator, in this form",
+            where=where,
+            why=_form(part[2])[:600],
+            fix="replace the node, or use --runtime onnxruntime",
+        )
     if literal := re.search(r"'torch\.vtensor\.literal' op inferred type.* of operation '[^']*\],u(i\w+)>'", why):
         return problem(
             "runtime/dtype-unsupported",
