@@ -11,11 +11,14 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith import rooms
 from onnxsmith.model.files.text import from_text
 from onnxsmith.problem import OnnxsmithError
+from onnxsmith.report.parts.target_checks import Stage
 from onnxsmith.runtimes._iree_host import CompilerError, translate
 from onnxsmith.runtimes.base import Options, Session, get
 from onnxsmith.runtimes.iree import Iree
+from onnxsmith.targets.base import Target
 from tests.conftest import Refused
 
 ABSENT = Iree().missing()
@@ -316,6 +319,19 @@ def test_a_timer_runs_what_the_session_runs() -> None:
             assert min(session.timer(feeds).samples(3, 1, 1.0)) > 0
 
 
+@needs_iree
+def test_the_target_says_how_far_it_came() -> None:
+    body = "(float[n] x) => (float[n] y) {{ y = {}(x) }}"
+    with rooms.members("onnxsmith.targets", Target)["iree"].judging() as judge:
+        assert judge.ask(model(body.format("Abs"))).reached is Stage.BUILT
+        assert judge.ask(model(body.format("Abs")), {"x": floats(2)}).reached is Stage.RAN
+        unsure = judge.ask(model(body.format("Unheard")))
+        assert (unsure.reached, unsure.refusal) == (Stage.PARSED, None)
+        refused = judge.ask(model(body.format("Unheard")), {"x": floats(2)})
+        assert refused.refusal is not None
+        assert "the operator Unheard" in refused.refusal.why
+
+
 LOOP = (
     "noise\n<unknown>:0: error: loc(\"n\"): failed to legalize operation 'torch.operator' that was explicitly marked "
     'illegal: %1:2 = "torch.operator"(%arg0, %arg1) <{name = "onnx.Loop"}> ({...}) : (!torch.vtensor<[],si64>, '
@@ -375,3 +391,16 @@ def test_an_error_of_the_runtime() -> None:
     )
     found = translate(RuntimeError(said)).problem
     assert found.why == "FAILED_PRECONDITION; mismatching contracting dimension for torch.aten.mm"
+
+
+@needs_iree
+def test_a_crash_of_the_compiler_is_told_without_what_it_said_before(refused: Refused) -> None:
+    body = "(float[0,3,4] x) => (float[3,4,0] y) <int64[3] s = {3, 4, 0}> { y = Reshape<allowzero = 1>(x, s) }"
+    with get("iree").preparer() as preparer:
+        with refused("runtime/unknown-operator"):
+            preparer.prepare(model("(float[2] x) => (float[2] y) { y = Unheard(x) }"))
+        with pytest.raises(OnnxsmithError) as refusal:
+            preparer.prepare(model(body))
+        assert refusal.value.problem.id in {"runtime/died", "runtime/failed", "runtime/unknown-operator"}
+        assert "Unheard" not in refusal.value.problem.why
+        assert preparer.prepare(model("(float[2] x) => (float[2] y) { y = Neg(x) }")).run({"x": floats(2)})

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -277,32 +278,30 @@ def _binary(bytecode: bytes) -> bytes:
     """
     from iree.compiler.api import Output, Session, Source
 
-    begin = _written()
+    _forget_output()
     with Session() as session:
         session.set_flags(*_FLAGS)
         invocation = session.invocation()
         invocation.enable_console_diagnostics()
         if not invocation.parse_source(Source.wrap_buffer(session, bytecode)) or not invocation.execute():
-            raise CompilerError(_said(begin))
+            raise CompilerError(_output())
         output = Output.open_membuffer()
         invocation.output_vm_bytecode(output)
         return bytes(memoryview(output.map_memory()))
 
 
-def _written() -> int:
-    """Bytes that were written to standard error, which is a file of the caller."""
-    try:
-        return os.lseek(2, 0, os.SEEK_CUR)
-    except OSError:
-        return 0
+def _forget_output() -> None:
+    """Empties standard error, which is a file of the caller: after a crash, it would blame the model before."""
+    with suppress(OSError):
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
 
 
-def _said(begin: int) -> str:
-    """What was written to standard error since: diagnostics come nowhere else, and stay there for the caller."""
-    try:
-        return os.pread(2, _READ, begin).decode(errors="replace")
-    except OSError:
-        return ""
+def _output() -> str:
+    """The start of standard error. Diagnostics come nowhere else, and stay there for the caller."""
+    with suppress(OSError):
+        return os.pread(2, _READ, 0).decode(errors="replace")
+    return ""
 
 
 def _array(result: Any, dtype: str) -> Array:
