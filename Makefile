@@ -34,7 +34,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-pythons test-oldest lint mutate bench release clean
+.PHONY: help demo test test-all test-pythons test-oldest test-iree lint mutate bench release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
@@ -58,6 +58,9 @@ test-python-%: .venv-python-%/.installed
 
 test-oldest: .venv-oldest/.installed ## run the tests with the oldest version of every dependency
 	.venv-oldest/bin/python -m pytest -m "not gpu" --numprocesses $(WORKERS) --dist worksteal $(ROOMS) $(TORCH_ROOMS)
+
+test-iree: .venv-iree/.installed ## run the tests of the runtime `iree`, which takes 600 MB and is in no other environment
+	.venv-iree/bin/python -m pytest --whole tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
 
 lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
 	$(BIN)/ruff check .
@@ -93,7 +96,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -136,6 +139,11 @@ $(RELEASE_STAMP): Makefile
 	@$(OLDEST) --resolution lowest-direct --editable '.[cpu,openvino,tract,torch]' $(TORCH)
 	@.venv-oldest/bin/uv pip freeze -q --python .venv-oldest/bin/python --exclude-editable > .venv-oldest/held.txt
 	@$(OLDEST) --constraint .venv-oldest/held.txt pytest pytest-xdist hypothesis scikit-image build hatchling transformers
+	@touch $@
+
+.venv-iree/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-iree
+	@.venv-iree/bin/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino,tract,iree]' 'pytest>=8.3' 'hypothesis>=6.120'
 	@touch $@
 
 # What runs bundles in JavaScript. Without npm, or without a registry, the tests that need it are skipped.

@@ -24,7 +24,7 @@ def all_modules():
             try:
                 importlib.import_module(found.name)
             except ModuleNotFoundError as error:
-                if error.name not in {"torch", "onnxruntime", "openvino", "tract", "mpmath", "cloudpickle"}:
+                if error.name not in {"torch", "onnxruntime", "openvino", "tract", "iree", "mpmath", "cloudpickle"}:
                     raise
 
 def remove():

@@ -17,7 +17,9 @@ class Verify:
     fixes symbolic dimensions: `{"batch": 1}`, or texts such as `batch=1`.
     """
 
-    runtime: str | None = option("runtime to check on: onnxruntime, openvino, tract, web or reference", metavar="NAME")
+    runtime: str | None = option(
+        "runtime to check on: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME"
+    )
     seed: int = option("seed of the generated inputs", default=0)
     tolerance: float | None = option(
         "largest difference allowed, relative to scale, instead of what rounding explains", metavar="NUMBER"

@@ -21,11 +21,12 @@ from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 ALL = rooms.members("onnxsmith.runtimes", Runtime)
-if (absent := ALL["web"].missing()) is not None:  # the only one that pip does not install; tests/runtimes/test_web.py
-    ALL = {name: runtime for name, runtime in ALL.items() if name != "web"}  # skips with the reason
+ELSEWHERE = ("iree", "web")
+"""Those that the extra `dev` does not install: their tests in tests/runtimes skip with the reason."""
+ALL = {name: runtime for name, runtime in ALL.items() if name not in ELSEWHERE or runtime.missing() is None}
 ONNX = [name for name in ALL if not name.startswith("torch-")]
 REAL = [name for name in ONNX if name != "fake"]
-PARTIAL = ("openvino", "tract", "web")
+PARTIAL = ("iree", "openvino", "tract", "web")
 WHOLE = [name for name in REAL if name not in PARTIAL]
 """Those that take all of ONNX; what the others take is in a test of their own in tests/runtimes."""
 TWO = HEAD + "g (float[n,3] x, float[n] z) => (float[n,3] y, float[n] u) { y = Abs(x)\n u = Neg(z) }"
@@ -441,6 +442,7 @@ _TENSORS = {"several dtypes", "sequence out", "sequence in", "sequence of string
 """Graphs that take or give more than tensors of numbers."""
 _NARROW = {"to bfloat16", "from bfloat16", "int4", "uint4"}
 BEYOND = {
+    "iree": _TENSORS | _NARROW | {"element of a sequence", "loop"},
     "openvino": _TENSORS,
     "tract": _TENSORS | _NARROW | {"element of a sequence", "loop"},
     "web": _TENSORS | _NARROW,

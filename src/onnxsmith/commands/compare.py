@@ -33,7 +33,7 @@ class Compare(Command):
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
     runtime: str | None = option(
-        "runtime for .onnx files: onnxruntime, openvino, tract, web or reference", metavar="NAME"
+        "runtime for .onnx files: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME"
     )
     seed: int = option("seed of the generated inputs", default=0)
 

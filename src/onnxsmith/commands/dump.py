@@ -28,7 +28,7 @@ class Dump(Command):
     )
     dim: tuple[str, ...] = option("size of a symbolic dimension: batch=4; repeatable", default=(), metavar="NAME=SIZE")
     statistics: bool = flag("also show the statistics of the written tensors")
-    runtime: str | None = option("runtime: onnxruntime, openvino, tract, web or reference", metavar="NAME")
+    runtime: str | None = option("runtime: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
     memory: int = option("megabytes of tensor values in memory at once", default=1024, metavar="MB")
 

@@ -31,7 +31,7 @@ class Run(Command):
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension for --random: batch=4; repeatable", default=(), metavar="NAME=SIZE"
     )
-    runtime: str | None = option("runtime: onnxruntime, openvino, tract, web or reference", metavar="NAME")
+    runtime: str | None = option("runtime: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME")
     provider: str = option("execution provider: cpu, cuda or tensorrt; an error if it is missing", default="cpu")
     seed: int = option("seed of the generated inputs", default=0)
 

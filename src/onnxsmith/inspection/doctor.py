@@ -37,6 +37,8 @@ _OPTIONAL = {
     "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
     "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
     "tract": ("running models as tract does", "pip install 'onnxsmith[tract]'"),
+    "iree-base-compiler": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
+    "iree-base-runtime": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
     "tensorrt-rtx-cu13": ("asking TensorRT's parser and builder, without a GPU", "pip install tensorrt-rtx-cu13"),
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }

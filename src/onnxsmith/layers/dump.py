@@ -44,7 +44,7 @@ from onnxsmith.runtimes.base import Value
 
 _BINS = 16
 """Bins of a histogram. A choice: one line of a report."""
-_PACKAGES = ("onnx", "onnxruntime", "openvino", "tract", "numpy")
+_PACKAGES = ("onnx", "onnxruntime", "openvino", "tract", "iree-base-compiler", "numpy")
 """Packages whose versions a bundle records, because they affect the values."""
 
 

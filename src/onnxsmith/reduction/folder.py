@@ -23,7 +23,7 @@ from onnxsmith.system import children
 
 _MARK = "onnxsmith reduce"
 """Marks the README of a folder, so that a later reduction may replace the folder."""
-_PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino", "tract")
+_PACKAGES = ("onnx", "numpy", "onnxruntime", "onnxruntime-gpu", "openvino", "tract", "iree-base-compiler")
 _SAID = 4000
 """Characters of the program's output that are kept. A choice."""
 _TITLE = 100

@@ -10,8 +10,9 @@ from onnxsmith.model.graph.signature import Signature
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.problem import Problem, problem
 from onnxsmith.runtimes._isolated import Isolated, Turn
-from onnxsmith.runtimes._lacking import by_name, not_installed, refuse_defaults, refuse_other_devices, refuse_ports
-from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source, onnx_source
+from onnxsmith.runtimes._lacking import not_installed, refuse_other_devices, refuse_ports
+from onnxsmith.runtimes._sized import SizedTurn
+from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source, onnx_source
 
 _DTYPES = {
     "undefined", "bool", "float16", "float", "double",
@@ -59,29 +60,7 @@ class _Isolated(Isolated):
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
         ports = [(port.name, port.dtype, port.shape) for port in interface.inputs]
-        return _Turn(self, interface, {**request, "inputs": ports}, options, weight)
-
-
-class _Turn(Turn):
-    def begin(self) -> None:
-        super().begin()
-        self._tell()
-
-    def run(self, feeds: Feeds) -> Outputs:
-        refuse_defaults("tract", self.signature, feeds, self.head["inputs"])
-        outputs = super().run(feeds)
-        self.head["shapes"] = str(outputs.pop("shapes"))
-        self._tell()
-        return by_name("tract", self.signature, outputs)
-
-    def _tell(self) -> None:
-        """Says whether the last run, or the next one, is of the model with symbols."""
-        ports = self.signature.inputs
-        fixed = all(port.shape is not None and all(isinstance(dim, int) for dim in port.shape) for port in ports)
-        symbolic = self.head["shapes"] == "symbolic"
-        self.is_built = fixed or symbolic
-        how = ", symbolic shapes" if symbolic else ", shapes fixed to those of the inputs"
-        self.provider = "tract" if fixed else f"tract{how}"
+        return SizedTurn(self, interface, {**request, "inputs": ports}, options, weight)
 
 
 def _plain(source: Source) -> Source:

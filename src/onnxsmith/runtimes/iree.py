@@ -1,0 +1,65 @@
+"""IREE, in its own process like every native runtime."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from onnxsmith.model.graph.signature import Signature
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes._isolated import Isolated, Turn
+from onnxsmith.runtimes._lacking import not_installed, refuse_other_devices, refuse_ports
+from onnxsmith.runtimes._sized import SizedTurn
+from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
+
+_DTYPES = {
+    "undefined", "bool", "float16", "float", "double",
+    *(f"{kind}{size}" for kind in ("int", "uint") for size in (8, 16, 32, 64)),
+}  # fmt: skip
+
+
+class Iree(Runtime):
+    """IREE's compiler, for the CPU of this machine, and its runtime, in one thread.
+
+    It keeps dimensions symbolic where it can. A model that it refuses with symbols, or sizes at which it fails, are
+    compiled again with the sizes of the inputs; `Session.provider` says which of the two ran. The compiler needs the
+    rank and dtype of every tensor: it is given the model with inferred shapes and with local functions inlined. Doubles
+    stay doubles, without functions such as Sin. Some constants of unsigned integers are refused. Only tensors of
+    numbers and bools can be inputs and outputs, and not in bfloat16, float8 or less than 8 bits. An input with a
+    default is a constant, and cannot be given.
+    """
+
+    title = "IREE"
+    package = "iree-base-compiler"
+    extra = "iree"
+
+    def missing(self) -> Problem | None:
+        for module in ("iree", "iree.compiler", "iree.runtime"):
+            if (absent := not_installed("IREE", module, "iree")) is not None:
+                return absent
+        return None
+
+    def prepare(self, source: Source, options: Options | None = None) -> Session:
+        return _Isolated().alone(source, options or Options())
+
+    def preparer(self, *, keep: int = 1) -> Preparer:
+        return _Isolated(keep)
+
+
+class _Isolated(Isolated):
+    slowness: ClassVar[float] = 5.0
+    """A choice: the model is compiled to machine code."""
+
+    def __init__(self, keep: int = 1) -> None:
+        super().__init__("onnxsmith.runtimes._iree_host", "IREE", keep=keep)
+
+    def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
+        refuse_other_devices("IREE", options)
+        return super().turned(source, options, interface)
+
+    def check(self, interface: Signature) -> None:
+        refuse_ports(
+            "IREE", interface, lambda _, port: "" if port.dtype in _DTYPES else f"it takes no {port.dtype} tensors"
+        )
+
+    def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:
+        return SizedTurn(self, interface, request, options, weight)
