@@ -15,8 +15,9 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
-from onnxsmith.precision import damage, ranges
+from onnxsmith.precision import clipping, damage, ranges
 from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.verdict import Verdict
@@ -263,6 +264,52 @@ def test_ranges_are_those_of_the_values(tmp_path: Path) -> None:
     assert found.by_name["x"].low == pytest.approx(float(x.min()))
     assert found.by_name["a"].high == pytest.approx(float(a.max()), rel=1e-5)
     assert found.by_name["b"].low == 0.0
+
+
+def test_a_rare_value_is_cut_off(tmp_path: Path) -> None:
+    model = classifier()
+    ready = prepared(model, opset=13, sizes=None, seed=0).model
+    x = np.random.default_rng(3).standard_normal((1, 2**15)).astype(np.float32).reshape(-1, WIDTH)
+    x[0, 0] = 200.0
+    feeds = [Sample({"x": x})]
+    found = ranges.measured(ready, get("onnxruntime"), feeds)
+    narrow = clipping.clipped(ready, found, ["x"], get("onnxruntime"), feeds).by_name["x"]
+    errors = {}
+    for share in clipping.SHARES:
+        low, high = found.by_name["x"].low * share, found.by_name["x"].high * share
+        step = (high - low) / 255
+        zero = np.clip(np.round(-low / step), 0, 255)
+        errors[share] = float(np.mean(((np.clip(np.round(x / step) + zero, 0, 255) - zero) * step - x) ** 2))
+    best = min(errors, key=errors.__getitem__)
+    assert narrow.high == pytest.approx(200.0 * best)
+    assert found.by_name["x"].high == pytest.approx(200.0)
+
+
+def test_a_scheme_that_meets_the_budget_is_enough(tmp_path: Path) -> None:
+    path = stored(classifier(), tmp_path)
+    result = quantized(path, to="int8", data=samples(path), metric="top1", budget="20%")
+    assert part(result).evaluations == 1
+
+
+def test_gemm_is_written_out_for_four_bits(tmp_path: Path) -> None:
+    for transposed in (0, 1):
+        shape = (CLASSES, WIDTH) if transposed else (WIDTH, CLASSES)
+        model = from_text(
+            f"""<ir_version: 10, opset_import: ["": 18]>
+            g (float[n,{WIDTH}] x, float[{shape[0]},{shape[1]}] w, float[{CLASSES}] b) => (float[n,{CLASSES}] y) {{
+                [head] y = Gemm<transB = {transposed}>(x, w, b)
+            }}"""
+        )
+        for value, seed in zip(list(model.graph.inputs[1:]), (1, 2), strict=True):
+            dims = shape if value.name == "w" else (CLASSES,)
+            value.const_value = ir.tensor(weights(dims, seed), name=value.name)
+            model.graph.inputs.remove(value)
+            model.graph.initializers[value.name or ""] = value
+        made = written_out(model)
+        assert [node.op_type for node in made.graph] == ["MatMul", "Add"]
+        x = {"x": weights((3, WIDTH), 4)}
+        with get("onnxruntime").prepare(model) as one, get("onnxruntime").prepare(made) as other:
+            np.testing.assert_allclose(np.asarray(one.run(x)["y"]), np.asarray(other.run(x)["y"]), rtol=1e-5, atol=1e-5)
 
 
 def test_the_damage_of_a_layer_is_its_own() -> None:

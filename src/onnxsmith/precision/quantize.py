@@ -188,7 +188,7 @@ class _Quantising:
     def _one(self, name: str, method: Method) -> _Best:
         ready = self._ready(method.opset)
         arithmetic = self._stack.enter_context(Arithmetic(ready.model))
-        work = Work(ready, arithmetic, self._form)
+        work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
         tried = Trying(
             name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep
         ).run()

@@ -60,6 +60,7 @@ class Trying:
 
     def __post_init__(self) -> None:
         self._curve: list[CurvePoint] = []
+        self._known: dict[tuple[str, Keep], bool] = {}
 
     def run(self) -> Tried:
         """Searches the smallest keep-list.
@@ -77,10 +78,12 @@ class Trying:
         names = [layer.name for layer in layers]
         why = dict.fromkeys(self._asked(names), "it is on the given keep-list") | dict(self.method.always(self.work))
         always = frozenset(why)
+        self._choose_scheme(always)
         errors = self._damage(names, always)
         order = [name for name in damages.ordered(errors, names) if name not in always]
         with stage("search"):
-            search = Search(order[:-1], self._meets, self.most)  # one layer at least is changed
+            left = max(1, self.most - len(self._curve))
+            search = Search(order[:-1], self._meets, left)  # one layer at least is changed
             kept = search.smallest(always)
         found = kept if kept is not None else frozenset(names)
         reasons = why | {name: "the budget needs it" for name in found if name not in why}
@@ -90,8 +93,23 @@ class Trying:
         useful = kept is not None and len(kept) < len(layers)
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
-            shown, tuple(self._curve), search.evaluations, tuple(self.work.notes), found,
+            shown, tuple(self._curve), len(self._curve), tuple(self.work.notes), found,
         )  # fmt: skip
+
+    def _choose_scheme(self, always: Keep) -> None:
+        """Takes the first scheme that meets the budget, else the one with the best score."""
+        schemes = self.method.schemes()
+        scores: dict[str, float] = {}
+        with stage("schemes"):
+            for scheme in schemes if len(schemes) > 1 else ():
+                self.work.scheme = scheme
+                if self._meets(always):
+                    break
+                scores[scheme] = self._curve[-1].score
+            else:
+                if scores:
+                    pick = max if self.given.scoring.score.better == "higher" else min
+                    self.work.scheme = pick(scores, key=scores.__getitem__)
 
     def _asked(self, names: Sequence[str]) -> set[str]:
         """The layers that the user's keep-list names; `*` stands for any characters."""
@@ -122,6 +140,12 @@ class Trying:
                 return {}
 
     def _meets(self, keep: Keep) -> bool:
+        key = self.work.scheme, keep
+        if key not in self._known:
+            self._known[key] = self._evaluated(keep)
+        return self._known[key]
+
+    def _evaluated(self, keep: Keep) -> bool:
         variant = self.method.measured(self.work, keep)
         advance("search", len(self._curve) + 1, self.most)
         with self.runtime.prepare(variant) as session:

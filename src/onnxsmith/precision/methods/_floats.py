@@ -40,7 +40,7 @@ class NarrowFloat(Method):
         return narrowed(work.model, self._narrow(work, keep), NARROW[self.to], rounded=True)
 
     def always(self, work: Work) -> Mapping[str, str]:
-        most = float(ml_dtypes.finfo(NARROW[self.to].numpy()).max) / 2
+        most = float(ml_dtypes.finfo(NARROW[self.to].numpy()).max) / 2  # type: ignore[no-untyped-call]
         ranges = work.ranges.by_name if work.ranges is not None else {}
         nodes = list(walk.nodes(work.model.graph))
         found = {}

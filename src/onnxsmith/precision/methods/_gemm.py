@@ -8,6 +8,9 @@ import onnx_ir as ir
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 
+_BIAS = 2
+"""The place of the bias among the operands of Gemm."""
+
 
 def is_plain(node: ir.Node) -> bool:
     """Whether the node is a Gemm that is a MatMul with its constant weight, and an Add."""
@@ -32,9 +35,11 @@ def written_out(model: ir.Model) -> ir.Model:
             array = np.ascontiguousarray(weight.const_value.numpy().T)
             name = names.free(f"{weight.name}_transposed")
             tensor = ir.tensor(array, name=name)
-            matrix = ir.Value(name=name, const_value=tensor, type=ir.TensorType(tensor.dtype), shape=tensor.shape)
+            matrix = ir.Value(
+                name=name, const_value=tensor, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape)
+            )
             made.graph.initializers[name] = matrix
-        result, bias = node.outputs[0], node.inputs[2] if len(node.inputs) > 2 else None
+        result, bias = node.outputs[0], node.inputs[2] if len(node.inputs) > _BIAS else None
         product = ir.Node("", "MatMul", [node.inputs[0], matrix], name=node.name)
         product.outputs[0].type, product.outputs[0].shape = result.type, result.shape
         nodes = [product]
@@ -45,9 +50,9 @@ def written_out(model: ir.Model) -> ir.Model:
         last = nodes[-1].outputs[0]
         made.graph.insert_after(node, nodes)
         result.replace_all_uses_with(last, replace_graph_outputs=True)
-        name = result.name
+        kept = result.name
         made.graph.remove(node, safe=True)
-        last.name = name
+        last.name = kept
     for name, value in list(made.graph.initializers.items()):
         if not value.uses() and not value.is_graph_output():
             del made.graph.initializers[name]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import onnx_ir as ir
 
 from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
+from onnxsmith.runtimes.base import Runtime
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,12 @@ class Work:
     arithmetic: Arithmetic
     form: Form
     ranges: Ranges | None = None
+    runtime: Runtime | None = None
+    calibration: Iterable[Sample] = ()
+    clipped: Ranges | None = None
+    """Narrower ranges, if a method has measured them."""
+    scheme: str = ""
+    """The scheme of the method that is in use."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -64,6 +72,11 @@ class Method(ABC):
     def measured(self, work: Work, keep: Keep) -> ir.Model:
         """The form of the variant whose score counts during the search; by default the variant itself."""
         return self.variant(work, keep)
+
+    def schemes(self) -> tuple[str, ...]:
+        """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
+        one with the best score."""
+        return ("",)
 
     def always(self, work: Work) -> Mapping[str, str]:
         """Layers that must stay as they are, each with the reason."""
