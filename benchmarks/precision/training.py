@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import nn
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 SEED = 0
 
@@ -24,6 +26,8 @@ def train(
 
     The classes are the last axis of the output. Returns the module in eval mode.
     """
+    import torch
+
     optimiser = torch.optim.AdamW(module.parameters(), lr=rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.15)
     generator = torch.Generator().manual_seed(SEED)
@@ -31,10 +35,10 @@ def train(
     for step in range(steps):
         inputs, labels = batch(generator)
         scores = module(inputs)
-        loss = nn.functional.cross_entropy(scores.flatten(0, -2), labels.flatten())
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, -2), labels.flatten())
         optimiser.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimiser.step()
         schedule.step()
         if step % 200 == 0 or step == steps - 1:
@@ -44,6 +48,8 @@ def train(
 
 def seeded() -> None:
     """Make torch draw the same weights, and round the same way, on every run on one machine."""
+    import torch
+
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
 
@@ -52,6 +58,8 @@ def export(
     module: nn.Module, example: tuple[torch.Tensor, ...], path: Path, names: list[str], dynamic: tuple[Any, ...] | None
 ) -> Path:
     """Write `module` by torch's exporter, in one file; the file appears only once it is whole."""
+    import torch
+
     part = path.with_name(f"{path.name}.part")
     torch.onnx.export(
         module,

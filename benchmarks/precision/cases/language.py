@@ -115,3 +115,11 @@ def decode(outputs: dict[str, np.ndarray]) -> np.ndarray:
     scores = outputs["output"][0].astype(np.float32)
     scores = scores - scores.max(-1, keepdims=True)
     return scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+
+
+def greedy(predictions: list[np.ndarray], labels: list[np.ndarray]) -> float:
+    """The share of tokens that the network holds for the most likely one."""
+    return float(np.mean(np.concatenate([scores.argmax(-1) for scores in predictions]) == np.concatenate(labels)))
+
+
+ALSO = {"greedy": greedy}
