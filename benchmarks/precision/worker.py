@@ -65,7 +65,10 @@ def evaluate(case: Case, session: Session) -> dict[str, Any]:
 
 
 def latency(case: Case, sessions: tuple[Session, Session]) -> dict[str, Any]:
-    """Medians of both, milliseconds, and the median of the rounds' ratios; a round runs both on the same feeds."""
+    """Medians of both, milliseconds, and the median of the rounds' ratios; a round runs both on the same feeds.
+
+    It is the processor's time of the one thread, which is the latency where nothing else runs.
+    """
     items = [given for given, _ in itertools.islice(case.samples(), FEEDS)]
     feeds = [[session.feeds(given) for given in items] for session in sessions]
     for session, given in zip(sessions, feeds, strict=True):
@@ -78,9 +81,9 @@ def latency(case: Case, sessions: tuple[Session, Session]) -> dict[str, Any]:
         order = (0, 1) if len(times) // len(items) % 2 else (1, 0)
         row = [0.0, 0.0]
         for which in order:
-            began = time.perf_counter()
+            began = time.thread_time()
             sessions[which].run(feeds[which][number])
-            row[which] = time.perf_counter() - began
+            row[which] = time.thread_time() - began
         times.append(row)
     table = np.array(times)
     medians = np.median(table, axis=0) * 1000
