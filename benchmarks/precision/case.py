@@ -54,7 +54,7 @@ def load(name: str) -> Case:
     """The case of the file `cases/NAME.py`."""
     module = importlib.import_module(f"precision.cases.{name}")
     return Case(
-        name,
+        module.NAME,
         module.prepare,
         module.samples,
         module.calibration,

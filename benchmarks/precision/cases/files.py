@@ -62,8 +62,17 @@ def _files() -> list[tuple[Path, str]]:
             label = TYPES.get(path.suffix)
             if label in known and path.is_file() and path.stat().st_size >= LEAST:
                 found[label][_order(str(path.relative_to(root)))] = path
-    chosen = [(key, path, label) for label, paths in found.items() for key, path in sorted(paths.items())[:MOST]]
+    chosen = [one for label, paths in sorted(found.items()) for one in _different(paths, label)]
     return [(path, label) for _, path, label in sorted(chosen)]
+
+
+def _different(paths: dict[str, Path], label: str) -> list[tuple[str, Path, str]]:
+    """The first files of a type of which the model sees different bytes: packages hold copies of each other's files."""
+    kept: dict[bytes, tuple[str, Path, str]] = {}
+    for key, path in sorted(paths.items()):
+        if len(kept) < MOST:
+            kept.setdefault(_feed(path).tobytes(), (key, path, label))
+    return list(kept.values())
 
 
 def _order(name: str) -> str:

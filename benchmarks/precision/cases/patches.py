@@ -1,4 +1,4 @@
-"""A residual network that tells which of 16 photographs a piece of 32x32 pixels is from; trained here in minutes.
+"""A residual network that tells which of ten photographs a piece of 32x32 pixels is from; trained here in minutes.
 
 The photographs are those that scikit-image and scikit-learn ship. A square of 64 pixels is for training, for
 calibration or for the test, so that no pixel is in two of them. Brightness and contrast vary, and noise is added:
@@ -18,15 +18,13 @@ from precision import training
 NAME = "patches"
 METRIC = "top1"
 BETTER = "higher"
-STEPS = 900
+STEPS = 800
 BATCH = 32
 SQUARE, SIDE = 64, 32
-NOISE = 0.03
-"""Standard deviation of the noise, of a white of 1. A choice, with which the network is right in some 95 of 100."""
-PICTURES = (
-    "astronaut", "brick", "camera", "cell", "chelsea", "coffee", "coins", "grass", "gravel", "hubble_deep_field", "ihc",
-    "moon", "motorcycle_left", "retina", "china", "flower",
-)  # fmt: skip
+NOISE = 0.02
+"""Standard deviation of the noise, of a white of 1."""
+PICTURES = ("brick", "cell", "china", "coins", "grass", "gravel", "hubble_deep_field", "ihc", "moon", "retina")
+"""Those of a texture of their own. With portraits and still lifes beside them such a network is right in 66 of 100."""
 SHARES = (0.65, 0.1, 0.25)
 MOST_SQUARES = 80
 """Squares of one photograph."""
@@ -112,7 +110,7 @@ def _piece(square: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     piece = square[top : top + SIDE, left : left + SIDE]
     if draw.random() < 0.5:
         piece = piece[:, ::-1]
-    piece = (piece - 0.5) * draw.uniform(0.7, 1.3) + 0.5 + draw.uniform(-0.15, 0.15)
+    piece = (piece - 0.5) * draw.uniform(0.8, 1.2) + 0.5 + draw.uniform(-0.1, 0.1)
     return (piece + draw.normal(0, NOISE, piece.shape)).astype(np.float32)[None, None]
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from precision import training
 
-NAME = "super-resolution"
+NAME = "super_resolution"
 METRIC = "psnr"
 BETTER = "higher"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "66_super_resolution"

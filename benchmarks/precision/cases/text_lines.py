@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-NAME = "text-lines"
+NAME = "text_lines"
 METRIC = "cer"
 BETTER = "lower"
 HEIGHT, LEAST_WIDTH = 48, 320
