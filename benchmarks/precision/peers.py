@@ -130,7 +130,7 @@ def modelopt_autocast(model: Path, calibration: Sequence[Item], out: Path) -> Pa
         command = [python, "-m", "modelopt.onnx.autocast", "--onnx_path", model, "--output_path", out]
         done = subprocess.run([*command, "--calibration_data", data], capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError((done.stderr or done.stdout).strip()[-600:])
+        raise RuntimeError("".join((done.stderr or done.stdout).strip().splitlines()[-1:]))
     return out
 
 
