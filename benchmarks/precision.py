@@ -76,6 +76,8 @@ def made(name: str, model: Path, tool: str, given: argparse.Namespace) -> dict[s
         return {"error": result["error"], "step": "make"}
     figures = {"make cpu s": result["cpu s"], "bytes": size(out)}
     result = work("evaluate", name, str(out), str(model))
+    for other in folder.glob("*.processed.onnx*"):
+        other.unlink()
     return figures | ({**result, "step": "evaluate"} if "error" in result else result)
 
 
