@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,14 @@ PACKAGES = ("onnxruntime", "onnx", "nncf", "torch", "onnxsmith")
 def work(what: str, *arguments: str) -> dict[str, Any]:
     """What the worker printed; `error` if it failed, died or took too long."""
     command = [sys.executable, "-m", "precision.worker", what, *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)}
     log = FOLDER / "worker.log"
-    with log.open("w", encoding="utf-8") as said:
+    # In a folder of its own: onnxruntime's pre-processing leaves files in the current one.
+    with log.open("w", encoding="utf-8") as said, tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
                 command,
-                cwd=Path(__file__).parent,
+                cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=said,

@@ -5,7 +5,7 @@
     python -m precision.worker ours CASE MODEL TO BUDGET OUT [held-out]
     python -m precision.worker evaluate CASE MODEL FLOAT32
 
-`precision.py` starts it, in the folder `benchmarks`.
+`precision.py` starts it, with the folder `benchmarks` in PYTHONPATH.
 """
 
 from __future__ import annotations
