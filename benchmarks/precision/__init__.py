@@ -1,0 +1,1 @@
+"""Measuring quantisers: real cases with labels, the other tools, and what each does to accuracy, size and latency."""
