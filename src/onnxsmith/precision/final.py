@@ -26,6 +26,8 @@ _SECONDS = 6.0
 """Seconds of each model's measurement. A choice."""
 _ALSO = ("openvino",)
 """Other runtimes that score the file, if they are installed."""
+_WORDS = 200
+"""Characters of a refusal. A choice."""
 _LEVELS = ("all", "disable")
 _INSTEAD = ("openvino", "reference")
 """Runtimes that score a file for which onnxruntime lacks kernels, such as those of bfloat16 on a CPU."""
@@ -131,11 +133,8 @@ def _scores(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored], d
     if lacking.problem.id != "runtime/no-kernel":
         raise lacking
     for name in _INSTEAD:
-        other = runtimes.get(name)
-        if other.missing() is not None:
-            continue
         try:
-            with other.prepare(path) as session:
+            with runtimes.get(name).prepare(path) as session:
                 one = given.scoring.of(session)
         except OnnxsmithError:
             continue
@@ -170,13 +169,11 @@ def _times(ratio: Ratio | None) -> str:
 def _also(path: Path, given: Given) -> dict[str, str]:
     found = {}
     for name in _ALSO:
-        runtime = runtimes.get(name)
-        if runtime.missing() is not None:
-            found[f"on {name}"] = "not tried: it is not installed"
-            continue
         try:
-            with runtime.prepare(path) as session:
+            with runtimes.get(name).prepare(path) as session:
                 found[f"on {name}"] = f"{given.scoring.of(session).value:.6g}"
         except OnnxsmithError as error:
-            found[f"on {name}"] = f"refused: {error.problem.what}"[:200]
+            missing = error.problem.id == "runtime/not-installed"
+            said = "not tried: it is not installed" if missing else f"refused: {error.problem.what}"
+            found[f"on {name}"] = said[:_WORDS]
     return found
