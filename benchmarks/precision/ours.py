@@ -22,7 +22,7 @@ def ours(case: Case, model: Path, to: str, budget: str, out: Path, held_out: boo
     The test data is the data of the budget, unless `held_out`: then this is the calibration data, and the test data is
     seen by the benchmark alone.
     """
-    onnxsmith.quantize(
+    result = onnxsmith.quantize(
         model,
         out,
         to=to,
@@ -32,4 +32,6 @@ def ours(case: Case, model: Path, to: str, budget: str, out: Path, held_out: boo
         decode=case.decode,
         budget=budget,
     )
+    if not result.ok:
+        raise SystemExit(f"refused: {'; '.join(one.what + ' ' + one.where for one in result.report.problems)}")
     return out
