@@ -83,6 +83,13 @@ class Method(ABC):
         return {}
 
 
+def is_embedding(node: ir.Node) -> bool:
+    """Whether the node looks rows up in a constant table of floats."""
+    if node.op_type != "Gather" or node.domain or node.inputs[0] is None:
+        return False
+    return node.inputs[0].const_value is not None and node.inputs[0].dtype == ir.DataType.FLOAT
+
+
 def constant_bytes(node: ir.Node) -> int:
     """Bytes of the constant operands of a node."""
     held = [value.const_value for value in node.inputs if value is not None and value.const_value is not None]

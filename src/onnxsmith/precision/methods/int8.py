@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxsmith.precision.clipping import clipped
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
-from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.problem import problem
 
@@ -25,7 +25,7 @@ class Int8(Method):
     quantised per channel. The ranges of activations are the least and the greatest value that calibration saw."""
 
     title = "int8 weights and activations"
-    changes = "Conv, ConvTranspose, Gemm and MatMul"
+    changes = "Conv, ConvTranspose, Gemm, MatMul, and Gather from a constant table"
     opset = 13
     needs_ranges = True
 
@@ -34,9 +34,7 @@ class Int8(Method):
 
     def layers(self, work: Work) -> list[Layer]:
         return [
-            Layer(node.name or "", node.op_type, constant_bytes(node))
-            for node in work.model.graph
-            if node.op_type in PRODUCTS and not node.domain and _is_float(node)
+            Layer(node.name or "", node.op_type, constant_bytes(node)) for node in work.model.graph if _is_layer(node)
         ]
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
@@ -62,7 +60,7 @@ class Int8(Method):
             weights="QInt8",
             activations=form.activations,
             symmetric=form.symmetric,
-            operators=[*PRODUCTS, *(() if alone else form.around)],
+            operators=[*PRODUCTS, "Gather", *(() if alone else form.around)],
             more=dict(form.more),
         )
 
@@ -83,19 +81,23 @@ def _read_by_products(model: ir.Model) -> list[str]:
     return list(dict.fromkeys(one.name or "" for one in found if one is not None and one.const_value is None))
 
 
-def _is_float(node: ir.Node) -> bool:
-    return all(value is None or value.dtype == ir.DataType.FLOAT for value in node.inputs[:2])
+def _is_layer(node: ir.Node) -> bool:
+    if is_embedding(node):
+        return True
+    floats = all(value is None or value.dtype == ir.DataType.FLOAT for value in node.inputs[:2])
+    return node.op_type in PRODUCTS and not node.domain and floats
 
 
 def _apart(model: ir.Model, keep: Keep) -> set[str]:
     """Nodes that lie beside no quantised product: to convert for them alone costs accuracy and time."""
     beside: set[ir.Value | None] = set()
     for node in model.graph:
-        if node.op_type in PRODUCTS and node.name not in keep:
+        if _is_layer(node) and node.name not in keep:
             beside.update((*node.inputs, *node.outputs))
     beside.discard(None)
     return {
         node.name or ""
         for node in model.graph
-        if node.op_type not in PRODUCTS and beside.isdisjoint((*node.inputs, *node.outputs))
+        if not _is_layer(node)
+        and (node.op_type in ("Gather", *PRODUCTS) or beside.isdisjoint((*node.inputs, *node.outputs)))
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.precision.keeping import Keep
-from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 
-_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention", "EmbedLayerNormalization")
+_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention", "EmbedLayerNormalization", "Gather")
 """Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger, which is slower than Conv in
 float32 (onnxruntime issue #6732)."""
 
@@ -16,20 +16,20 @@ class Int8Dynamic(Method):
     """Weights have 8 bits; each run measures the range of an activation before it quantises it. No data is needed."""
 
     title = "int8 weights, activations quantised at run time"
-    changes = "MatMul, Gemm, LSTM and Attention with constant weights"
+    changes = "MatMul, Gemm, LSTM, Attention and Gather with constant weights"
     opset = 11
 
     def layers(self, work: Work) -> list[Layer]:
         return [
             Layer(node.name or "", node.op_type, constant_bytes(node))
             for node in work.model.graph
-            if node.op_type in _OPERATORS and _has_weight(node)
+            if node.op_type in _OPERATORS and (_has_weight(node) or is_embedding(node))
         ]
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         return work.arithmetic.quantised(
             "dynamic",
-            keep,
+            {*keep, *_lookups(work.model)},
             operators=list(_OPERATORS),
             per_channel=work.form.per_channel,
             reduce_range=work.form.seven_bits(),
@@ -37,7 +37,14 @@ class Int8Dynamic(Method):
         )
 
 
+def _lookups(model: ir.Model) -> set[str]:
+    """Gathers whose table is not constant: to quantise it for them alone costs time."""
+    return {node.name or "" for node in model.graph if node.op_type == "Gather" and not is_embedding(node)}
+
+
 def _has_weight(node: ir.Node) -> bool:
+    if node.op_type == "Gather":
+        return False
     return any(
         value is not None and value.const_value is not None and value.dtype == ir.DataType.FLOAT
         for value in node.inputs[1:]
