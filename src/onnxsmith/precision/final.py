@@ -11,9 +11,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.benching.bench import bench
-from onnxsmith.model.files.load import load
-from onnxsmith.model.files.save import save_for_now
-from onnxsmith.model.graph import walk
+from onnxsmith.model.files.save import data_files, save_for_now
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.trying import Tried
@@ -111,8 +109,8 @@ def final(
             is_within=all(within),
             score=given.scoring.score.title,
             bound=given.budget.bound(before.value, better),
-            nbytes=sizes_of(load(path)),
-            nbytes_before=sizes_of(loaded),
+            nbytes=_file_bytes(path),
+            nbytes_before=_file_bytes(old),
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
             times=_times(ratio),
@@ -142,9 +140,9 @@ def _scores(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored], d
     raise lacking
 
 
-def sizes_of(model: ir.Model) -> int:
-    """Bytes of the tensors that a model holds; what several names share counts once."""
-    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
+def _file_bytes(path: Path) -> int:
+    """Bytes of a model's file, with its external data."""
+    return sum(file.stat().st_size for file in (path, *data_files(path)))
 
 
 def _ratio(old: Path, new: Path, given: Given) -> Ratio | None:
