@@ -12,13 +12,17 @@ import pytest
 import onnxsmith
 from onnxsmith import rooms
 from onnxsmith.checking.fixes.base import Fix
+from onnxsmith.checking.fixes.col2im_convolution import Col2ImConvolution
 from onnxsmith.checking.fixes.declared_shapes import DeclaredShapes
 from onnxsmith.checking.fixes.expand_operators import ExpandOperators
 from onnxsmith.checking.fixes.fourier_products import FourierProducts
 from onnxsmith.checking.fixes.inline_functions import InlineFunctions
 from onnxsmith.checking.fixes.older_ir_version import OlderIrVersion
 from onnxsmith.checking.fixes.other_opset import OtherOpset
+from onnxsmith.checking.fixes.resize_products import ResizeProducts
+from onnxsmith.checking.fixes.scatter_masks import ScatterMasks
 from onnxsmith.checking.fixes.simplify import Simplify
+from onnxsmith.checking.fixes.small_determinants import SmallDeterminants
 from onnxsmith.checking.fixes.squeeze_axes import SqueezeAxes
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.model.files.text import from_text
@@ -81,8 +85,7 @@ def test_a_fourier_transform_of_opset_20_with_a_length_that_pads() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        HEAD + "g (float[n,6,2] x) => (float[n,6,2] y) { y = DFT<axis = 1>(x) }",
-        HEAD + "g (float[n,6,1] x) => (float[n,6,2] y) { y = DFT<axis = 1, inverse = 1>(x) }",
+        HEAD + "g (float[n,6,2] x) => (float[n,4,2] y) { y = DFT<axis = 1, inverse = 1, onesided = 1>(x) }",
         HEAD + "g (float[n,m,1] x) => (float[n,m,2] y) { y = DFT<axis = 1>(x) }",
         HEAD + "g (float[n,6,1] x, int64 k) => (float[n,m,2] y) { y = DFT<axis = 1>(x, k) }",
         HEAD + "g (float[n,l] x, int64 s) => (float[n,f,b,2] y) <int64 k = {12}> { y = STFT(x, s, , k) }",
@@ -175,3 +178,107 @@ def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert result.report.verdict is Verdict.DIFFERENT
     assert not (tmp_path / "f.onnx").exists()
     assert "no rewrite was found" in result.report.headline
+
+
+LATER = HEAD.replace("17", "20")
+
+
+@pytest.mark.parametrize("axis", [1, 2, -2])
+@pytest.mark.parametrize("inverse", [0, 1])
+def test_a_complex_fourier_transform(axis: int, inverse: int) -> None:
+    # Of lengths that are no powers of 2, onnxruntime's own transform has errors of 1e-5.
+    text = LATER + (
+        f"g (float[2,8,4,2] x) => (float[2,8,4,2] y) <int64 axis = {{{axis}}}> "
+        f"{{ y = DFT<inverse = {inverse}>(x, , axis) }}"
+    )
+    made = agree(FourierProducts(), text)
+    assert not [node for node in made.graph if node.op_type == "DFT"]
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_scatter_with_a_reduction(reduction: str, axis: int) -> None:
+    shape = ("5,3", "4,3") if axis == 0 else ("3,5", "3,4")
+    text = LATER + (
+        f"g (float[{shape[0]}] x, float[{shape[1]}] u) => (float[{shape[0]}] y) "
+        f"<int64[{shape[1]}] i = {{0,1,2,-1,4,0,0,0,2,2,-5,3}}> "
+        f'{{ y = ScatterElements<axis = {axis}, reduction = "{reduction}">(x, i, u) }}'
+    )
+    agree(ScatterMasks(), text)
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_rows_that_are_scattered(reduction: str) -> None:
+    text = LATER + (
+        "g (float[4,2,3] x, float[5,2,3] u) => (float[4,2,3] y) <int64[5,1] i = {0, 3, 3, -1, 1}> "
+        f'{{ y = ScatterND<reduction = "{reduction}">(x, i, u) }}'
+    )
+    agree(ScatterMasks(), text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = ScatterElements(x, i, u)",
+        'y = ScatterElements<reduction = "add", axis = 1>(x, i, u)',
+    ],
+)
+def test_scatters_that_stay(body: str) -> None:
+    text = LATER + f"g (float[n,3] x, float[4,3] u, int64[4,3] i) => (float[n,3] y) {{ {body} }}"
+    assert not list(ScatterMasks().tries(from_text(text), ()))
+
+
+@pytest.mark.parametrize(
+    ("image", "attributes", "columns"),
+    [
+        ("5, 5", "", "1,8,16"),
+        ("5, 6", "strides = [2, 2]", "1,8,6"),
+        ("5, 5", "pads = [1, 0, 0, 1]", "1,8,25"),
+        ("6, 5", "dilations = [2, 1], pads = [0, 1, 1, 0]", "1,8,25"),
+    ],
+)
+def test_blocks_that_overlap(image: str, attributes: str, columns: str) -> None:
+    text = LATER + (
+        f"g (float[{columns}] x) => (float[1,2,{image}] y) <int64[2] image = {{{image}}}, int64[2] block = {{2, 2}}> "
+        f"{{ y = Col2Im{f'<{attributes}>' if attributes else ''}(x, image, block) }}"
+    )
+    made = agree(Col2ImConvolution(), text)
+    assert [node.op_type for node in made.graph if node.op_type != "Constant"][-1] == "ConvTranspose"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'mode = "cubic", antialias = 1',
+        'mode = "linear", antialias = 1, coordinate_transformation_mode = "align_corners"',
+        'mode = "nearest", nearest_mode = "ceil", coordinate_transformation_mode = "asymmetric"',
+        'mode = "cubic", cubic_coeff_a = -0.5, exclude_outside = 1',
+    ],
+)
+@pytest.mark.parametrize("sizes", ["1, 2, 5, 11", "1, 2, 9, 4"])
+def test_a_resize_of_fixed_sizes(attributes: str, sizes: str) -> None:
+    text = LATER + (
+        f"g (float[1,2,7,8] x) => (float[{sizes}] y) <int64[4] s = {{{sizes}}}> "
+        f"{{ y = Resize<{attributes}>(x, , , s) }}"
+    )
+    made = agree(ResizeProducts(), text, ("Resize",))
+    assert not [node for node in made.graph if node.op_type == "Resize"]
+
+
+def test_a_resize_by_scales_that_do_not_divide() -> None:
+    text = LATER + (
+        "g (float[1,2,7,8] x) => (float[1,2,11,13] y) <float[4] s = {1, 1, 1.7, 1.7}> "
+        '{ y = Resize<mode = "linear">(x, , s) }'
+    )
+    agree(ResizeProducts(), text, ("Resize",))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_a_small_determinant(size: int) -> None:
+    made = agree(SmallDeterminants(), LATER + f"g (float[n,{size},{size}] x) => (float[n] y) {{ y = Det(x) }}", n=5)
+    assert not [node for node in made.graph if node.op_type == "Det"]
+
+
+def test_a_determinant_of_five_rows_stays() -> None:
+    text = LATER + "g (float[5,5] x) => (float y) { y = Det(x) }"
+    assert not list(SmallDeterminants().tries(from_text(text), ()))

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.checking.fixes._places import Places, constant
+from onnxsmith.checking.fixes._rewriting import rewritten
 from onnxsmith.checking.fixes.base import Fix
-from onnxsmith.model.graph import provenance
 from onnxsmith.model.surgery.inserting import Inserter
 
 _MOST = 4096
@@ -22,7 +22,7 @@ class FourierProducts(Fix):
 
     Refused:
     1. The length, the window or the frame step is computed.
-    2. The input is complex, or the transform is inverse.
+    2. The transform is inverse, and of one side.
     3. The transform is longer than 4,096, or shorter than the signal.
     """
 
@@ -30,23 +30,10 @@ class FourierProducts(Fix):
 
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
         places = Places.of(model)
-        for node in places.nodes("STFT"):
-            self._replace(places, node, _stft)
-        for node in places.nodes("DFT"):
-            self._replace(places, node, _dft if places.opset >= 20 else _dft_17)
+        rewritten(places, "STFT", _stft)
+        rewritten(places, "DFT", _dft if places.opset >= 20 else _dft_17)
         if places.changed:
             yield "Fourier transforms are products with constant matrices", places.model
-
-    def _replace(self, places: Places, node: ir.Node, rewrite: object) -> None:
-        write = places.inserter(node)
-        assert callable(rewrite)
-        made = rewrite(node, write)
-        if made is None:
-            for one in reversed(write.made):
-                write.graph.remove(one, safe=True)
-            return
-        provenance.inherit(write.made, [node])
-        places.replace(node, write, made)
 
 
 def _stft(node: ir.Node, write: Inserter) -> ir.Value | None:
@@ -90,25 +77,36 @@ def _dft(node: ir.Node, write: Inserter) -> ir.Value | None:
 
 def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
     signal, given = node.inputs[0], node.inputs[1] if len(node.inputs) > 1 else None
-    if signal is None or signal.shape is None or signal.dtype is None or node.attributes.get_int("inverse", 0) == 1:
+    if signal is None or signal.shape is None or signal.dtype is None:
         return None
+    inverse, onesided = node.attributes.get_int("inverse", 0) == 1, node.attributes.get_int("onesided", 0) == 1
     rank = len(signal.shape)
     axis %= rank
-    size, length = signal.shape[axis], constant(given)
-    if not isinstance(size, int) or size > _MOST or signal.shape[rank - 1] != 1 or axis == rank - 1:
+    size, length, ends = signal.shape[axis], constant(given), signal.shape[rank - 1]
+    if not isinstance(size, int) or size > _MOST or ends not in (1, 2) or axis == rank - 1 or (inverse and onesided):
         return None
     if given is not None and (length is None or not 0 < int(length) <= _MOST):
         return None
     wanted = size if length is None else int(length)
     if size > wanted:
         return None
-    bins = _bins(wanted, onesided=node.attributes.get_int("onesided", 0) == 1)
+    bins = _bins(wanted, onesided=onesided)
     cosines, sines = (matrix[:size] for matrix in _matrix(wanted, bins))  # a shorter signal is padded with zeros
-    flat = write.op("Squeeze", signal, write.constant([rank - 1]))
+    if inverse:
+        cosines, sines = cosines / wanted, -sines / wanted
     order = [one for one in range(rank - 1) if one != axis] + [axis]
-    last = write.op("Transpose", flat, perm=order)
+    last = [
+        write.op("Transpose", write.op("Gather", signal, write.constant(part), axis=rank - 1), perm=order)
+        for part in range(1 if ends == 1 else 2)
+    ]
     dtype = signal.dtype.numpy()
-    parts = [write.op("MatMul", last, write.constant(matrix, dtype)) for matrix in (cosines, sines)]
+    real, imaginary = (write.constant(matrix, dtype) for matrix in (cosines, sines))
+    parts = [write.op("MatMul", last[0], real), write.op("MatMul", last[0], imaginary)]
+    if ends == 2:  # (a + bi)(c + si) = (ac - bs) + (as + bc)i
+        parts = [
+            write.op("Sub", parts[0], write.op("MatMul", last[1], imaginary)),
+            write.op("Add", parts[1], write.op("MatMul", last[1], real)),
+        ]
     back = [int(one) for one in np.argsort(order)]
     ending = write.constant([rank - 1])
     turned = [write.op("Unsqueeze", write.op("Transpose", part, perm=back), ending) for part in parts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 
 _OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention", "EmbedLayerNormalization", "Gather")
@@ -30,6 +31,7 @@ class Int8Dynamic(Method):
         return work.arithmetic.quantised(
             "dynamic",
             {*keep, *_lookups(work.model)},
+            of=written_out,
             operators=list(_OPERATORS),
             per_channel=work.form.per_channel,
             reduce_range=work.form.seven_bits(),
