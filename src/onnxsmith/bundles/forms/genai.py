@@ -57,6 +57,7 @@ class Genai(Form):
         written = json.dumps(config(content, own), indent=1) + "\n"
         (folder / "genai_config.json").write_bytes(written.encode())
         task(content.task).record(content, folder)
+        templates.write(folder / "golden.py", "shared/golden.py", **content.values())
         for name in ("verify.py", "README.md"):
             templates.write(folder / name, f"genai/{name}", **content.values())
 
