@@ -164,6 +164,9 @@ def test_transformers_js_loads_the_folder(kind: str, task: str, tmp_path: Path, 
     held = recorded(tmp_path / "o")
     if task == "text-generation":
         assert held["tokens"] == continued(made, held)
+    ran = pasted(tmp_path / "o")
+    assert ran.returncode == 0, ran.stderr
+    assert ("generated_text" if task == "text-generation" else "score") in ran.stdout
     held["ids"][0] += 1
     (tmp_path / "o" / "golden" / "text.json").write_text(json.dumps(held), encoding="utf-8")
     entry = (MODULES / "@huggingface" / "transformers" / "dist" / "transformers.node.mjs").as_uri()
@@ -173,6 +176,26 @@ def test_transformers_js_loads_the_folder(kind: str, task: str, tmp_path: Path, 
     done = subprocess.run(words, cwd=tmp_path / "o", capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout.startswith('"golden/text.json" is not the file that was verified\nthe tokens of the text are')
+
+
+def pasted(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The first program of the README, in the place that the README names, started in another folder."""
+    (folder / "node_modules").symlink_to(MODULES)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    (folder / "try.mjs").write_text(readme.partition("```js\n")[2].partition("```")[0], encoding="utf-8")
+    engine = nodejs.node()
+    assert engine is not None
+    return subprocess.run([engine[0], folder / "try.mjs"], cwd="/", capture_output=True, text=True, check=False)
+
+
+@needs_genai
+def test_the_readme_for_genai_runs(generator: Any, tmp_path: Path) -> None:
+    bundled(generator, tmp_path / "o", "genai", "text-generation")
+    readme = (tmp_path / "o" / "README.md").read_text(encoding="utf-8")
+    program = readme.partition("```python\n")[2].partition("```")[0]
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path / "o", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_folder_for_transformers_js_has_its_layout(classifier: Any, tmp_path: Path) -> None:
