@@ -12,12 +12,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxsmith
-from onnxsmith.bundles import identifiers
+from onnxsmith.bundles import clients, identifiers
 from onnxsmith.bundles.forms.python import Python
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.bundle import Bundle, BundleCheck
-from tests.bundles.models import HOSTILE, identity, linear, written
+from tests.bundles.models import HOSTILE, checks, identity, linear, manifest, written
 
 
 def refused(*words: Any, **how: Any) -> tuple[str, str]:
@@ -96,14 +96,14 @@ def test_external_data_outside_of_the_folder(tmp_path: Path) -> None:
 def test_a_difference_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay sees other golden numbers than were recorded: a client that computes something else."""
 
-    def spoiled(self: Python, content: Any, folder: Path) -> list[BundleCheck]:
+    def spoiled(self: Python, content: Any, folder: Path) -> None:
+        write(self, content, folder)
         file = folder / "golden" / "0_output_0.bin"
         numbers = np.frombuffer(file.read_bytes(), "<f4") + np.float32(1)
         file.write_bytes(numbers.tobytes())
-        return replay(self, content, folder)
 
-    replay = Python.replay
-    monkeypatch.setattr(Python, "replay", spoiled)
+    write = Python.write
+    monkeypatch.setattr(Python, "write", spoiled)
     result = onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="python")
     assert result.report.verdict == "different"
     assert "output 'y' differs on input 1" in result.report.problems[0].where
@@ -114,12 +114,15 @@ def test_a_difference_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_client_that_fails_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Python, content: Any, folder: Path) -> list[BundleCheck]:
-        (folder / "model.py").write_text("raise SystemExit('no such opset')")
+        file = folder / "verify.py"
+        file.write_text("raise RuntimeError('no such provider')")
         return replay(self, content, folder)
 
     replay = Python.replay
     monkeypatch.setattr(Python, "replay", broken)
-    assert refused(linear(tmp_path), tmp_path / "o", form="python")[0] == "bundle/client-failed"
+    found = refused(linear(tmp_path), tmp_path / "o", form="python")
+    assert found[0] == "bundle/client-failed"
+    assert "opset" not in found[1]
     assert not (tmp_path / "o").exists()
 
 
@@ -155,6 +158,75 @@ def test_given_inputs_are_recorded(tmp_path: Path) -> None:
     assert onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="python", inputs=given).ok
     first = np.frombuffer((tmp_path / "o" / "golden" / "0_input_0.bin").read_bytes(), "<f4")
     assert first.tolist() == [2.0] * 15
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        ("RuntimeError: No Op registered for Foo with domain_version of 99", "onnxsmith opset"),
+        ("ai.onnx opset 27 is under development, and support is limited", "onnxsmith opset"),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 916. MiB", "--dim-range"),
+        ("model.InputError: 'N' is 3 in input 'x'; declared is 4 to 8", "onnxsmith explain"),
+        ("FileNotFoundError: golden/0_input_0.bin", "onnxsmith explain"),
+        ("", "onnxsmith explain"),
+    ],
+)
+def test_the_remedy_follows_from_the_message(said: str, fix: str) -> None:
+    error = clients.failed("runner", "python", clients.Finished(1, "", said))
+    assert isinstance(error, OnnxsmithError)
+    assert fix in error.problem.fix
+
+
+def test_a_client_that_took_too_long_gets_smaller_inputs() -> None:
+    error = clients.failed("runner", "python", clients.Finished(-1, "", "it was stopped after 600 s", late=True))
+    assert isinstance(error, OnnxsmithError)
+    assert "ONNXSMITH_TIME_LIMIT" in error.problem.fix
+
+
+@pytest.mark.parametrize(("option", "form"), [("onnxruntime", "cpp"), ("node_modules", "web")])
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path, option: str, form: str) -> None:
+    for folder in (tmp_path / "no", linear(tmp_path)):
+        found = refused(linear(tmp_path), tmp_path / "o", form=form, clients={option: folder})
+        assert found[0] == "bundle/no-client"
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_folder_that_the_form_does_not_use_is_said(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"clients": {"node_modules": tmp_path, "onnxruntime": tmp_path}}
+    report = onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="python", **how).report
+    notes = report.part(Bundle).notes
+    assert {f"--{name} is not used by the form python" for name in ("node-modules", "onnxruntime-root")} <= set(notes)
+
+
+def test_names_that_change_are_said(tmp_path: Path) -> None:
+    path = linear(tmp_path).rename(tmp_path / "my net (1).onnx")
+    report = onnxsmith.bundle(path, tmp_path / "o", form="python").report
+    assert "the bundle of 'my net (1)' is called 'my_net_1'" in report.part(Bundle).notes
+    model = identity(tmp_path, ("class", "out", TensorProto.FLOAT, ["n"]))
+    report = onnxsmith.bundle(model, tmp_path / "p", form="python").report
+    assert "in generated code, 'class' is class_" in report.part(Bundle).notes
+    report = onnxsmith.bundle(linear(tmp_path), tmp_path / "q", form="python").report
+    assert not [note for note in report.part(Bundle).notes if "is called" in note or "generated code" in note]
+
+
+@pytest.mark.parametrize("name", ["a b", "../x", "", ".x", "a/b", "é", "-x", "x\n"])
+def test_names_that_no_folder_should_have(tmp_path: Path, name: str) -> None:
+    assert refused(linear(tmp_path), tmp_path / "o", form="python", name=name)[0] == "bundle/name"
+
+
+def test_values_that_are_drawn_are_not_stored(tmp_path: Path) -> None:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in ("x", "y", "z")]
+    nodes = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("RandomNormalLike", ["x"], ["z"])]
+    path = written(tmp_path, helper.make_graph(nodes, "g", ports[:1], ports[1:]))
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        report = onnxsmith.bundle(path, folder, form="python").report
+        assert checks(report)["python runner"].state == "equal"
+    drawn = manifest(folders[0])["cases"][0]["outputs"][1]
+    assert (drawn["name"], drawn["random"], drawn["file"]) == ("z", True, None)
+    files = sorted(file.relative_to(folders[0]) for file in folders[0].rglob("*") if file.is_file())
+    for file in files:
+        assert (folders[0] / file).read_bytes() == (folders[1] / file).read_bytes(), file
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:

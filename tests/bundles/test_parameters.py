@@ -91,3 +91,25 @@ def test_forms_without_processing_name_those_that_have_it(tmp_path: Path) -> Non
     with pytest.raises(OnnxsmithError) as caught:
         onnxsmith.bundle(classifier(tmp_path), tmp_path / "o", form="cpp", **how)
     assert caught.value.problem.id == "bundle/not-for-form"
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "fix"),
+    [
+        ("tensors", {"labels": ["a"]}, "give --task image-classification or ocr or text-classification"),
+        ("super-resolution", {"labels": ["a"]}, "give --task image-classification or ocr or text-classification"),
+        ("image-classification", {"blank": 1}, "give --task ocr"),
+        ("ocr", {"top": 3}, "give --task image-classification"),
+        ("tensors", {"top": 3, "blank": 1}, "leave blank, top out"),
+    ],
+)
+def test_parameters_that_the_task_does_not_use(tmp_path: Path, task: str, given: dict[str, Any], fix: str) -> None:
+    found = refused(classifier(tmp_path), tmp_path / "o", task=task, processing=given)
+    assert found == ("bundle/settings", fix)
+
+
+@pytest.mark.parametrize("task", ["image-classification", "super-resolution"])
+def test_a_range_without_a_batch_of_one(tmp_path: Path, task: str) -> None:
+    model = classifier(tmp_path) if task == "image-classification" else upscaler(tmp_path)
+    found = refused(model, tmp_path / "o", task=task, dim_ranges=("batch=2:4:8",))
+    assert found == ("bundle/task-mismatch", "--dim-range batch=1:4:8")

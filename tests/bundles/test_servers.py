@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shlex
@@ -15,12 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
 from onnxsmith.bundles.forms import cpp
 from onnxsmith.problem import OnnxsmithError
-from tests.bundles.models import HOSTILE, checks, classifier, hostile, identity, linear
+from onnxsmith.report.parts.bundle import Bundle
+from tests.bundles.models import HOSTILE, checks, classifier, hostile, identity, linear, written
 
 STUBS = Path(__file__).parent / "stubs"
 ROOT = os.environ.get("ONNXRUNTIME_ROOT", "")
@@ -103,6 +105,23 @@ def test_without_a_range_the_shapes_are_whole(tmp_path: Path) -> None:
     assert (found.max_batch_size, [*found.input[0].dims]) == (0, [-1, 3])
 
 
+@pytest.mark.parametrize("name", ["cls", "names", "model", "self", "my-model", "v1.2", "a_b", "2fast"])
+def test_the_model_has_the_name_that_was_given(tmp_path: Path, name: str) -> None:
+    """A model's name is that of a folder: words of a language are no reason to change it."""
+    out = bundled(linear(tmp_path), tmp_path, "triton", name=name)
+    assert config(out).name == name
+    assert (out / "model_repository" / name / "1" / "model.onnx").is_file()
+    assert f"MODEL = {name!r}" in (out / "client.py").read_text()
+    assert json.loads((out / "bundle.json").read_text())["name"] == name
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["class", "my-model", "2fast", "v1.2", "model"])
+def test_the_code_compiles_under_such_names(tmp_path: Path, name: str) -> None:
+    out = bundled(linear(tmp_path), tmp_path, "cpp", name=name, clients={"onnxruntime": tmp_path})
+    compiles(out / "verify.cpp")
+
+
 def test_hostile_names_and_scalars(tmp_path: Path) -> None:
     found = config(bundled(hostile(tmp_path), tmp_path, "triton"))
     assert [port.name for port in found.input] == [f"{name} in" for name in HOSTILE] + ["self"]
@@ -150,10 +169,163 @@ def test_fixed_shapes_have_no_profile(tmp_path: Path) -> None:
     assert profile(bundled(identity(tmp_path, ("x", "y", TensorProto.FLOAT, [2, 3])), tmp_path, "tensorrt")) == []
 
 
-def test_a_name_that_trtexec_cannot_read_is_refused(tmp_path: Path) -> None:
-    assert refused(identity(tmp_path, ("a,b", "y", TensorProto.FLOAT, ["n"])), tmp_path, "tensorrt") == (
-        "bundle/not-for-form"
+def read_by_trtexec(option: str) -> dict[str, str]:
+    """The shapes of an option by input, as trtexec of TensorRT 10 takes it apart: at commas, then at single quotes, or
+    at the last colon if there are none."""
+    found = {}
+    for part in option.partition("=")[2].split(","):
+        pieces = part.split("'")
+        assert len(pieces) in (1, 3), "trtexec refuses another number of quotes"
+        name, _, shape = part.rpartition(":") if len(pieces) == 1 else (pieces[1], ":", pieces[2].removeprefix(":"))
+        found[name] = shape
+    return found
+
+
+NAMES = [
+    "serving_default_x:0",
+    "pixel values",
+    "a:b:c",
+    'say "x"',
+    "$HOME",
+    "back\\slash",
+    "`id`",
+    "a=b",
+    "!x",
+    "é",
+    "a;b",
+]
+
+
+def test_names_are_quoted_as_trtexec_reads_them(tmp_path: Path) -> None:
+    model = identity(tmp_path, *[(name, f"{name} out", TensorProto.FLOAT, ["n", 3]) for name in NAMES])
+    out = bundled(model, tmp_path, "tensorrt", dim_ranges=("n=1:2:4",))
+    least, usual, most = profile(out)
+    assert read_by_trtexec(least) == dict.fromkeys(NAMES, "1x3")
+    assert read_by_trtexec(usual) == dict.fromkeys(NAMES, "2x3")
+    assert read_by_trtexec(most) == dict.fromkeys(NAMES, "4x3")
+
+
+@pytest.mark.parametrize("name", ["a,b", "it's"])
+def test_a_name_that_trtexec_cannot_read_is_refused(tmp_path: Path, name: str) -> None:
+    model = identity(tmp_path, (name, "y", TensorProto.FLOAT, ["n"]))
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.bundle(model, tmp_path / "o", form="tensorrt")
+    problem = caught.value.problem
+    assert problem.id == "bundle/not-for-form"
+    words = shlex.split(problem.fix)
+    assert words[:4] == ["onnxsmith", "rename", "MODEL", name]
+    with onnxsmith.edit(model, tmp_path / "renamed.onnx") as m:
+        m.rename(name, words[4])
+    assert onnxsmith.bundle(tmp_path / "renamed.onnx", tmp_path / "o", form="tensorrt").ok
+    fixed = identity(tmp_path, (name, "y", TensorProto.FLOAT, [2]))
+    assert onnxsmith.bundle(fixed, tmp_path / "p", form="tensorrt").ok, "a fixed shape needs no profile"
+
+
+def test_dimensions_without_a_name_have_a_way(tmp_path: Path) -> None:
+    model = identity(tmp_path, ("x", "y", TensorProto.FLOAT, [None, "d1", 3]))
+    result = onnxsmith.bundle(model, tmp_path / "o", form="tensorrt")
+    (note,) = [one for one in result.report.part(Bundle).notes if "have no name" in one]
+    assert "onnxsmith set-dim model/model.onnx x:0=d2 -o named.onnx" in note
+    assert note in (tmp_path / "o" / "build.sh").read_text()
+    assert note in (tmp_path / "o" / "README.md").read_text()
+
+
+FAKE_TRT = """
+import ctypes
+memory = {}
+class Logger:
+    WARNING = 2
+    def __init__(self, level): pass
+class IOutputAllocator:
+    def __init__(self): self.ready = True
+class Context:
+    def __init__(self): self.places, self.given, self.allocators = {}, {}, {}
+    def set_input_shape(self, name, shape): self.given[name] = tuple(shape); return True
+    def set_tensor_address(self, name, place): self.places[name] = place
+    def set_output_allocator(self, name, one): assert one.ready; self.allocators[name] = one
+    def get_tensor_shape(self, name): return (-1,) if name == "at" else self.given["x"]
+    def execute_async_v3(self, stream):
+        import numpy as np
+        x = np.frombuffer(memory[self.places["x"]], np.float32, int(np.prod(self.given["x"]))).copy()
+        at = np.flatnonzero(x).astype(np.int64)
+        one = self.allocators["at"]
+        one.reallocate_output_async("at", None, 8, 256, stream)  # too small at first, as an upper bound may be
+        place = one.reallocate_output_async("at", None, at.nbytes, 256, stream)
+        one.notify_shape("at", at.shape)
+        for held, array in ((memory[place], at), (memory[self.places["y"]], -x)):
+            ctypes.memmove(held, array.ctypes.data, array.nbytes)
+        return True
+class Engine:
+    def create_execution_context(self): return Context()
+    def get_tensor_dtype(self, name): return name
+class Runtime:
+    def __init__(self, logger): pass
+    def deserialize_cuda_engine(self, data): return Engine()
+def nptype(name):
+    import numpy as np
+    return np.int64 if name == "at" else np.float32
+"""
+FAKE_CUDA = """
+import ctypes, itertools
+import tensorrt
+class cudaError_t: cudaSuccess = 0
+class cudaMemcpyKind: cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost = 1, 2
+count = itertools.count(1)
+def cudaStreamCreate(): return 0, 7
+def cudaStreamSynchronize(stream): return (0,)
+def cudaMalloc(size):
+    place = next(count); tensorrt.memory[place] = ctypes.create_string_buffer(size); return 0, place
+def cudaFree(place): del tensorrt.memory[place]; return (0,)
+def cudaMemcpyAsync(to, source, size, kind, stream):
+    if kind == 1: ctypes.memmove(tensorrt.memory[to], source, size)
+    else: ctypes.memmove(to, tensorrt.memory[source], size)
+    return (0,)
+"""
+
+
+def test_the_runner_takes_shapes_that_depend_on_values(tmp_path: Path) -> None:
+    """trt_model.py on a TensorRT that is played: an output of known shape, and one whose shape is known afterwards."""
+    nodes = [
+        helper.make_node("Neg", ["x"], ["y"]),
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Squeeze", ["places", "axis"], ["at"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "nonzero",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [
+            helper.make_tensor_value_info("at", TensorProto.INT64, ["count"]),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"]),
+        ],
+        [numpy_helper.from_array(np.array([0], np.int64), "axis")],
     )
+    out = bundled(written(tmp_path, graph), tmp_path, "tensorrt")
+    (out / "model.plan").write_bytes(b"plan")
+    fakes = tmp_path / "fakes"
+    (fakes / "cuda" / "bindings").mkdir(parents=True)
+    (fakes / "tensorrt.py").write_text(FAKE_TRT)
+    for name in ("cuda/__init__.py", "cuda/bindings/__init__.py"):
+        (fakes / name).write_text("")
+    (fakes / "cuda" / "bindings" / "runtime.py").write_text(FAKE_CUDA)
+    words = [sys.executable, "-B", "verify_trt.py"]
+    environment = {**os.environ, "PYTHONPATH": str(fakes)}
+    done = subprocess.run(words, cwd=out, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "equal on 2 golden inputs" in done.stdout
+    program = """
+import numpy as np, tensorrt
+from trt_model import TensorRTModel
+model = TensorRTModel()
+for values in ([0, 3, 0, 4], [0, 0], [1, 2, 3]):
+    found = model.run({"x": np.array(values, np.float32)})
+    assert found["at"].tolist() == np.flatnonzero(values).tolist(), found
+    assert found["y"].tolist() == [-one for one in values]
+assert not tensorrt.memory, "memory was not freed"
+"""
+    words = [sys.executable, "-B", "-c", program]
+    done = subprocess.run(words, cwd=out, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_dtypes_that_tensorrt_lacks_are_refused(tmp_path: Path) -> None:
@@ -246,4 +418,4 @@ def test_a_changed_golden_number_fails_with_the_output(tmp_path: Path) -> None:
     content = type("Content", (), {"clients": {"onnxruntime": Path(ROOT)}, "model_bytes": 1000})()
     (check,) = cpp.Cpp().replay(content, out)
     assert check.state == "different"
-    assert 'output "y" differs on input 1' in check.detail
+    assert '"golden/0_output_0.bin" is not the file that was verified' in check.detail

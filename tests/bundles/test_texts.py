@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import runpy
 import shutil
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 import onnxsmith
 from onnxsmith.bundles import clients, nodejs
@@ -55,9 +57,8 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, An
 
 
 def bundled(made: tuple[Path, Path, Any], target: Path, form: str, task: str) -> Any:
-    result = onnxsmith.bundle(
-        made[0], target, form=form, task=task, processing={"tokenizer": made[1]}, clients={"node_modules": MODULES}
-    )
+    clients = {"node_modules": MODULES} if MODULES.is_dir() else {}
+    result = onnxsmith.bundle(made[0], target, form=form, task=task, processing={"tokenizer": made[1]}, clients=clients)
     assert result.ok, result.report.problems
     return result
 
@@ -92,7 +93,8 @@ def test_python_writes_the_tokens_of_transformers(generator: Any, tmp_path: Path
 def test_genai_writes_the_tokens_of_transformers(generator: Any, tmp_path: Path) -> None:
     result = bundled(generator, tmp_path / "o", "genai", "text-generation")
     assert checks(result.report)["genai generator"].state == "equal"
-    assert "genai generator: ran, equal (onnxruntime-genai" in result.report.headline
+    assert "genai generator: ran, equal to " in result.report.headline
+    assert "2 inputs and 1 text" in result.report.headline
     held = recorded(tmp_path / "o")
     assert held["tokens"] == continued(generator, held)
 
@@ -108,6 +110,39 @@ def test_genai_sees_another_token(generator: Any, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "the new tokens are" in done.stdout
+    assert "'golden/text.json' is not the file that was verified" in done.stdout
+
+
+@needs_genai
+@pytest.mark.parametrize("name", ["model/model.onnx", "golden/0_output_0.bin", "golden/1_input_0.bin"])
+def test_genai_replays_the_golden_data(generator: Any, tmp_path: Path, name: str) -> None:
+    """A changed array is found by its numbers also if somebody wrote its digest anew."""
+    bundled(generator, tmp_path / "o", "genai", "text-generation")
+    file, index = tmp_path / "o" / name, tmp_path / "o" / "bundle.json"
+    if name.endswith(".onnx"):
+        model = onnx.load(file)
+        weight = max(model.graph.initializer, key=lambda one: len(one.raw_data))
+        weight.raw_data = np.roll(numpy_helper.to_array(weight), 1).tobytes()
+        data = model.SerializeToString()
+    else:
+        data = bytes(file.stat().st_size)
+    file.write_bytes(data)
+    held = json.loads(index.read_text())
+    held["files"][name] = hashlib.sha256(data).hexdigest()
+    index.write_text(json.dumps(held))
+    done = subprocess.run([sys.executable, "-B", "verify.py"], cwd=tmp_path / "o", capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert "differs on input" in done.stdout
+
+
+def test_declared_ranges_without_the_recorded_text_are_refused(classifier: Any, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"task": "text-classification", "processing": {"tokenizer": classifier[1]}}
+    symbol = str(onnxsmith.load(classifier[0]).graph.inputs[0].shape[0])
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.bundle(classifier[0], tmp_path / "o", form="python", dim_ranges={symbol: (2, 4, 8)}, **how)
+    assert caught.value.problem.id == "bundle/dim-range"
+    assert "the recorded text" in caught.value.problem.what
 
 
 def test_the_folder_for_genai_names_the_caches(generator: Any, tmp_path: Path) -> None:
@@ -129,6 +164,9 @@ def test_transformers_js_loads_the_folder(kind: str, task: str, tmp_path: Path, 
     held = recorded(tmp_path / "o")
     if task == "text-generation":
         assert held["tokens"] == continued(made, held)
+    ran = pasted(tmp_path / "o")
+    assert ran.returncode == 0, ran.stderr
+    assert ("generated_text" if task == "text-generation" else "score") in ran.stdout
     held["ids"][0] += 1
     (tmp_path / "o" / "golden" / "text.json").write_text(json.dumps(held), encoding="utf-8")
     entry = (MODULES / "@huggingface" / "transformers" / "dist" / "transformers.node.mjs").as_uri()
@@ -136,7 +174,28 @@ def test_transformers_js_loads_the_folder(kind: str, task: str, tmp_path: Path, 
     assert engine is not None
     words = [engine[0], "verify.mjs", entry]
     done = subprocess.run(words, cwd=tmp_path / "o", capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout[:26]) == (1, "the tokens of the text are")
+    assert done.returncode == 1
+    assert done.stdout.startswith('"golden/text.json" is not the file that was verified\nthe tokens of the text are')
+
+
+def pasted(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The first program of the README, in the place that the README names, started in another folder."""
+    (folder / "node_modules").symlink_to(MODULES)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    (folder / "try.mjs").write_text(readme.partition("```js\n")[2].partition("```")[0], encoding="utf-8")
+    engine = nodejs.node()
+    assert engine is not None
+    return subprocess.run([engine[0], folder / "try.mjs"], cwd="/", capture_output=True, text=True, check=False)
+
+
+@needs_genai
+def test_the_readme_for_genai_runs(generator: Any, tmp_path: Path) -> None:
+    bundled(generator, tmp_path / "o", "genai", "text-generation")
+    readme = (tmp_path / "o" / "README.md").read_text(encoding="utf-8")
+    program = readme.partition("```python\n")[2].partition("```")[0]
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path / "o", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_folder_for_transformers_js_has_its_layout(classifier: Any, tmp_path: Path) -> None:

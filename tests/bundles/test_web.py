@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -77,8 +78,8 @@ def test_a_changed_weight_fails_with_the_output(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=out, capture_output=True, text=True, check=False)
     said = json.loads(done.stdout)
     assert done.returncode == 1
-    assert 'output "y" differs on input 1' in said["wrong"][0]
-    assert '"model/model.onnx" is not the file that was verified' in said["wrong"]
+    assert said["wrong"][0] == '"model/model.onnx" is not the file that was verified'
+    assert 'output "y" differs on input 1' in said["wrong"][1]
 
 
 @needs_web
@@ -88,6 +89,9 @@ def test_a_model_that_the_client_refuses(tmp_path: Path) -> None:
     model = onnx.load(out / "model" / "model.onnx")
     model.opset_import[0].version = 1000
     (out / "model" / "model.onnx").write_bytes(model.SerializeToString())
+    index = json.loads((out / "bundle.json").read_text())
+    index["files"]["model/model.onnx"] = hashlib.sha256(model.SerializeToString()).hexdigest()
+    (out / "bundle.json").write_text(json.dumps(index))
     entry = (MODULES / "onnxruntime-web" / "dist" / "ort.wasm.bundle.min.mjs").as_uri()
     engine = nodejs.node()
     assert engine is not None
@@ -113,6 +117,37 @@ def test_external_data(tmp_path: Path) -> None:
     onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     _, found = bundled(path, tmp_path)
     assert found["JavaScript module"].state == "equal"
+
+
+@needs_node
+def test_a_model_is_loaded_from_the_disk_in_node(tmp_path: Path) -> None:
+    """Node.js has a fetch that takes no file: addresses."""
+    path = classifier(tmp_path)
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="w 1.bin", size_threshold=0)
+    result = onnxsmith.bundle(path, tmp_path / "o", form="web", clients={"node_modules": tmp_path})
+    assert result.ok
+    program = """
+import { Model } from "./model.mjs";
+const create = async (bytes, options) => ({ bytes: bytes.length, data: options.externalData[0].data.length });
+const { session } = await Model.load({ InferenceSession: { create } });
+const read = async (path) => new TextEncoder().encode(path);
+const other = await Model.load({ InferenceSession: { create } }, {}, read);
+console.log(JSON.stringify([session, other.session]));
+"""
+    own, given = in_node(tmp_path / "o", program)
+    assert own == {"bytes": path.stat().st_size, "data": (tmp_path / "w 1.bin").stat().st_size}
+    assert given == {"bytes": len("model/model.onnx"), "data": len("model/w 1.bin")}
+    assert "`Model.load(ort, options, read)`" in (tmp_path / "o" / "README.md").read_text()
+
+
+@needs_node
+def test_an_error_has_its_own_name(tmp_path: Path) -> None:
+    assert onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="web", clients={"node_modules": tmp_path}).ok
+    program = """
+import { check } from "./model.mjs";
+try { check({}); } catch (error) { console.log(JSON.stringify([error.name, error.message])); }
+"""
+    assert in_node(tmp_path / "o", program) == ["InputError", 'input "x" is missing']
 
 
 def test_without_the_package_nothing_is_claimed(tmp_path: Path) -> None:

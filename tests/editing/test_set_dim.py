@@ -352,3 +352,14 @@ def test_a_model_that_takes_no_other_size_is_refused(tmp_path: Path) -> None:
         rows_of(text, 4, tmp_path)
     assert caught.value.problem.id == "edit/does-not-run"
     assert "no other n than 4" in caught.value.problem.what
+
+
+def test_a_dynamic_dimension_without_a_name_gets_one(tmp_path: Path) -> None:
+    """Such a dimension has no name that other commands could take."""
+    path = saved(HEAD + "g (float[?,3] x, float[?,3] z) => (float[?,3] y) { y = Add(x, z) }", tmp_path)
+    with onnxsmith.edit(path, tmp_path / "named.onnx") as m:
+        m.set_dim("x:0=n", "z:0=n")
+    assert m.result is not None
+    assert m.result.ok
+    inputs = onnxsmith.load(tmp_path / "named.onnx").graph.inputs
+    assert [str(value.shape[0]) for value in inputs if value.shape is not None] == ["n", "n"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +19,12 @@ from onnxsmith.bundles.content import Content
 from onnxsmith.bundles.destination import check_target, move, refuse_taken
 from onnxsmith.bundles.forms.base import Form
 from onnxsmith.bundles.golden import Golden, golden
-from onnxsmith.bundles.identifiers import identifiers
+from onnxsmith.bundles.identifiers import file_name, plain
 from onnxsmith.bundles.parameters import parameters
-from onnxsmith.bundles.ranges import in_sizes, ranges
+from onnxsmith.bundles.ranges import ranges
 from onnxsmith.bundles.registry import form_of
 from onnxsmith.bundles.tasks.base import task as task_of
+from onnxsmith.bundles.tolerances import Tolerances
 from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Generator
@@ -45,6 +46,8 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
 
 INDEX = "bundle.json"
+_SHOWN = 5
+"""Renamed inputs and outputs that the report names."""
 
 
 def bundle(
@@ -61,6 +64,7 @@ def bundle(
     dim_ranges: Mapping[str, tuple[int, int, int]] | tuple[str, ...] = (),
     runtime: str | None = None,
     seed: int = 0,
+    tolerance: float | None = None,
     clients: Mapping[str, str | Path] | None = None,
     force: bool = False,
 ) -> Result:
@@ -69,8 +73,10 @@ def bundle(
     `form` is the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`. `task` chooses the
     pre- and post-processing that is written as code, with the parameters in `processing` and in the TOML file
     `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic dimensions, as tuples or as texts
-    `batch=1:4:16`. Golden data is made from `inputs`, and generated at two sizes of the symbolic dimensions. `clients`
-    are folders of programs that are not found by themselves: `{"onnxruntime": …, "node_modules": …}`.
+    `batch=1:4:16`. Golden data is made from `inputs`, and generated at these sizes, and at two sizes of symbolic
+    dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to the largest
+    magnitude of the output, instead of what rounding explains. `clients` are folders of programs that are not found by
+    themselves: `{"onnxruntime": …, "node_modules": …}`.
 
     The folder is written beside its target. There the program replays the golden data, if it is on this machine. The
     folder is moved into place if nothing differs. The report says of each part whether it ran; `Result.path` is the
@@ -90,9 +96,10 @@ def bundle(
             check(model, where=str(source) if isinstance(source, str | Path) else "the given model")
             content = _described(source, model, chosen, target, task, name)
             content = replace(content, parameters=parameters(processing or {}, settings))
-            content = replace(content, ranges=ranges(dim_ranges, content))
-            content = replace(content, clients={key: Path(path).absolute() for key, path in (clients or {}).items()})
+            content = replace(content, ranges=ranges(dim_ranges, content.symbols, content.signature))
+            content = replace(content, clients=_folders(clients or {}))
             chosen.refuse(content)
+            task_of(task).refuse_unused(content)
             task_of(task).refuse(content)
         place = beside / target.name
         place.mkdir()
@@ -100,11 +107,12 @@ def bundle(
             content = _with_model(source, model, content, place)
             content = _with_licence(model, content, licence, place)
         with stage("golden data"):
-            recorded, content = _with_golden(model, content, inputs, runtime, seed, place)
+            recorded, content = _with_golden(model, content, inputs, runtime, seed, tolerance, place)
         with stage("write"):
             chosen.write(content, place)
+            _write_index(content, chosen, (), place)  # the replay checks the digests, too
         with stage("replay"):
-            checks = tuple(chosen.replay(content, place.absolute()))
+            checks = tuple(_with_tolerance(one, content) for one in chosen.replay(content, place.absolute()))
         different = [one for one in checks if one.state == "different"]
         done = Written({}, "the golden data differs in the client")
         if not different:
@@ -119,12 +127,13 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
     """What is known of the model before anything is written."""
     task_of(task)
     own = Path(source).stem if isinstance(source, str | Path) else model.graph.name or "model"
-    called = identifiers([name or own])[name or own]
-    if name is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+    called = file_name(name or own)
+    if name is not None and called != name:
         raise problem(
             "bundle/name",
             f"{name!r} cannot be the name of a bundle",
-            why="it becomes the name of a folder, of a CMake project and of a model in a server",
+            why="it becomes the name of a folder, of a package and of a model in a server, which take letters, digits, "
+            "_, - and .",
             fix=f"--name {called}",
         )
     described = signature(model)
@@ -137,7 +146,8 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
             fix=f"make a tensor an output: onnxsmith expose {own}.onnx TENSOR -o with_output.onnx",
         )
     return Content(
-        name=called,
+        name=plain(called),
+        called=called,
         title=own,
         signature=described,
         model_file=form.model_file(called),
@@ -151,6 +161,31 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
         made_with="",
         last_operators=_last_operators(model),
     )
+
+
+def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
+    """The folders of clients that the user named, as absolute paths.
+
+    Raises:
+        OnnxsmithError: `bundle/no-client` if there is no such folder.
+    """
+    found = {key: Path(path).absolute() for key, path in given.items()}
+    for key, path in found.items():
+        if not path.is_dir():
+            option = "--onnxruntime-root" if key == "onnxruntime" else f"--{key.replace('_', '-')}"
+            raise problem(
+                "bundle/no-client",
+                f"the folder of {option} does not exist" if not path.exists() else f"{option} is no folder",
+                where=str(path),
+                why="the bundle would be written without a run in the program that was meant",
+                fix=f"correct the path, or leave {option} out",
+            )
+    return found
+
+
+def _with_tolerance(check: BundleCheck, content: Content) -> BundleCheck:
+    """The check with the largest difference that was allowed, if numbers were compared with one."""
+    return check if check.largest is None else replace(check, tolerance=max(content.allowed.values(), default=None))
 
 
 def _last_operators(model: ir.Model) -> dict[str, str]:
@@ -174,15 +209,24 @@ def _with_licence(model: ir.Model, content: Content, file: str | Path | None, pl
 
 
 def _with_golden(
-    model: ir.Model, content: Content, inputs: Inputs, runtime: str | None, seed: int, place: Path
+    model: ir.Model,
+    content: Content,
+    inputs: Inputs,
+    runtime: str | None,
+    seed: int,
+    tolerance: float | None,
+    place: Path,
 ) -> tuple[Golden, Content]:
     """Runs the copied file, so that what was recorded belongs to the file that is handed over."""
     name = runtime or runtimes.default()
-    generator = Generator.for_model(inferred(model)[0]).under(content.signature)
+    chosen, file, shaped = runtimes.get(name), place / content.model_file, inferred(model)[0]
+    generator = Generator.for_model(shaped).under(content.signature)
     feeds = given.inputs(inputs, content.signature)
-    sizes = in_sizes(content.ranges, generator.signature)
-    with runtimes.get(name).prepare(place / content.model_file, runtimes.patient(Options())) as session:
-        recorded = golden(session, generator, feeds, sizes, seed)
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(chosen.prepare(file, runtimes.patient(Options())))
+        allowed = Tolerances(shaped, file, lambda changed: chosen.prepare(changed, Options()), tolerance)
+        stack.callback(allowed.close)
+        recorded = golden(session, generator, feeds, content.ranges, seed, allowed)
     content = replace(content, cases=recorded.cases, made_with=f"onnxsmith {__version__} on {name}")
     golden_files.write(content.cases, content.signature, place)
     described = json.dumps(interface.schema(content), indent=1) + "\n"
@@ -194,12 +238,13 @@ def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], 
     """Writes bundle.json: what the folder is, what ran, and the digest of each file. No time, no path of this machine:
     the same model gives the same bytes."""
     names = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
+    names = [name for name in names if name != INDEX]
     index = {
         "format": 1,
         "made_with": content.made_with,
         "form": form.id(),
         "task": content.task,
-        "name": content.name,
+        "name": content.called,
         "model": content.model_file,
         "checks": [{"part": one.name, "result": one.state, "detail": one.detail} for one in checks],
         "files": {name: _digest(place / name) for name in names},
@@ -217,6 +262,15 @@ def _sizes(target: Path) -> dict[str, int]:
     return {str(file): file.stat().st_size for file in files}
 
 
+def _renamed(content: Content) -> list[str]:
+    """What is called differently than in the model."""
+    said = [] if content.called == content.title else [f"the bundle of {content.title!r} is called {content.called!r}"]
+    other = [port for port in (*content.inputs, *content.outputs) if port.identifier != port.name]
+    pairs = [f"{port.name!r} is {port.identifier}" for port in other[:_SHOWN]]
+    more = f", and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+    return [*said, f"in generated code, {', '.join(pairs)}{more}"] if pairs else said
+
+
 def _report(
     source: Source,
     model: ir.Model,
@@ -231,7 +285,12 @@ def _report(
     shown = str(source) if isinstance(source, str | Path) else "the given model"
     right = licence.clause(model, file)
     different = [one for one in checks if one.state == "different"]
-    notes = (*recorded.notes, *(f"{one.name}: not run: {one.detail}" for one in checks if one.state == "not run"))
+    notes = (
+        *recorded.notes,
+        *form.notes(content),
+        *_renamed(content),
+        *(f"{one.name}: not run: {one.detail}" for one in checks if one.state == "not run"),
+    )
     part = Bundle(
         model=shown,
         form=f"{form.id()}, for {form.client}",
@@ -253,7 +312,8 @@ def _report(
                 f"{one.name} gives another result than the model gave here",
                 where=one.detail,
                 why="the client computes something else than onnxruntime here, or reads the data differently",
-                fix="`onnxsmith explain bundle/different` lists the usual causes",
+                fix="`onnxsmith explain bundle/different` lists the usual causes; --tolerance allows a larger "
+                "difference, if the model may be that inexact",
             )
             for one in different
         ),

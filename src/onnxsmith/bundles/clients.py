@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,7 +84,15 @@ def replayed(name: str, client: str, finished: Finished) -> BundleCheck:
         return BundleCheck(name, "different", f"{client}: {wrong[0]}", measured)
     if finished.status != 0 or not cases:
         raise failed(name, client, finished)
-    return BundleCheck(name, "equal", f"{client}, {several(cases, 'input')}", largest)
+    texts = f" and {several(said['texts'], 'text')}" if said.get("texts") else ""
+    return BundleCheck(name, "equal", f"{client}, {several(cases, 'input')}{texts}", largest)
+
+
+_UNKNOWN = re.compile(
+    r"opset|[Nn]o [Oo]p registered|not (a registered|implemented|supported)|NOT_IMPLEMENTED|[Uu]nsupported (op|type|IR)"
+    r"|IR.version|No op schema|cannot resolve operator|Could not find an implementation"
+)
+"""What onnxruntime and its relatives say of an operator, an opset or an IR version that they do not know."""
 
 
 def failed(name: str, client: str, finished: Finished) -> Exception:
@@ -94,9 +103,21 @@ def failed(name: str, client: str, finished: Finished) -> Exception:
         f"{client} cannot run the {name}",
         where=name,
         why=said or children.cause_of_end(finished.status),
-        fix="nothing was written; if it lacks an operator or the opset, convert the model first: "
-        "`onnxsmith opset MODEL 17 -o older.onnx`",
+        fix=_remedy(said, late=finished.late),
     )
+
+
+def _remedy(said: str, *, late: bool) -> str:
+    """What helps against a failure, as far as its message says it."""
+    if late or _bounds.is_shortage(said):
+        limit = _bounds.TIME if late else _bounds.MEMORY
+        return (
+            "record smaller inputs: --dim-range NAME=MIN:OPT:MAX with smaller sizes, or --input; or allow more: "
+            f"{limit}={'1200' if late else '16GB'}"
+        )
+    if _UNKNOWN.search(said):
+        return "convert the model first: `onnxsmith opset MODEL 17 -o older.onnx`, or update the client"
+    return "ask what the message means: `onnxsmith explain 'MESSAGE'`; or take another version of the client"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 from onnxsmith.bundles.golden import Case
 from onnxsmith.bundles.identifiers import identifiers
 from onnxsmith.bundles.parameters import Parameters
+from onnxsmith.bundles.ranges import Range
 from onnxsmith.model.graph.signature import Port, Signature, is_symbol
 
 NUMPY = {
@@ -24,15 +25,6 @@ NUMPY = {
 SIZES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4, "float16": 2, "bfloat16": 2,
          "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
 """Bytes of one element."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """The least, usual and largest size of a symbolic dimension."""
-
-    least: int
-    usual: int
-    most: int
 
 
 @dataclass(frozen=True)
@@ -93,13 +85,15 @@ class NamedPort:
 class Content:
     """Everything that a form writes.
 
-    `name` is the name of the bundle, an identifier. `model_file` is the model's path inside the folder; `data_files`
+    `called` is the name of the bundle: of a folder, a package and a model in a server. `name` is the same in generated
+    code, where `_model` follows it. `model_file` is the model's path inside the folder; `data_files`
     are its external data, relative to the folder of the model. `last_operators` are the operators that compute the
     outputs, by the output's name. `clients` are folders that the user named, such as
     `onnxruntime`.
     """
 
     name: str
+    called: str
     title: str
     signature: Signature
     model_file: str
@@ -128,6 +122,16 @@ class Content:
         """The symbolic dimensions with a name, of inputs and outputs, in order of first appearance."""
         ports = (*self.inputs, *self.outputs)
         return tuple(dict.fromkeys(d for port in ports for d in port.checked_shape or () if isinstance(d, str)))
+
+    @property
+    def allowed(self) -> dict[str, float]:
+        """The largest allowed difference of each output that has one, over all cases."""
+        found: dict[str, float] = {}
+        for case in self.cases:
+            for name, most in case.tolerances.items():
+                if most is not None:
+                    found[name] = max(most, found.get(name, 0.0))
+        return found
 
     def values(self) -> dict[str, Any]:
         """What templates read."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.bundles.content import NUMPY
-from onnxsmith.bundles.golden import Case, tolerance
+from onnxsmith.bundles.golden import Case
 from onnxsmith.model.graph.signature import Signature
 from onnxsmith.runtimes._dtypes import name_of
 
@@ -35,9 +35,11 @@ def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[s
         outputs = [
             {
                 "name": name,
-                "tolerance": tolerance(value),
+                "tolerance": case.tolerances.get(name),
                 "random": name in case.random,
-                **_value(_with_maps(name, value, maps), target, f"{number}_output_{at}"),
+                **_value(
+                    _with_maps(name, value, maps), None if name in case.random else target, f"{number}_output_{at}"
+                ),
             }
             for at, (name, value) in enumerate(case.outputs.items())
         ]
@@ -57,22 +59,28 @@ def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
     return dict(zip(keys.tolist(), held.tolist(), strict=True))
 
 
-def _value(value: Any, folder: Path, name: str) -> dict[str, Any]:
+def _value(value: Any, folder: Path | None, name: str) -> dict[str, Any]:
+    """The description of a value, whose bytes go into the folder. Without a folder, only dtypes and shapes are kept:
+    values that are drawn at random would make each bundle another one."""
     if value is None:
         return {"kind": "absent"}
     if isinstance(value, list):
         return {"kind": "sequence", "items": [_value(item, folder, f"{name}_{at}") for at, item in enumerate(value)]}
     if isinstance(value, dict):
+        if folder is None:
+            return {"kind": "map", "pairs": []}
         pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
         return {"kind": "map", "pairs": pairs}
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
-        texts = [_text(item) for item in array.ravel().tolist()]
+        texts = [_text(item) for item in array.ravel().tolist()] if folder is not None else None
         return {"kind": "tensor", "dtype": "string", "shape": list(array.shape), "strings": texts}
     dtype = name_of(array.dtype)
+    if folder is None:
+        return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": None}
     bits = array.view(np.uint16) if dtype == "bfloat16" else array
     little = np.ascontiguousarray(bits).astype(np.dtype(NUMPY[dtype]).newbyteorder("<"), copy=False)
-    (folder / f"{name}.bin").write_bytes(little.tobytes())
+    (folder / f"{name}.bin").write_bytes(little.data if little.size else b"")
     return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": f"{name}.bin"}
 
 

@@ -56,6 +56,18 @@ def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str,
     return found
 
 
+def file_name(name: str) -> str:
+    """The name as a folder, an npm package and a model of a server may have it: letters, digits, `_`, `-` and `.`,
+    beginning with a letter or digit."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip("_.-").rstrip("_.")[:_LONGEST].rstrip("_.") or "model"
+
+
+def plain(name: str) -> str:
+    """The name as a part of an identifier, which something follows: it may be a reserved word."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST] or "model"
+    return f"t_{found}" if found[0].isdigit() else found
+
+
 def python(text: str) -> str:
     """A string literal of Python, in ASCII."""
     return ascii(text)

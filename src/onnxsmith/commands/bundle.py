@@ -50,6 +50,10 @@ class Bundle(Command):
     )
     runtime: str | None = option("runtime that records the outputs: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
+    tolerance: float | None = option(
+        "largest difference allowed, relative to the largest magnitude, instead of what rounding explains",
+        metavar="NUMBER",
+    )
     onnxruntime_root: str | None = option(
         "folder with onnxruntime's include/ and lib/, to compile and run the C++ code here", metavar="FOLDER"
     )
@@ -80,6 +84,7 @@ class Bundle(Command):
             dim_ranges=self.dim_range,
             runtime=self.runtime,
             seed=self.seed,
+            tolerance=self.tolerance,
             clients={name: path for name, path in clients.items() if path is not None},
             force=self.force,
         ).report

@@ -11,7 +11,14 @@ struct ILogger {
   virtual void log(Severity, const char*) noexcept = 0;
   virtual ~ILogger() = default;
 };
+class IOutputAllocator {
+ public:
+  virtual void* reallocateOutputAsync(const char*, void*, uint64_t, uint64_t, cudaStream_t) { return nullptr; }
+  virtual void notifyShape(const char*, const Dims&) noexcept = 0;
+  virtual ~IOutputAllocator() noexcept = default;
+};
 struct IExecutionContext {
+  bool setOutputAllocator(const char*, IOutputAllocator*);
   bool setInputShape(const char*, const Dims&);
   bool setTensorAddress(const char*, void*);
   Dims getTensorShape(const char*) const;

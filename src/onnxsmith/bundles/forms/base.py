@@ -35,6 +35,8 @@ class Form(ABC):
     """The dtypes of inputs and outputs that the client takes."""
     kinds: ClassVar[tuple[str, ...]] = ("tensor",)
     """The kinds of inputs and outputs (`Port.kind`) that the client takes."""
+    folders: ClassVar[tuple[str, ...]] = ()
+    """The options that name a folder of the client: `onnxruntime_root`, `node_modules`."""
     tasks: ClassVar[tuple[str, ...]] = ("tensors",)
     """The tasks that the form has processing for."""
 
@@ -64,6 +66,14 @@ class Form(ABC):
                 fix=f"give --task {self.tasks[0]}, or take another form: --for python",
             )
 
+    def notes(self, content: Content) -> list[str]:
+        """What the report has to say of the client's limits, as sentences."""
+        return [
+            f"--{name.replace('_', '-')} is not used by the form {self.id()}"
+            for name in ({"onnxruntime": "onnxruntime_root"}.get(key, key) for key in content.clients)
+            if name not in self.folders
+        ]
+
     @abstractmethod
     def write(self, content: Content, folder: Path) -> None:
         """Writes the form's files into the folder, which has the model, golden data and interface.json already."""
@@ -82,14 +92,14 @@ class Form(ABC):
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
 
-def not_for_form(form: str, what: str, where: str) -> OnnxsmithError:
+def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = "") -> OnnxsmithError:
     """The error that a form cannot hold a model with such an input or output."""
     return problem(
         "bundle/not-for-form",
         f"the form {form} cannot hold this model: {what}",
         where=where,
-        why="its client takes no such value",
-        fix="take the form with the fewest limits: --for python"
+        why=why or "its client takes no such value",
+        fix=fix or "take the form with the fewest limits: --for python"
         if form != "python"
         else "cast the input or output to a dtype that numpy has: `onnxsmith edit`, step insert, operator Cast",
     )

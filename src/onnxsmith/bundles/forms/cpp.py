@@ -32,6 +32,7 @@ class Cpp(Form):
     """model.hpp, verify.cpp and CMakeLists.txt."""
 
     client = "C++17 with onnxruntime's C++ API"
+    folders = ("onnxruntime_root",)
     dtypes = (*NUMBERS, "bfloat16")
     tasks = ("tensors", *PICTURES)
 
@@ -44,7 +45,7 @@ class Cpp(Form):
         picture = folder / golden_files.FOLDER / "picture.json"
         described = json.loads(picture.read_text(encoding="utf-8")) if picture.is_file() else None
         values = {**content.values(), "types": types, "manifest": manifest, "picture": described}
-        for name in ("model.hpp", "verify.cpp", "CMakeLists.txt", "README.md"):
+        for name in ("model.hpp", "files.hpp", "verify.cpp", "CMakeLists.txt", "README.md"):
             templates.write(folder / name, f"cpp/{name}", **values)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:

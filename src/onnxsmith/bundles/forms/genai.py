@@ -19,6 +19,8 @@ _PACKAGE = "onnxruntime-genai"
 _TASK = "text-generation"
 _COPIED = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "config.json",
            "generation_config.json", "vocab.json", "merges.txt", "added_tokens.json")  # fmt: skip
+_SHOWN = 100
+"""Tokens of the example in the README. A choice."""
 _CONTEXT = 2048
 """The longest text if config.json does not say it. A choice."""
 
@@ -54,11 +56,14 @@ class Genai(Form):
         for name in _COPIED:
             if (own / name).is_file():
                 shutil.copyfile(own / name, folder / name)
-        written = json.dumps(config(content, own), indent=1) + "\n"
+        configured = config(content, own)
+        written = json.dumps(configured, indent=1) + "\n"
         (folder / "genai_config.json").write_bytes(written.encode())
         task(content.task).record(content, folder)
+        templates.write(folder / "golden.py", "shared/golden.py", **content.values())
         for name in ("verify.py", "README.md"):
-            templates.write(folder / name, f"genai/{name}", **content.values())
+            longest = min(_SHOWN, configured["model"]["context_length"])
+            templates.write(folder / name, f"genai/{name}", **content.values(), longest=longest)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
         name = "genai generator"

@@ -9,10 +9,18 @@ from pathlib import Path
 from onnxsmith.bundles import python_runner, templates
 from onnxsmith.bundles.content import Content, NamedPort
 from onnxsmith.bundles.forms.base import Form, not_for_form
+from onnxsmith.bundles.identifiers import identifiers
+from onnxsmith.bundles.ranges import nameless, naming
 from onnxsmith.bundles.tasks.base import PICTURES, TEXTS
 from onnxsmith.report.parts.bundle import BundleCheck
 
 _PROFILE = ("min", "opt", "max")
+_NAMED = r"[^,']+"
+"""Names that trtexec can read in a shape profile (samples/common/sampleOptions.cpp of TensorRT 10): it splits the
+profile at commas, then each part at single quotes, between which colons and blanks belong to the name."""
+_RANGE = "=MIN:OPT:MAX"
+_PLAIN = r"[\w./-]+"
+"""Names that need no quotes there."""
 
 
 class Tensorrt(Form):
@@ -28,10 +36,18 @@ class Tensorrt(Form):
         for port in content.inputs:
             if port.shape is None:
                 raise not_for_form(self.id(), f"the number of dimensions of {port.name!r} is unknown", f"{port.port}")
-            if _is_dynamic(port) and not re.fullmatch(r"[^\s,:'\"\\]+", port.name):
+            if _is_dynamic(port) and not re.fullmatch(_NAMED, port.name):
+                new = identifiers([port.name])[port.name]
                 raise not_for_form(
-                    self.id(), f"trtexec cannot name the dynamic input {port.name!r} in a shape profile", f"{port.port}"
+                    self.id(),
+                    f"trtexec cannot name the dynamic input {port.name!r} in a shape profile",
+                    f"{port.port}",
+                    why="it splits a profile at each comma, and reads single quotes as the limits of a name",
+                    fix=f"onnxsmith rename MODEL {shlex.quote(port.name)} {new} -o renamed.onnx",
                 )
+
+    def notes(self, content: Content) -> list[str]:
+        return [*super().notes(content), *notes(content)]
 
     def write(self, content: Content, folder: Path) -> None:
         values = {
@@ -58,9 +74,19 @@ def options(content: Content) -> list[str]:
     dynamic = [port for port in content.inputs if _is_dynamic(port)]
     found = []
     for which in _PROFILE if dynamic else ():
-        parts = [f"{port.name}:{shapes(content, port)[which]}" for port in dynamic]
-        found.append(shlex.quote(f"--{which}Shapes={','.join(parts)}"))
+        parts = [f"{_quoted(port.name)}:{shapes(content, port)[which]}" for port in dynamic]
+        found.append(_word(f"--{which}Shapes={','.join(parts)}"))
     return found
+
+
+def _quoted(name: str) -> str:
+    """The name as trtexec reads it."""
+    return name if re.fullmatch(_PLAIN, name) else f"'{name}'"
+
+
+def _word(text: str) -> str:
+    """The text as one word of a shell, in double quotes if that is enough."""
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
 
 
 def shapes(content: Content, port: NamedPort) -> dict[str, str]:
@@ -76,12 +102,24 @@ def shapes(content: Content, port: NamedPort) -> dict[str, str]:
 
 def notes(content: Content) -> list[str]:
     """What a reader has to know of the profile: dimensions without a declared range."""
-    free = [dim or f"{port.name}, axis {axis}" for port in content.inputs for axis, dim in enumerate(port.shape or ())
-            if not isinstance(dim, int) and dim not in content.ranges]  # fmt: skip
-    if not free:
-        return []
-    names = ", ".join(ascii(name) for name in dict.fromkeys(free))
-    return [f"No range was declared for {names}: the profile has the sizes of the golden data. Declare --dim-range."]
+    free = [dim for port in content.inputs for dim in port.shape or () if isinstance(dim, str)]
+    free = [dim for dim in dict.fromkeys(free) if dim not in content.ranges]
+    found = []
+    if free:
+        names = ", ".join(ascii(name) for name in free)
+        found.append(
+            f"No range was declared for {names}: the profile has the sizes of the golden data. Declare them: "
+            f"{' '.join(f'--dim-range {shlex.quote(ascii(name)[1:-1] + _RANGE)}' for name in free)}."
+        )
+    places = nameless(content.signature)
+    if places:
+        where = ", ".join(f"axis {axis} of {name!a}" for name, axis in places)
+        command, new = naming(content.signature, content.model_file)
+        found.append(
+            f"These dimensions have no name, so the profile has the sizes of the golden data: {where}. Name them with "
+            f"{' '.join(command.split())}, and bundle named.onnx with --dim-range {new}{_RANGE}."
+        )
+    return found
 
 
 def _sizes(content: Content, port: NamedPort, dim: str | None, axis: int) -> tuple[int, int, int]:

@@ -29,6 +29,7 @@ class TransformersJs(Form):
     """config.json, tokenizer files and onnx/model.onnx."""
 
     client = "@huggingface/transformers"
+    folders = ("node_modules",)
     dtypes = NUMBERS
     tasks = TEXTS
 
@@ -65,6 +66,7 @@ class TransformersJs(Form):
         task(content.task).record(content, folder)
         found = nodejs.package(content, _PACKAGE)
         values = {**content.values(), "version": nodejs.version_of(found) if found is not None else _UNKNOWN}
+        templates.write(folder / "golden.mjs", "shared/golden.mjs", **values)
         for name in ("verify.mjs", "package.json", "README.md"):
             templates.write(folder / name, f"transformers_js/{name}", **values)
 

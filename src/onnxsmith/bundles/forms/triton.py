@@ -51,7 +51,7 @@ class Triton(Form):
             "dims": {port.name: _dims(port, batched=most > 0) for port in ports},
             "dtypes": {port.name: _PROTOCOL[port.dtype] for port in content.inputs},
         }
-        config = folder / "model_repository" / content.name / "config.pbtxt"
+        config = folder / "model_repository" / content.called / "config.pbtxt"
         templates.write(config, "triton/config.pbtxt", **values)
         templates.write(folder / "client.py", "triton/client.py", **values)
         python_runner.write_runner(content, folder)

@@ -21,6 +21,7 @@ class Web(Form):
     """A folder with `model.mjs`, which runs in browsers and in Node.js, and a page that replays the golden data."""
 
     client = "onnxruntime-web in a browser or Node.js"
+    folders = ("node_modules",)
     dtypes = (*NUMBERS, "string")
     tasks = ("tensors", *PICTURES)
 

@@ -70,9 +70,22 @@ def picture(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3)) 
             where,
             f"make it dynamic: onnxsmith set-dim {content.title}.onnx {port.name}:0=batch -o any_batch.onnx",
         )
+    declared = content.ranges.get(str(shape[0]))
+    if declared is not None and declared.least > 1:
+        raise mismatch(
+            task,
+            f"its batch {shape[0]!r} is declared to be at least {declared.least}, and a picture is one",
+            where,
+            f"--dim-range {shape[0]}=1:{declared.usual}:{declared.most}",
+        )
     first = axis == 1
     sizes = shape[2:] if first else shape[1:3]
     height, width = (size if isinstance(size, int) else None for size in sizes)
+    for symbol, size in zip(sizes, content.parameters.size or (), strict=False):
+        held = content.ranges.get(str(symbol))
+        if held is not None and not held.least <= size <= held.most:
+            raise mismatch(task, f"{symbol!r} is declared to be {held.least} to {held.most}, and --size gives {size}",
+                           where, "give a --size inside of the declared range")  # fmt: skip
     found = shape[axis]
     assert isinstance(found, int)
     _check_numbers(content, task, port, found)

@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from onnxsmith.bundles import templates
 from onnxsmith.bundles.content import Content, NamedPort
+from onnxsmith.bundles.ranges import refuse_outside
 from onnxsmith.bundles.tasks.base import mismatch
+from onnxsmith.bundles.tolerances import EQUAL
+from onnxsmith.metrics.base import widen
 from onnxsmith.problem import problem
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session
@@ -115,15 +120,28 @@ def _recorded(content: Content, folder: Path, code: Path) -> bytes:
     processing = runpy.run_path(str(code / "processing.py"))
     model = folder / content.model_file
     with runtimes.get(runtimes.default()).prepare(model, runtimes.patient(Options())) as session:
-        found = processing["record"](_Runner(session), TEXT)
-    return (json.dumps(found) + "\n").encode()
+        found = processing["record"](_Runner(session, content), TEXT)
+    return (json.dumps({**found, "tolerance": _tolerance(content)}) + "\n").encode()
+
+
+def _tolerance(content: Content) -> float:
+    """The allowed difference of a probability. A softmax moves no probability by more than its scores move, and a
+    score may move by the tolerance of the output, which is relative to the largest score."""
+    name = content.outputs[0].name
+    moved = [
+        allowed * float(np.max(np.abs(widen(scores)), initial=0.0))
+        for case in content.cases
+        if (allowed := case.tolerances.get(name)) is not None and isinstance(scores := case.outputs[name], np.ndarray)
+    ]
+    return max(EQUAL, *(float(f"{one:.1e}") for one in moved))
 
 
 class _Runner:
-    """A session as the generated code knows a model."""
+    """A session as the generated code knows a model, which refuses sizes outside of the declared ranges."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, content: Content) -> None:
+        self._session, self._content = session, content
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        refuse_outside(self._content.ranges, self._content.signature, inputs, "the recorded text")
         return dict(self._session.run(inputs))

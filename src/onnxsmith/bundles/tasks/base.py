@@ -20,6 +20,26 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
 
     packages: ClassVar[tuple[str, ...]] = ()
     """What its processing needs in Python beside numpy and onnxruntime."""
+    uses: ClassVar[tuple[str, ...]] = ()
+    """The parameters that its processing reads."""
+
+    def refuse_unused(self, content: Content) -> None:
+        """Raises if a parameter was given that the processing does not read.
+
+        Raises:
+            OnnxsmithError: `bundle/settings`.
+        """
+        unused = [name for name in sorted(content.parameters.given) if name not in self.uses]
+        if unused:
+            takers = [name for name, one in tasks().items() if set(unused) <= set(one.uses)]
+            reads = ", ".join(self.uses) or "no parameters"
+            raise problem(
+                "bundle/settings",
+                f"--task {self.id()} does not use {', '.join(unused)}",
+                where=f"--task {self.id()}" + ("" if content.task != "tensors" else ", the default"),
+                why=f"it reads {reads}, and the rest would be ignored",
+                fix=f"give --task {' or '.join(takers)}" if takers else f"leave {', '.join(unused)} out",
+            )
 
     def refuse(self, content: Content) -> None:  # noqa: B027 — the task `tensors` fits every model
         """Raises if the interface or the parameters do not fit.

@@ -16,6 +16,7 @@ class ImageClassification(Task):
     """One picture in, scores of classes out."""
 
     packages = ("pillow",)
+    uses = ("size", "fit", "shorter", "resize", "colour", "mean", "std", "labels", "top")
 
     def refuse(self, content: Content) -> None:
         self._values(content)

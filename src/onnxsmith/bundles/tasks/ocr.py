@@ -16,6 +16,7 @@ class Ocr(Task):
     """One picture of a line in; scores of characters for each step out, [batch, steps, classes]."""
 
     packages = ("pillow",)
+    uses = ("size", "resize", "colour", "mean", "std", "labels", "blank")
 
     def refuse(self, content: Content) -> None:
         self._values(content)

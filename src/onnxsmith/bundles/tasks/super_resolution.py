@@ -15,6 +15,7 @@ class SuperResolution(Task):
     """The luminance of a picture in, the same larger out."""
 
     packages = ("pillow",)
+    uses = ("mean", "std", "scale")
 
     def refuse(self, content: Content) -> None:
         name = self.id()

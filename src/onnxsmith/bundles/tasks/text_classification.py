@@ -14,6 +14,7 @@ class TextClassification(Task):
     """A text in, classes with their probabilities out."""
 
     packages = ("tokenizers",)
+    uses = ("tokenizer", "labels")
 
     def refuse(self, content: Content) -> None:
         self._values(content)

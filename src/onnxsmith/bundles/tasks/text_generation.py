@@ -17,6 +17,7 @@ class TextGeneration(Task):
     """A text in, its continuation out. Keys and values of earlier tokens are kept if the model takes them."""
 
     packages = ("tokenizers",)
+    uses = ("tokenizer",)
 
     def refuse(self, content: Content) -> None:
         self._values(content)

@@ -107,7 +107,9 @@ def _new(text: str) -> int | str:
 def _now(value: ir.Value, axis: int) -> int | str | None:
     assert value.shape is not None
     dim = value.shape[axis]
-    return dim if isinstance(dim, int) else dim.value
+    if isinstance(dim, int):
+        return dim if dim >= 0 else None
+    return dim.value if dim.value is not None and names_something(dim.value) else None
 
 
 def _refuse_conflicts(found: Iterable[Request]) -> None:
@@ -115,9 +117,9 @@ def _refuse_conflicts(found: Iterable[Request]) -> None:
     sizes: dict[str, tuple[int, Request]] = {}
     for request in found:
         where = f"axis {request.axis} of {request.value.name}"
-        if isinstance(request.new, str) and not isinstance(request.was, int) and request.new != request.was:
+        if isinstance(request.new, str) and isinstance(request.was, str) and request.new != request.was:
             fix = f"onnxsmith rename MODEL {request.was} {request.new} --kind dim -o OUT"
-            raise _wrong(f"{where} is symbolic already: {request.was}", fix if request.was else _FIX)
+            raise _wrong(f"{where} is symbolic already: {request.was}", fix)
         if isinstance(request.new, int) and isinstance(request.was, int) and request.new != request.was:
             fix = f'make it symbolic first: "{request.value.name}:{request.axis}=n"'
             raise _wrong(f"{where} has the fixed size {request.was}", fix)

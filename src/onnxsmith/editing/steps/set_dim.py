@@ -24,7 +24,8 @@ _CALL = re.compile(r"[A-Za-z_]\w*\(")
 class SetDim(Step):
     """Gives dimensions of graph inputs a name or a size: `dims` is one or several texts such as "x:0=batch,2=height",
     "x:0=1" or "batch=1". A name makes a fixed dimension symbolic: constants that hold its size are replaced. At the
-    old size the outputs keep their numbers, and at other sizes each row must be what the original computes."""
+    old size the outputs keep their numbers, and at other sizes each row must be what the original computes. A dynamic
+    dimension that has no name only gets one."""
 
     first = ("dims",)
 
@@ -37,10 +38,13 @@ class SetDim(Step):
             raise problem(
                 "edit/step-argument", "the dimensions have these names and sizes already", fix="leave the step out"
             )
-        opened = [request for request in found if isinstance(request.new, str)]
+        opened = [request for request in found if isinstance(request.new, str) and request.was is not None]
         fixed = [request for request in found if isinstance(request.new, int)]
+        named = [request for request in found if isinstance(request.new, str) and request.was is None]
         if fixed:
             _fix(work, fixed)
+        if named:
+            _replace(work, named)
         if opened:
             _open(work, opened)
         return ", ".join(
@@ -50,19 +54,23 @@ class SetDim(Step):
 
 def _fix(work: Work, found: list[Request]) -> None:
     """Gives symbolic dimensions a size, in the reference of the comparison as well."""
-    sizes: dict[str, dict[int, int]] = {}
+    _replace(work, found)
+    work.fix_symbols({one.was: one.new for one in found if isinstance(one.was, str) and isinstance(one.new, int)})
+
+
+def _replace(work: Work, found: list[Request]) -> None:
+    """Writes the new sizes and names into the inputs, in the reference of the comparison as well."""
+    new: dict[str, dict[int, int | str]] = {}
     for one in found:
-        assert isinstance(one.new, int)
-        sizes.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
+        new.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
     _resize({one.value.name or "": one.value for one in found}, {one.value.name or "": {} for one in found}, found)
     work.reshape(*(one.value for one in found))
-    work.fix_symbols({one.was: one.new for one in found if isinstance(one.was, str) and isinstance(one.new, int)})
 
     def adapt(model: ir.Model) -> ir.Model:
         for value in model.graph.inputs:
-            if value.name in sizes and value.shape is not None:
+            if value.name in new and value.shape is not None:
                 dims = list(value.shape)
-                value.shape = ir.Shape([sizes[value.name].get(axis, dim) for axis, dim in enumerate(dims)])
+                value.shape = ir.Shape([new[value.name].get(axis, dim) for axis, dim in enumerate(dims)])
         return model
 
     work.adapt_reference.append(adapt)

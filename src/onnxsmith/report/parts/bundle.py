@@ -14,18 +14,23 @@ class BundleCheck:
 
     `state` is `equal`, `different` or `not run`. `detail` says the client and its version, or why it was not run.
     `largest` is the largest difference relative to the largest magnitude of the expected output; None if none was
-    measured."""
+    measured. `tolerance` is the largest difference that was allowed; None if everything had to be equal."""
 
     name: str
     state: str
     detail: str
     largest: float | None = None
+    tolerance: float | None = None
 
     def __str__(self) -> str:
         if self.state == "not run":
             return f"{self.name}: not run: {self.detail}"
-        within = " to 1e-5" if self.state == "equal" and self.largest is not None else ""
+        within = f" to {self._allowed}" if self.state == "equal" and self.tolerance is not None else ""
         return f"{self.name}: ran, {self.state}{within} ({self.detail})"
+
+    @property
+    def _allowed(self) -> str:
+        return "" if self.tolerance is None else f"{self.tolerance:.2g}".replace("e-0", "e-")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Bundle(Part):
         rows = []
         for check in self.checks:
             largest = "" if check.largest is None else f"{check.largest:.2g}"
-            rows.append((check.name, check.state, largest, check.detail))
-        yield Table(("part", "result", "largest difference", "detail"), tuple(rows), right=(2,))
+            rows.append((check.name, check.state, largest, check._allowed, check.detail))
+        yield Table(("part", "result", "largest difference", "allowed", "detail"), tuple(rows), right=(2, 3))
         for note in self.notes:
             yield Text(note, Tone.WARN)
