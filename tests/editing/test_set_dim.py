@@ -358,7 +358,7 @@ def test_a_dynamic_dimension_without_a_name_gets_one(tmp_path: Path) -> None:
     """Such a dimension has no name that other commands could take."""
     path = saved(HEAD + "g (float[?,3] x, float[?,3] z) => (float[?,3] y) { y = Add(x, z) }", tmp_path)
     with onnxsmith.edit(path, tmp_path / "named.onnx") as m:
-        m.set_dim("x:0=n", "z:0=n")
+        m.set_dim(["x:0=n", "z:0=n"])
     assert m.result is not None
     assert m.result.ok
     inputs = onnxsmith.load(tmp_path / "named.onnx").graph.inputs
