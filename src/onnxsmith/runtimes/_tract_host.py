@@ -93,7 +93,9 @@ class Host(Hosting[Held]):
             if model is not None:
                 model.run(tensors)
                 return
-            took_symbols = str(self.run(held, values)["shapes"]) == "symbolic"  # the first run says which model takes it
+            took_symbols = (
+                str(self.run(held, values)["shapes"]) == "symbolic"
+            )
             as_it_is = held.symbolic is not None and (held.is_fixed or took_symbols)
             model = held.symbolic if as_it_is else _static(held, shapes)
 
