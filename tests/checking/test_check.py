@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -73,7 +75,7 @@ def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
     report, (one,) = checked(write(tmp_path, DET), "fake", verify=onnxsmith.Verify(sizes={"n": 3}))
     assert one.stage is Stage.BUILT
     assert one.shapes == "n=3"
-    assert "fake built (n=3)" in report.headline
+    assert "fake refused the file as it is, built with its sizes fixed (n=3)" in report.headline
     assert [(node.node, node.stage) for node in one.nodes] == [("-> a", Stage.REFUSED)]
     assert "with dynamic shapes: Neg needs fixed sizes" in one.nodes[0].why
 
@@ -175,3 +177,58 @@ def test_a_part_behind_a_node_that_nothing_runs_gets_inputs_of_the_right_sizes()
     assert feeds is not None
     assert {name: np.shape(value) for name, value in feeds.items()} == {"b.given": (3, 4)}
     assert subject.part_feeds(part, only_real=True) is None
+
+
+TRACT = pytest.mark.skipif(find_spec("tract") is None, reason="tract is not installed")
+
+
+@TRACT
+def test_sizes_that_tract_needs_are_not_called_dynamic(tmp_path: Path) -> None:
+    """Two symbols that have to be equal: tract runs at sizes, and refuses the symbols."""
+    text = HEAD + "g (float[n,4] x, float[m,4] z) => (float[k,8] y) { a = Concat<axis = 1>(x, z) y = Relu(a) }"
+    report, (one,) = checked(write(tmp_path, text), "tract")
+    assert one.stage is Stage.AGREED
+    assert one.shapes.startswith("n=")
+    assert "unify" in one.symbols
+    assert [node.op for node in one.nodes] == ["Concat"]
+    assert "tract agreed at fixed sizes only (n=" in report.headline
+    assert report.verdict is Verdict.DONE  # the sizes are told in a call: the file stays as it is
+
+
+@TRACT
+def test_a_file_that_tract_takes_only_after_our_preparation_is_refused_as_it_is(tmp_path: Path) -> None:
+    model = from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) b = Abs(a) y = Relu(b) }")
+    model.graph[0].outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    model.graph[0].outputs[0].shape = ir.Shape([7, 4])
+    path = tmp_path / "m.onnx"
+    onnx.save(ir.to_proto(model), path)
+    report, (one,) = checked(path, "tract")
+    assert one.changed == "without the declared shapes of intermediate tensors"
+    assert "unify" in one.as_it_is
+    assert "tract refused the file as it is, agreed without the declared shapes" in report.headline
+    assert report.verdict is Verdict.DIFFERENT
+    result = onnxsmith.check(path, ["tract"], tmp_path / "f.onnx", fix=True)
+    assert result.report.verdict is Verdict.DONE, result.report.to_json()
+    assert result.report.headline.endswith("tract agreed")
+    assert result.model.graph[0].outputs[0].shape is None
+
+
+def test_a_file_that_is_taken_at_fixed_sizes_only_is_refused_as_it_is(tmp_path: Path, only: Any) -> None:
+    def ask(model: ir.Model, feeds: Feeds | None) -> Answer:
+        if not all(value.shape.is_static() for value in model.graph.inputs):
+            return Answer(Stage.PARSED, Refusal("it needs fixed sizes", Stage.PARSED))
+        return Answer(Stage.BUILT)
+
+    only(Fake(ask))
+    path = write(tmp_path, DET)
+    told = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True)
+    assert told.report.verdict is Verdict.DIFFERENT
+    assert "fake refused the file as it is, built with its sizes fixed (n=" in told.report.headline
+    assert "nothing was written: fake takes it at fixed sizes only; give the sizes of the file, as in --dim n=" in (
+        told.report.headline
+    )
+    assert not (tmp_path / "f.onnx").exists()
+    verify = onnxsmith.Verify(sizes={"n": 3})
+    done = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True, verify=verify)
+    assert done.report.verdict is Verdict.DONE, done.report.to_json()
+    assert list(done.model.graph.inputs[0].shape) == [3, 4, 4]

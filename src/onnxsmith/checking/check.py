@@ -63,9 +63,9 @@ def check(
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
             made, path = found, None
             refused = {
-                one.target: target
+                one.target: names[one.target]
                 for one in checks
-                if one.stage is Stage.REFUSED and isinstance(target := names[one.target], Target)
+                if one.stage is Stage.REFUSED or one.changed or one.symbols
             }
             if fix and refused:
                 with stage("fix"):
@@ -120,7 +120,7 @@ def _one(name: str, target: Target | Profile, subject: Subject, *, named: bool) 
 def _verdict(checks: Sequence[TargetCheck], problems: Sequence[Problem]) -> Verdict:
     if problems or all(one.stage is Stage.NOT_TRIED and one.judge for one in checks):
         return Verdict.FAILED
-    if any(one.stage is Stage.REFUSED or (one.stage is Stage.RAN and one.nodes) for one in checks):
+    if any(one.stage is Stage.REFUSED or one.changed or (one.stage is Stage.RAN and one.nodes) for one in checks):
         return Verdict.DIFFERENT
     if any(one.why and (one.stage is not Stage.NOT_TRIED or not one.judge) for one in checks):
         return Verdict.CANNOT_TELL

@@ -162,7 +162,7 @@ class _Search:
                 self._found.complete = False
                 break
             same = self._alone(model, node)
-            if same is not None and _shape_of(same.why) == _shape_of(said.why):
+            if same is not None and shape_of(same.why) == shape_of(said.why):
                 self._add(model, node, same, "refused alone, as the node of this operator before it", ())
                 found.append(node)
         return found
@@ -205,6 +205,6 @@ def _names(node: ir.Node) -> set[str]:
     return {name for name in (node.name, *(value.name for value in node.outputs)) if name}
 
 
-def _shape_of(message: str) -> str:
+def shape_of(message: str) -> str:
     """The message without names and numbers."""
     return re.sub(r"\S*[\d_/.:]\S*", "*", message)
