@@ -232,3 +232,12 @@ def test_a_file_that_is_taken_at_fixed_sizes_only_is_refused_as_it_is(tmp_path: 
     done = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True, verify=verify)
     assert done.report.verdict is Verdict.DONE, done.report.to_json()
     assert list(done.model.graph.inputs[0].shape) == [3, 4, 4]
+
+
+@pytest.mark.parametrize("seed", ["", "<seed = 1.0>"])
+def test_random_numbers_are_said_and_never_agree(tmp_path: Path, seed: str) -> None:
+    text = HEAD + f"g (float[4] x) => (float[4] y) {{ [rnd] r = RandomNormalLike{seed}(x) y = Add(x, r) }}"
+    report, (one,) = checked(write(tmp_path, text), "onnxruntime")
+    assert one.stage is Stage.RAN
+    assert "it draws random numbers (RandomNormalLike rnd)" in one.why
+    assert report.verdict is Verdict.CANNOT_TELL

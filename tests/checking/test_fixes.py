@@ -16,6 +16,7 @@ from onnxsmith.checking.fixes.declared_shapes import DeclaredShapes
 from onnxsmith.checking.fixes.expand_operators import ExpandOperators
 from onnxsmith.checking.fixes.fourier_products import FourierProducts
 from onnxsmith.checking.fixes.inline_functions import InlineFunctions
+from onnxsmith.checking.fixes.node_names import NodeNames
 from onnxsmith.checking.fixes.older_ir_version import OlderIrVersion
 from onnxsmith.checking.fixes.other_opset import OtherOpset
 from onnxsmith.checking.fixes.simplify import Simplify
@@ -133,6 +134,25 @@ def test_simplified() -> None:
     assert len(agree(Simplify(), text).graph) == 1
 
 
+def test_repeated_node_names_become_different() -> None:
+    text = HEAD + "g (float[n] x) => (float[n] y) { [n] a = Neg(x) [n_1] b = Abs(a) [n] y = Relu(b) }"
+    made = agree(NodeNames(), text)
+    assert [node.name for node in made.graph] == ["n", "n_1", "n_2"]
+    assert not list(NodeNames().tries(made, ()))
+
+
+def test_a_file_with_repeated_node_names_is_fixed(tmp_path: Path) -> None:
+    text = HEAD + "g (float[n] x) => (float[n] y) { [n] a = Neg(x) [n] y = Relu(a) }"
+    onnxsmith.save(from_text(text), tmp_path / "m.onnx")
+    told = onnxsmith.check(tmp_path / "m.onnx", ["onnxruntime"]).report.part(TargetChecks).checks[0]
+    assert told.whole
+    assert not told.nodes
+    assert "2 nodes are called 'n'" in told.why
+    assert told.rewrite.startswith("nodes have names of their own")
+    done = onnxsmith.check(tmp_path / "m.onnx", ["onnxruntime"], tmp_path / "f.onnx", fix=True)
+    assert done.report.verdict is Verdict.DONE, done.report.to_json()
+
+
 def test_declared_shapes_go_and_those_of_outputs_stay() -> None:
     model = from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
     model.graph[0].outputs[0].shape = ir.Shape(["wrong", 4])
@@ -174,4 +194,5 @@ def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert result.report.verdict is Verdict.DIFFERENT
     assert not (tmp_path / "f.onnx").exists()
-    assert "no rewrite was found" in result.report.headline
+    assert "would take it with this rewrite, Fourier" in result.report.headline
+    assert "but the result differs from the original" in result.report.headline

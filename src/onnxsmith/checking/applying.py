@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.checking.by_rules import TableJudge
+from onnxsmith.checking.fixes.node_names import NodeNames
 from onnxsmith.checking.fixing import UNKNOWN, Fixed, Search, fixed, taken
 from onnxsmith.checking.subject import Subject
 from onnxsmith.comparison.sessions import verify_models
@@ -22,7 +23,6 @@ from onnxsmith.problem import OnnxsmithError
 from onnxsmith.profiles.profile import Profile
 from onnxsmith.report.base import Part
 from onnxsmith.report.parts.edits import Edits
-from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written, written
 from onnxsmith.settings import Save, Verify
 from onnxsmith.targets.base import Judge, Target
@@ -70,12 +70,13 @@ def applied(
     if not steps:
         return Change(f"nothing to fix{also}")
     if output is None:
-        part = verify_models(original.model, now.model, verify, given=original.given)
+        part = verify_models(_loadable(original.model), now.model, verify, given=original.given)
         return Change(f"fixed{also}", (edits, part, Written({}, "no output was requested")), now.model)
     with staged(output) as stage:
         stage.write(now.model, external_data=as_read(subject.model, save.external_data))
         check(now.model, where="the fixed model", file=stage.path)
-        whole = (original.source or original.model) if original is subject else original.model
+        plain = _loadable(original.model)
+        whole = original.source if plain is original.model and original.source is not None else plain
         part = verify_models(whole, load(stage.path), verify, given=original.given)
         if not part.equal and not (part.unsure and save.write_unsure):
             why = "the fixed model differs from the original" if part.differs else "; ".join(part.unsure)
@@ -88,8 +89,8 @@ def applied(
 def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Verify) -> _Step:
     """The fixes for one target; without steps if it takes the model already."""
 
-    def good(model: ir.Model) -> bool:
-        return _verified(original, model, verify) is not None
+    def good(model: ir.Model) -> str:
+        return _wrong(original, model, verify)
 
     stops, only_sized = taken(judge, now.model, now)
     if stops is None and only_sized is None:
@@ -108,7 +109,7 @@ def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Ver
         if at_sizes is not None:
             return at_sizes
     if search.rejected:
-        return _Step(None, f"{name} would take it with: {search.rejected[0]}; but the result differs from the original")
+        return _Step(None, f"nothing was written: {name} would take it with this rewrite, {search.rejected[0]}")
     return _Step(None, f"no rewrite was found with which {name} takes it")
 
 
@@ -118,8 +119,8 @@ def _at_fixed_sizes(
     """The model with fixed sizes, if the target takes that, perhaps after other fixes. Sizes that the user did not give
     are not written to a file: it would be of no use at others."""
 
-    def good(model: ir.Model) -> bool:
-        return _verified(static, model, verify) is not None
+    def good(model: ir.Model) -> str:
+        return _wrong(static, model, verify)
 
     stops, _ = taken(judge, static.model, static)
     found = Fixed(static.model, ()) if stops is None else fixed(judge, static, {UNKNOWN}, good, search)
@@ -139,10 +140,17 @@ def _at_fixed_sizes(
     return _Step(made, at_sizes=True)
 
 
-def _verified(original: Subject, model: ir.Model, verify: Verify) -> Verification | None:
-    """The comparison; None if the two differ."""
+def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
+    """Why the model must not be written; "" if it agrees with the original."""
     try:
-        found = verify_models(original.model, model, verify, given=original.given)
-    except OnnxsmithError:
-        return None
-    return None if found.differs else found
+        found = verify_models(_loadable(original.model), model, verify, given=original.given)
+    except OnnxsmithError as error:
+        return f"but the two could not be compared: {error.problem.what}"
+    worst = next((f"{one.name}: {one.reason}" for one in found.outputs if not one.equal), "")
+    return f"but the result differs from the original, {worst}" if found.differs else ""
+
+
+def _loadable(model: ir.Model) -> ir.Model:
+    """The model with node names of its own, if some are repeated: onnxruntime refuses a file for that, and names
+    compute nothing."""
+    return next((made for _, made in NodeNames().tries(model, ())), model)

@@ -34,7 +34,8 @@ class Fixed:
 
 @dataclass
 class Search:
-    """What a search for fixes saw beside its result: `rejected` are forms that the target takes and `good` refuses."""
+    """What a search for fixes saw beside its result: `rejected` are forms that the target takes, and what `good` finds
+    wrong with each."""
 
     rejected: list[str] = field(default_factory=list)
 
@@ -43,10 +44,11 @@ def fixed(
     judge: Judge,
     subject: Subject,
     refused: set[str],
-    good: Callable[[ir.Model], bool] = lambda _: True,
+    good: Callable[[ir.Model], str] = lambda _: "",
     search: Search | None = None,
 ) -> Fixed | None:
-    """Returns the first combination of fixes with which the target takes the model and that is `good`; else None. Of a
+    """Returns the first combination of fixes with which the target takes the model and with which
+    `good` finds nothing wrong; else None. Of a
     model that the target refuses at all sizes, a form that it takes at given sizes is returned if there is no other.
 
     A fix that leaves fewer refused operators is kept, and others are tried on top of it.
@@ -67,8 +69,9 @@ def fixed(
         for step, made in _tries(model, refused):
             refusal, only_sized = taken(judge, made, subject)
             if refusal is None and (only_sized is None or (sized is None and stops is not None)):
-                if not good(made):
-                    search.rejected.append("; ".join((*steps, step)))
+                wrong = good(made)
+                if wrong:
+                    search.rejected.append(f"{'; '.join((*steps, step))}, {wrong}")
                     continue
                 found = Fixed(made, (*steps, step), only_sized.why if only_sized is not None else "")
                 if only_sized is None:
