@@ -241,3 +241,16 @@ def test_random_numbers_are_said_and_never_agree(tmp_path: Path, seed: str) -> N
     assert one.stage is Stage.RAN
     assert "it draws random numbers (RandomNormalLike rnd)" in one.why
     assert report.verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+def test_the_first_node_with_a_wrong_shape_is_blamed(tmp_path: Path) -> None:
+    """OpenVINO keeps the last axis of a real signal in the result of its DFT; the last node inherits the rank."""
+    text = HEAD.replace("20]", "18]") + (
+        "g (float[2,64,1] x) => (float[2,33] y) <int64 k = {64}, int64[1] ax = {-1}> "
+        "{ f = DFT<axis = 1, onesided = 1>(x, k) a = ReduceL2<keepdims = 0>(f, ax) y = Log(a) }"
+    )
+    _, (one,) = checked(write(tmp_path, text), "openvino")
+    assert one.stage is Stage.RAN
+    assert [node.op for node in one.nodes] == ["DFT"]
+    assert "seed" in one.nodes[0].evidence

@@ -14,6 +14,7 @@ from onnxsmith import rooms
 from onnxsmith.checking.fixes.base import Fix
 from onnxsmith.checking.fixes.declared_shapes import DeclaredShapes
 from onnxsmith.checking.fixes.expand_operators import ExpandOperators
+from onnxsmith.checking.fixes.fold_dequantized import FoldDequantized
 from onnxsmith.checking.fixes.fourier_products import FourierProducts
 from onnxsmith.checking.fixes.inline_functions import InlineFunctions
 from onnxsmith.checking.fixes.node_names import NodeNames
@@ -134,9 +135,47 @@ def test_simplified() -> None:
     assert len(agree(Simplify(), text).graph) == 1
 
 
+# Two elements of int4 share a byte.
+DEQUANTIZE = HEAD.replace("17", "21") + (
+    "g (float[n,4,2] x) => (float[n,4,2] y) <int4[4,2] w = {120,33,-61,101}, SCALES> "
+    "{ f = DequantizeLinear<OPTIONS>(w, s, z) y = Add(x, f) }"
+)
+
+
+@pytest.mark.parametrize(
+    ("scales", "options"),
+    [
+        ("float s = {0.5}, int4 z = {1}", "axis = 0"),
+        ("float[2] s = {0.5, 0.25}, int4[2] z = {-31}", "axis = 1"),
+        ("float[2,2] s = {0.5, 0.25, 2.0, 1.0}, int4[2,2] z = {-31, 48}", "axis = 0, block_size = 2"),
+    ],
+)
+def test_quantised_constants_become_floats(scales: str, options: str) -> None:
+    text = DEQUANTIZE.replace("SCALES", scales).replace("OPTIONS", options)
+    made = agree(FoldDequantized(), text, ("DequantizeLinear",))
+    assert [node.op_type for node in made.graph if node.op_type != "Constant"] == ["Add"]
+    assert "w" not in made.graph.initializers
+    assert not list(FoldDequantized().tries(from_text(text), ("Add",)))
+
+
+def test_quantised_constants_that_would_become_large_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.checking.fixes import fold_dequantized
+
+    monkeypatch.setattr(fold_dequantized, "_MOST", 31)  # the floats take 32 bytes
+    text = DEQUANTIZE.replace("SCALES", "float s = {0.5}, int4 z = {1}").replace("OPTIONS", "axis = 0")
+    assert not list(FoldDequantized().tries(from_text(text), ("DequantizeLinear",)))
+
+
+def test_weights_that_are_computed_stay_quantised() -> None:
+    text = HEAD.replace("17", "21") + (
+        "g (int8[4,2] w) => (float[4,2] y) <float s = {0.5}> { f = DequantizeLinear(w, s) y = Neg(f) }"
+    )
+    assert not list(FoldDequantized().tries(from_text(text), ("DequantizeLinear",)))
+
+
 def test_repeated_node_names_become_different() -> None:
     text = HEAD + "g (float[n] x) => (float[n] y) { [n] a = Neg(x) [n_1] b = Abs(a) [n] y = Relu(b) }"
-    made = agree(NodeNames(), text)
+    made = only(NodeNames(), from_text(text))
     assert [node.name for node in made.graph] == ["n", "n_1", "n_2"]
     assert not list(NodeNames().tries(made, ()))
 

@@ -13,7 +13,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Runtime
 
@@ -96,9 +96,13 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
         return Agreement(Stage.AGREED, "", notes)
     if report.verdict is Verdict.CANNOT_TELL:
         return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
-    worst = next((f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}"
-                  for one in part.outputs if not one.equal), report.headline)  # fmt: skip
+    worst = next((_worst(one) for one in part.outputs if not one.equal), report.headline)
     return Agreement(Stage.RAN, f"its numbers differ from {reference}: {worst}", notes, _blamed(sides, settings))
+
+
+def _worst(one: OutputCheck) -> str:
+    where = f", on {one.where}" if one.where else ""
+    return f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}{where}"
 
 
 def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck, ...]:
@@ -111,5 +115,7 @@ def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck
     found = []
     for name in layers.culprits:
         one = layers.layer(name)
-        found.append(NodeCheck(one.name, one.op, Stage.RAN, one.reason, one.place(), "compared by layer"))
+        found.append(
+            NodeCheck(one.name, one.op, Stage.RAN, one.reason, one.place(), f"compared by layer, {layers.input}")
+        )
     return tuple(found)
