@@ -254,3 +254,18 @@ def test_the_first_node_with_a_wrong_shape_is_blamed(tmp_path: Path) -> None:
     assert one.stage is Stage.RAN
     assert [node.op for node in one.nodes] == ["DFT"]
     assert "seed" in one.nodes[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("fix", "told"),
+    [
+        ("npm install it; or use --runtime onnxruntime", "npm install it"),
+        ("use --runtime onnxruntime or --runtime reference", "leave this target out, or ask another with --target"),
+        ("pip install it", "pip install it"),
+    ],
+)
+def test_a_fix_names_no_option_that_changes_nothing(tmp_path: Path, only: Any, fix: str, told: str) -> None:
+    only(Fake(None, missing=Problem("runtime/not-installed", "it is not installed", fix=fix)))
+    report, (one,) = checked(write(tmp_path, DET), "fake")
+    assert report.problems[0].fix == told
+    assert one.why == f"it is not installed: {told}"

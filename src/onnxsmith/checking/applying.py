@@ -14,7 +14,6 @@ from onnxsmith.checking.fixing import UNKNOWN, Fixed, Search, fixed, taken
 from onnxsmith.checking.subject import Subject
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.feeds.sizes import of_feed
-from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import as_read, staged
 from onnxsmith.model.graph.signature import signature
@@ -24,6 +23,7 @@ from onnxsmith.profiles.profile import Profile
 from onnxsmith.report.base import Part
 from onnxsmith.report.parts.edits import Edits
 from onnxsmith.report.parts.written import Written, written
+from onnxsmith.runtimes._lenient import checked
 from onnxsmith.settings import Save, Verify
 from onnxsmith.targets.base import Judge, Target
 
@@ -74,7 +74,7 @@ def applied(
         return Change(f"fixed{also}", (edits, part, Written({}, "no output was requested")), now.model)
     with staged(output) as stage:
         stage.write(now.model, external_data=as_read(subject.model, save.external_data))
-        check(now.model, where="the fixed model", file=stage.path)
+        checked(now.model, where="the fixed model", file=stage.path)
         plain = _loadable(original.model)
         whole = original.source if plain is original.model and original.source is not None else plain
         part = verify_models(whole, load(stage.path), verify, given=original.given)

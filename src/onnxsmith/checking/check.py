@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.checking.applying import applied
@@ -107,14 +109,23 @@ def _one(name: str, target: Target | Profile, subject: Subject, *, named: bool) 
         return by_rules(name, target, subject), []
     missing = target.missing()
     if missing is not None:
+        missing = _in_words(missing)
         why = f"{missing.what}: {missing.fix}"
         return TargetCheck(name, target.title, "", judge=True, stage=Stage.NOT_TRIED, why=why), [missing] * named
     try:
         return asked(name, target, subject), []
     except OnnxsmithError as error:
-        found = error.problem
+        found = _in_words(error.problem)
         one = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=found.what)
         return one, [found]
+
+
+def _in_words(found: Problem) -> Problem:
+    """The problem with a fix in the words of `check`, where `--runtime` chooses no target."""
+    ways = [
+        way for way in re.split(r"; (?:or )?|, or ", found.fix) if "--runtime" not in way and "--provider" not in way
+    ]
+    return replace(found, fix="; or ".join(ways) or "leave this target out, or ask another with --target")
 
 
 def _verdict(checks: Sequence[TargetCheck], problems: Sequence[Problem]) -> Verdict:
