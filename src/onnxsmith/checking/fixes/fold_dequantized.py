@@ -53,7 +53,7 @@ def _folded(places: Places, node: ir.Node, most: int, *, usual: bool) -> int:
     tensor = ir.convenience.get_const_tensor(source) if source is not None else None
     if tensor is None or scale is None or (given is not None and zero is None) or node.outputs[0].is_graph_output():
         return 0
-    if (tensor.dtype in _USUAL and not usual) or node.attributes.get_int("output_dtype", 0):
+    if (tensor.dtype in _USUAL and not usual) or "output_dtype" in node.attributes:
         return 0
     size = int(np.prod(tensor.shape.numpy(), dtype=np.int64)) * scale.dtype.itemsize
     if size > most:
