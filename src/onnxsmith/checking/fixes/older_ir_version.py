@@ -20,7 +20,7 @@ class OlderIrVersion(Fix):
     rank = 5
 
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
-        least = versions.least_ir(model)
+        least = versions.least_ir(model, oldest=_USUAL[-1])
         for version in _USUAL:
             if max(least, 8 if model.functions else 0) <= version < (model.ir_version or 0):
                 made = cloned(model)
