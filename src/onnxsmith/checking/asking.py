@@ -23,8 +23,8 @@ _FEW = 4
 else."""
 
 
-def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
-    """How far the target comes with the model.
+def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -> TargetCheck:
+    """How far the target comes with the model. With `search`, rewrites that help are looked for.
 
     Raises:
         OnnxsmithError: `runtime/timeout`, `runtime/memory` if the target exceeds its limits with the whole model.
@@ -37,15 +37,15 @@ def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
             return _taken(blank, judge, target, subject, answer)
         static = subject.static
         if static is None:
-            return _refused(blank, judge, subject, answer.refusal)
+            return _refused(blank, judge, subject, answer.refusal, search=search)
         second = judge.ask(static.model, static.feeds)
         if second.refusal is not None:
-            found = _refused(blank, judge, static, second.refusal)
+            found = _refused(blank, judge, static, second.refusal, search=search)
             return replace(found, shapes=f"dynamic, then {subject.fixed_sizes}")  # fixes are tried at fixed sizes
         own = judge.unchanged(subject.file, subject.feeds)
         if own is not None and own.refusal is None:  # the sizes are told in a call
             return _sized(blank, judge, target, subject, replace(second, symbols=answer.refusal))
-        dynamic = _refused(blank, judge, subject, answer.refusal)
+        dynamic = _refused(blank, judge, subject, answer.refusal, search=search)
         return replace(
             _with_nodes(_accepted(blank, target, static, second), dynamic),
             shapes=subject.fixed_sizes,
@@ -82,7 +82,7 @@ def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, a
 def _sized(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
     """The check of a model that the target takes at given sizes only, with the nodes that stop it with others."""
     assert answer.symbols is not None
-    dynamic = _refused(blank, judge, subject, answer.symbols, most=_FEW)
+    dynamic = _refused(blank, judge, subject, answer.symbols, most=_FEW, search=False)
     found = _accepted(blank, target, subject, answer)
     return replace(_with_nodes(found, dynamic), shapes=subject.fixed_sizes, symbols=dynamic.why)
 
@@ -116,8 +116,10 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
     )
 
 
-def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusal, *, most: int = MOST) -> TargetCheck:
-    """The check of a refused model, with the nodes to blame. With fewer than MOST of them no rewrite is looked for."""
+def _refused(
+    blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusal, *, most: int = MOST, search: bool
+) -> TargetCheck:
+    """The check of a refused model, with the nodes to blame."""
     runs = refusal.stage is Stage.BUILT
     limits: list[OnnxsmithError] = []
 
@@ -139,7 +141,7 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
     notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
     if limits:
         notes.append(f"{len(limits)} parts could not be asked about, the first: {limits[0].problem.what}")
-    helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN}) if most == MOST else None
+    helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN}) if search else None
     return replace(
         blank,
         stage=Stage.REFUSED,

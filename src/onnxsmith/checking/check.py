@@ -60,7 +60,7 @@ def check(
         refuse_loss([output], [model, inputs], in_place=source)
         subject = Subject(found, source, given.inputs(inputs, signature(found)), given.sizes(verify.sizes), verify.seed)
         try:
-            checks, problems = _all(names, subject, named=ALL not in targets)
+            checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches itself
             parts: list[Part] = [TargetChecks(tuple(checks))]
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
             made, path = found, None
@@ -93,18 +93,20 @@ def check(
 
 
 def _all(
-    names: Mapping[str, Target | Profile], subject: Subject, *, named: bool
+    names: Mapping[str, Target | Profile], subject: Subject, *, named: bool, search: bool = True
 ) -> tuple[list[TargetCheck], list[Problem]]:
     checks, problems = [], []
     for name, target in names.items():
         with stage(name):
-            one, wrong = _one(name, target, subject, named=named)
+            one, wrong = _one(name, target, subject, named=named, search=search)
         checks.append(one)
         problems += wrong
     return checks, problems
 
 
-def _one(name: str, target: Target | Profile, subject: Subject, *, named: bool) -> tuple[TargetCheck, list[Problem]]:
+def _one(
+    name: str, target: Target | Profile, subject: Subject, *, named: bool, search: bool
+) -> tuple[TargetCheck, list[Problem]]:
     if isinstance(target, Profile):
         return by_rules(name, target, subject), []
     missing = target.missing()
@@ -113,7 +115,7 @@ def _one(name: str, target: Target | Profile, subject: Subject, *, named: bool) 
         why = f"{missing.what}: {missing.fix}"
         return TargetCheck(name, target.title, "", judge=True, stage=Stage.NOT_TRIED, why=why), [missing] * named
     try:
-        return asked(name, target, subject), []
+        return asked(name, target, subject, search=search), []
     except OnnxsmithError as error:
         found = _in_words(error.problem)
         one = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=found.what)
