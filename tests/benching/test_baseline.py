@@ -11,6 +11,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.benching import baseline
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.regressions import Regressions
 from onnxsmith.report.verdict import Verdict
 from tests.benching import models
@@ -43,11 +44,12 @@ def against(
     changed["subjects"][0]["logs"] = [math.log(1e-3) + 0.001 * index for index in range(9)]
     (tmp_path / "b.json").write_text(json.dumps(changed), encoding="utf-8")
     compare = baseline.against
+    spread = more.pop("spread", 0.001)
 
-    def as_if(saved: Any, done: Any, **options: Any) -> Any:
+    def as_if(saved: Any, done: Any, request: Any, **options: Any) -> Any:
         for track in done.measured.tracks:
-            track.lows = [1e-3 * times * math.exp(0.001 * index) for index in range(9)]
-        return compare(saved, done, **options)
+            track.lows = [1e-3 * times * math.exp(spread * index) for index in range(9)]
+        return compare(saved, done, request, **options)
 
     monkeypatch.setattr(baseline, "against", as_if)
     result = onnxsmith.bench(path, sizes={"n": 4}, seconds=SHORT, against=tmp_path / "b.json", **more)
@@ -81,6 +83,39 @@ def test_at_the_limit_it_is_perhaps_slower(tmp_path: Path, monkeypatch: pytest.M
     assert part.rows[0].result == "perhaps slower, within the noise"
 
 
+def test_noise_around_the_same_time_is_not_called_slower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any
+) -> None:
+    result, part = against(tmp_path, monkeypatch, figures, 0.85, spread=0.04)
+    (row,) = part.rows
+    assert result.ok
+    assert row.perhaps
+    assert row.ratio is not None
+    assert row.ratio < 1.05
+    assert row.result == "no difference beyond the noise, which is larger than what is allowed"
+
+
+def test_the_command_that_measures_both_has_the_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any
+) -> None:
+    path, data = figures
+    other = saved(tmp_path, models.CHAIN)
+    result, _ = against(tmp_path, monkeypatch, (other, data), 1.2)
+    (problem,) = result.report.problems
+    command = problem.fix.partition(": ")[2]
+    assert command == f"onnxsmith bench {path}@onnxruntime {other}@onnxruntime --dim n=4 --seconds {SHORT}"
+    same, _ = against(tmp_path, monkeypatch, figures, 1.2)
+    assert f"{path}@onnxruntime --dim n=4 --seconds {SHORT} --profile" in same.report.problems[0].fix
+
+
+def test_a_file_that_is_no_baseline_is_not_named_for_writing(tmp_path: Path, figures: Any) -> None:
+    profile = tmp_path / "board.toml"
+    profile.write_text("title = 'a board'\n", encoding="utf-8")
+    with pytest.raises(OnnxsmithError) as caught:
+        onnxsmith.bench(figures[0], sizes={"n": 4}, against=profile)
+    assert caught.value.problem.fix.endswith(f"onnxsmith bench {figures[0]} --dim n=4 --save {tmp_path}/baseline.json")
+
+
 def test_another_machine_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:
     other = {"machine": {"processor": "another", "onnxruntime": "0.1"}}
     result, part = against(tmp_path, monkeypatch, figures, 1.0, changed=other)
@@ -89,7 +124,7 @@ def test_another_machine_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (problem,) = result.report.problems
     assert problem.id == "bench/other-machine"
     assert "processor was another" in problem.why
-    assert f"onnxsmith bench {figures[0]}" in problem.fix  # the old file is there: measure both
+    assert "--any-machine" in problem.fix  # it is the same file: there is no old one to measure beside it
 
 
 def test_another_machine_is_compared_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Any) -> None:

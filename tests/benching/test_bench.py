@@ -33,7 +33,7 @@ def test_one_model(tmp_path: Path) -> None:
     assert one.subject == "m.onnx on onnxruntime"
     assert one.provider == "CPUExecutionProvider"
     assert 0 < one.curve[0] <= one.p50 <= one.curve[-1]
-    assert one.where == "in the runtime's process, around its run call"
+    assert one.where == "in the runtime's process, around run_with_iobinding"
     assert one.file == (tmp_path / "m.onnx").stat().st_size
     assert one.load > 0
     assert one.first > 0

@@ -40,7 +40,7 @@ def test_a_torch_model_beside_a_file(tmp_path: Path) -> None:
     assert result.report.part(Measurement).inputs == {"x": "float32[5, 8]"}
     torchs = result.report.part(Latencies).subjects[1]
     assert torchs.provider == "torch eager, cpu"
-    assert torchs.where == "in the runtime's process, around its run call"
+    assert torchs.where.endswith("around the call of the module")
     assert torchs.peak is None or torchs.peak >= 0
     assert result.report.part(Ratios).ratios[0].equal is True
 

@@ -83,3 +83,51 @@ def test_a_file_that_is_no_profile(tmp_path: Path) -> None:
     with pytest.raises(OnnxsmithError) as caught:
         onnxsmith.check(tmp_path / "m.onnx", [f"profile:{tmp_path / 'none.toml'}"])
     assert caught.value.problem.id == "profile/unreadable"
+
+
+OLD = """title = "An old reader"
+version = "1"
+unlisted = "unknown"
+opset = { max = 13 }
+max_ir_version = 7
+
+[[operators]]
+names = ["Relu", "Neg", "Softmax"]
+"""
+
+
+def test_every_limit_that_the_file_exceeds_is_named(tmp_path: Path) -> None:
+    text = HEAD.replace("8", "10") + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }"
+    _, one = checked(tmp_path, text, OLD)
+    assert "the IR version is 10; the target accepts at most 7" in one.why
+    assert "the model has opset 17; the target accepts at most 13" in one.why
+
+
+def test_a_model_is_fixed_for_a_table(tmp_path: Path) -> None:
+    text = HEAD.replace("8", "10") + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Softmax(a) }"
+    onnxsmith.save(from_text(text), tmp_path / "m.onnx")
+    (tmp_path / "old.toml").write_text(OLD)
+    target = f"profile:{tmp_path / 'old.toml'}"
+    result = onnxsmith.check(tmp_path / "m.onnx", [target], tmp_path / "f.onnx", fix=True)
+    assert result.report.verdict is Verdict.DONE, result.report.to_json()
+    assert result.report.headline.endswith("fits the table")
+    written = onnxsmith.load(tmp_path / "f.onnx")
+    assert (written.ir_version, written.opset_imports[""]) == (7, 13)
+
+
+def test_a_model_is_fixed_for_a_stated_version(tmp_path: Path) -> None:
+    text = HEAD.replace("8", "10").replace("17", "21") + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }"
+    onnxsmith.save(from_text(text), tmp_path / "m.onnx")
+    result = onnxsmith.check(tmp_path / "m.onnx", ["onnxruntime@1.17"], tmp_path / "f.onnx", fix=True)
+    assert result.report.verdict is Verdict.DONE, result.report.to_json()
+    assert onnxsmith.load(tmp_path / "f.onnx").opset_imports[""] <= 20
+
+
+def test_a_table_that_no_rewrite_satisfies_says_so(tmp_path: Path) -> None:
+    onnxsmith.save(from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { y = Exp(x) }"), tmp_path / "m.onnx")
+    (tmp_path / "board.toml").write_text(BOARD)
+    target = f"profile:{tmp_path / 'board.toml'}"
+    result = onnxsmith.check(tmp_path / "m.onnx", [target], tmp_path / "f.onnx", fix=True)
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert "no rewrite was found" in result.report.headline
+    assert not (tmp_path / "f.onnx").exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -73,7 +75,7 @@ def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
     report, (one,) = checked(write(tmp_path, DET), "fake", verify=onnxsmith.Verify(sizes={"n": 3}))
     assert one.stage is Stage.BUILT
     assert one.shapes == "n=3"
-    assert "fake built (n=3)" in report.headline
+    assert "fake refused the file as it is, built with its sizes fixed (n=3)" in report.headline
     assert [(node.node, node.stage) for node in one.nodes] == [("-> a", Stage.REFUSED)]
     assert "with dynamic shapes: Neg needs fixed sizes" in one.nodes[0].why
 
@@ -175,3 +177,95 @@ def test_a_part_behind_a_node_that_nothing_runs_gets_inputs_of_the_right_sizes()
     assert feeds is not None
     assert {name: np.shape(value) for name, value in feeds.items()} == {"b.given": (3, 4)}
     assert subject.part_feeds(part, only_real=True) is None
+
+
+TRACT = pytest.mark.skipif(find_spec("tract") is None, reason="tract is not installed")
+
+
+@TRACT
+def test_sizes_that_tract_needs_are_not_called_dynamic(tmp_path: Path) -> None:
+    """Two symbols that have to be equal: tract runs at sizes, and refuses the symbols."""
+    text = HEAD + "g (float[n,4] x, float[m,4] z) => (float[k,8] y) { a = Concat<axis = 1>(x, z) y = Relu(a) }"
+    report, (one,) = checked(write(tmp_path, text), "tract")
+    assert one.stage is Stage.AGREED
+    assert one.shapes.startswith("n=")
+    assert "unify" in one.symbols
+    assert [node.op for node in one.nodes] == ["Concat"]
+    assert "tract agreed at fixed sizes only (n=" in report.headline
+    assert report.verdict is Verdict.DONE  # the sizes are told in a call: the file stays as it is
+
+
+@TRACT
+def test_a_file_that_tract_takes_only_after_our_preparation_is_refused_as_it_is(tmp_path: Path) -> None:
+    model = from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) b = Abs(a) y = Relu(b) }")
+    model.graph[0].outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    model.graph[0].outputs[0].shape = ir.Shape([7, 4])
+    path = tmp_path / "m.onnx"
+    onnx.save(ir.to_proto(model), path)
+    report, (one,) = checked(path, "tract")
+    assert one.changed == "without the declared shapes of intermediate tensors"
+    assert "unify" in one.as_it_is
+    assert "tract refused the file as it is, agreed without the declared shapes" in report.headline
+    assert report.verdict is Verdict.DIFFERENT
+    result = onnxsmith.check(path, ["tract"], tmp_path / "f.onnx", fix=True)
+    assert result.report.verdict is Verdict.DONE, result.report.to_json()
+    assert result.report.headline.endswith("tract agreed")
+    assert result.model.graph[0].outputs[0].shape is None
+
+
+def test_a_file_that_is_taken_at_fixed_sizes_only_is_refused_as_it_is(tmp_path: Path, only: Any) -> None:
+    def ask(model: ir.Model, feeds: Feeds | None) -> Answer:
+        if not all(value.shape.is_static() for value in model.graph.inputs):
+            return Answer(Stage.PARSED, Refusal("it needs fixed sizes", Stage.PARSED))
+        return Answer(Stage.BUILT)
+
+    only(Fake(ask))
+    path = write(tmp_path, DET)
+    told = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True)
+    assert told.report.verdict is Verdict.DIFFERENT
+    assert "fake refused the file as it is, built with its sizes fixed (n=" in told.report.headline
+    assert "nothing was written: fake takes it at fixed sizes only; give the sizes of the file, as in --dim n=" in (
+        told.report.headline
+    )
+    assert not (tmp_path / "f.onnx").exists()
+    verify = onnxsmith.Verify(sizes={"n": 3})
+    done = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True, verify=verify)
+    assert done.report.verdict is Verdict.DONE, done.report.to_json()
+    assert list(done.model.graph.inputs[0].shape) == [3, 4, 4]
+
+
+@pytest.mark.parametrize("seed", ["", "<seed = 1.0>"])
+def test_random_numbers_are_said_and_never_agree(tmp_path: Path, seed: str) -> None:
+    text = HEAD + f"g (float[4] x) => (float[4] y) {{ [rnd] r = RandomNormalLike{seed}(x) y = Add(x, r) }}"
+    report, (one,) = checked(write(tmp_path, text), "onnxruntime")
+    assert one.stage is Stage.RAN
+    assert "it draws random numbers (RandomNormalLike rnd)" in one.why
+    assert report.verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+def test_the_first_node_with_a_wrong_shape_is_blamed(tmp_path: Path) -> None:
+    """OpenVINO keeps the last axis of a real signal in the result of its DFT; the last node inherits the rank."""
+    text = HEAD.replace("20]", "18]") + (
+        "g (float[2,64,1] x) => (float[2,33] y) <int64 k = {64}, int64[1] ax = {-1}> "
+        "{ f = DFT<axis = 1, onesided = 1>(x, k) a = ReduceL2<keepdims = 0>(f, ax) y = Log(a) }"
+    )
+    _, (one,) = checked(write(tmp_path, text), "openvino")
+    assert one.stage is Stage.RAN
+    assert [node.op for node in one.nodes] == ["DFT"]
+    assert "seed" in one.nodes[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("fix", "told"),
+    [
+        ("npm install it; or use --runtime onnxruntime", "npm install it"),
+        ("use --runtime onnxruntime or --runtime reference", "leave this target out, or ask another with --target"),
+        ("pip install it", "pip install it"),
+    ],
+)
+def test_a_fix_names_no_option_that_changes_nothing(tmp_path: Path, only: Any, fix: str, told: str) -> None:
+    only(Fake(None, missing=Problem("runtime/not-installed", "it is not installed", fix=fix)))
+    report, (one,) = checked(write(tmp_path, DET), "fake")
+    assert report.problems[0].fix == told
+    assert one.why == f"it is not installed: {told}"

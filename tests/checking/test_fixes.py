@@ -15,8 +15,10 @@ from onnxsmith.checking.fixes.base import Fix
 from onnxsmith.checking.fixes.col2im_convolution import Col2ImConvolution
 from onnxsmith.checking.fixes.declared_shapes import DeclaredShapes
 from onnxsmith.checking.fixes.expand_operators import ExpandOperators
+from onnxsmith.checking.fixes.fold_dequantized import FoldDequantized
 from onnxsmith.checking.fixes.fourier_products import FourierProducts
 from onnxsmith.checking.fixes.inline_functions import InlineFunctions
+from onnxsmith.checking.fixes.node_names import NodeNames
 from onnxsmith.checking.fixes.older_ir_version import OlderIrVersion
 from onnxsmith.checking.fixes.other_opset import OtherOpset
 from onnxsmith.checking.fixes.resize_products import ResizeProducts
@@ -136,6 +138,63 @@ def test_simplified() -> None:
     assert len(agree(Simplify(), text).graph) == 1
 
 
+# Two elements of int4 share a byte.
+DEQUANTIZE = HEAD.replace("17", "21") + (
+    "g (float[n,4,2] x) => (float[n,4,2] y) <int4[4,2] w = {120,33,-61,101}, SCALES> "
+    "{ f = DequantizeLinear<OPTIONS>(w, s, z) y = Add(x, f) }"
+)
+
+
+@pytest.mark.parametrize(
+    ("scales", "options"),
+    [
+        ("float s = {0.5}, int4 z = {1}", "axis = 0"),
+        ("float[2] s = {0.5, 0.25}, int4[2] z = {-31}", "axis = 1"),
+        ("float[2,2] s = {0.5, 0.25, 2.0, 1.0}, int4[2,2] z = {-31, 48}", "axis = 0, block_size = 2"),
+    ],
+)
+def test_quantised_constants_become_floats(scales: str, options: str) -> None:
+    text = DEQUANTIZE.replace("SCALES", scales).replace("OPTIONS", options)
+    made = agree(FoldDequantized(), text, ("DequantizeLinear",))
+    assert [node.op_type for node in made.graph if node.op_type != "Constant"] == ["Add"]
+    assert "w" not in made.graph.initializers
+    assert not list(FoldDequantized().tries(from_text(text), ("Add",)))
+
+
+def test_quantised_constants_that_would_become_large_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.checking.fixes import fold_dequantized
+
+    monkeypatch.setattr(fold_dequantized, "_MOST", 31)  # the floats take 32 bytes
+    text = DEQUANTIZE.replace("SCALES", "float s = {0.5}, int4 z = {1}").replace("OPTIONS", "axis = 0")
+    assert not list(FoldDequantized().tries(from_text(text), ("DequantizeLinear",)))
+
+
+def test_weights_that_are_computed_stay_quantised() -> None:
+    text = HEAD.replace("17", "21") + (
+        "g (int8[4,2] w) => (float[4,2] y) <float s = {0.5}> { f = DequantizeLinear(w, s) y = Neg(f) }"
+    )
+    assert not list(FoldDequantized().tries(from_text(text), ("DequantizeLinear",)))
+
+
+def test_repeated_node_names_become_different() -> None:
+    text = HEAD + "g (float[n] x) => (float[n] y) { [n] a = Neg(x) [n_1] b = Abs(a) [n] y = Relu(b) }"
+    made = only(NodeNames(), from_text(text))
+    assert [node.name for node in made.graph] == ["n", "n_1", "n_2"]
+    assert not list(NodeNames().tries(made, ()))
+
+
+def test_a_file_with_repeated_node_names_is_fixed(tmp_path: Path) -> None:
+    text = HEAD + "g (float[n] x) => (float[n] y) { [n] a = Neg(x) [n] y = Relu(a) }"
+    onnxsmith.save(from_text(text), tmp_path / "m.onnx")
+    told = onnxsmith.check(tmp_path / "m.onnx", ["onnxruntime"]).report.part(TargetChecks).checks[0]
+    assert told.whole
+    assert not told.nodes
+    assert "2 nodes are called 'n'" in told.why
+    assert told.rewrite.startswith("nodes have names of their own")
+    done = onnxsmith.check(tmp_path / "m.onnx", ["onnxruntime"], tmp_path / "f.onnx", fix=True)
+    assert done.report.verdict is Verdict.DONE, done.report.to_json()
+
+
 def test_declared_shapes_go_and_those_of_outputs_stay() -> None:
     model = from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
     model.graph[0].outputs[0].shape = ir.Shape(["wrong", 4])
@@ -177,7 +236,8 @@ def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert result.report.verdict is Verdict.DIFFERENT
     assert not (tmp_path / "f.onnx").exists()
-    assert "no rewrite was found" in result.report.headline
+    assert "would take it with this rewrite, Fourier" in result.report.headline
+    assert "but the result differs from the original" in result.report.headline
 
 
 LATER = HEAD.replace("17", "20")

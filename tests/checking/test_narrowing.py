@@ -124,3 +124,52 @@ def test_the_rest_is_asked_about() -> None:
     model = inferred(from_text(CHAIN))[0]
     found = narrow(model, refusing(lambda node: node.op_type == "Abs"), Refusal("no"))
     assert found.rest is True
+
+
+def test_an_operator_that_the_message_names_is_blamed_before_a_tensor_with_the_name_of_a_word() -> None:
+    text = HEAD.replace("20]", '20, "own": 1]') + "g (float[4] x) => (float[4] to) { m = own.Magic(x) to = Relu(m) }"
+    ask = refusing(lambda node: node.domain == "own", say=lambda _: "Magic belongs to a domain of its own")
+    assert labels(text, ask) == ["-> m"]
+
+
+def test_nodes_of_sequences_are_blamed_by_a_target_that_takes_tensors_only() -> None:
+    text = HEAD + (
+        "g (float[3,4] x) => (seq(float[a,4]) s, float[b,c] y) <int64 i = {1}> "
+        "{ s = SplitToSequence<axis = 0>(x) e = SequenceAt(s, i) y = Relu(e) }"
+    )
+
+    def ask(model: ir.Model) -> Refusal | None:
+        ports = (*model.graph.inputs, *model.graph.outputs)
+        refused = any(node.op_type == "SequenceAt" for node in model.graph)
+        listed = any(isinstance(value.type, ir.SequenceType) for value in ports)
+        return Refusal("it takes and returns tensors only") if refused or listed else None
+
+    found = labels(text, ask)
+    assert "-> e" in found
+    assert "-> y" not in found
+
+
+def test_each_node_has_its_own_reason_though_the_message_names_a_later_one() -> None:
+    def ask(model: ir.Model) -> Refusal | None:
+        refused = [node for node in model.graph if node.op_type in ("Exp", "Abs")]
+        return Refusal(f"cannot run {refused[-1].outputs[0].name}: {refused[-1].op_type}") if refused else None
+
+    text = HEAD + "g (float[n,4] x) => (float[n,4] b, float[n,4] c) { b = Exp(x) c = Abs(x) }"
+    model = inferred(from_text(text))[0]
+    found = narrow(model, ask, Refusal("cannot run c: Abs"))
+    assert [(one.op, one.why) for one in found.culprits] == [
+        ("Exp", "cannot run b: Exp"),
+        ("Abs", "cannot run c: Abs"),
+    ]
+
+
+def test_a_model_that_is_taken_with_other_node_names_is_refused_as_a_whole() -> None:
+    def ask(model: ir.Model) -> Refusal | None:
+        names = [node.name for node in model.graph if node.name]
+        return Refusal("two nodes have one name") if len(set(names)) < len(names) else None
+
+    model = inferred(from_text(HEAD + "g (float[n] x) => (float[n] y) { [n] a = Neg(x) [n] y = Relu(a) }"))[0]
+    found = narrow(model, ask, Refusal("two nodes have one name"))
+    assert found.whole is not None
+    assert found.whole.why == "two nodes have one name; 2 nodes are called 'n'"
+    assert not found.culprits

@@ -36,6 +36,7 @@ TERMS = {
     "Gemm, transA = 0": ("g (float[2,7] x, float[7,3] w) => (float[2,3] y) { y = Gemm<transA = 0>(x, w) }", 7),
     "Gemm, transB": ("g (float[2,n] x, float[3,7] w) => (float[2,3] y) { y = Gemm<transB = 1>(x, w) }", 7),
     "Gemm, transB = 0": ("g (float[2,n] x, float[7,3] w) => (float[2,3] y) { y = Gemm<transB = 0>(x, w) }", 7),
+    "Attention": ("g (float[1,2,4,8] q) => (float[1,2,4,8] y) { y = Attention(q, q, q) }", 3 * UNKNOWN),
     "LSTM": (LSTM.format(columns=5), (5 + 3) * 64),
     "LSTM of an unknown weight": (LSTM.format(columns="n"), UNKNOWN * 64),
     "ReduceSum": ("g (float[4,6] x, int64[1] a) => (float[4,1] y) { y = ReduceSum(x, a) }", 6),

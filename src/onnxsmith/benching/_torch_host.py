@@ -44,6 +44,9 @@ class Host(Hosting[TorchSession]):
     def call(self, held: TorchSession, values: dict[str, Value]) -> Callable[[], object]:
         return held.call(values)
 
+    def around(self, held: TorchSession, values: dict[str, Value]) -> str:
+        return "the call of the module"
+
 
 def _open(interface: Signature) -> Signature:
     """The interface with inputs of any size: the caller has checked the sizes."""

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import platform
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onnxsmith.benching.request import Request
 from onnxsmith.benching.rounds import Track
 from onnxsmith.benching.statistics import LEAST_ROUNDS, between
 from onnxsmith.benching.summary import Bench, versions
@@ -78,8 +80,8 @@ def save(path: Path, done: Bench) -> None:
         raise problem("save/failed", "the baseline could not be written", where=str(path), why=str(error)) from error
 
 
-def read(path: Path) -> Baseline:
-    """Reads a file that `save` wrote.
+def read(path: Path, command: str) -> Baseline:
+    """Reads a file that `save` wrote. `command` is a command line that measures, for the fix of a problem.
 
     Raises:
         OnnxsmithError: `bench/baseline` if it is missing, or was not written by `save`.
@@ -106,8 +108,25 @@ def read(path: Path) -> Baseline:
             "the baseline cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            fix=f"write one with this version: onnxsmith bench m.onnx --save {path}",
+            fix=_fix(path, command),
         ) from error
+
+
+def _fix(path: Path, command: str) -> str:
+    """How to get a baseline. A file that is none is not named for writing: it may be something else."""
+    wanted = path
+    if path.exists() and not _is_ours(path):
+        wanted = path.with_name("baseline.json")
+        while wanted.exists():
+            wanted = wanted.with_name(f"{wanted.stem}_new.json")
+    return f"write one with this version: {command} --save {shlex.quote(str(wanted))}"
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return {"format", "machine", "subjects"} <= set(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def circumstances() -> dict[str, str]:
@@ -117,7 +136,9 @@ def circumstances() -> dict[str, str]:
     return {**limits, **{name: version for name, version in versions().items() if name != "onnxsmith"}}
 
 
-def against(baseline: Baseline, done: Bench, *, allow: float, any_machine: bool) -> tuple[Regressions, Ended]:
+def against(
+    baseline: Baseline, done: Bench, request: Request, *, allow: float, any_machine: bool
+) -> tuple[Regressions, Ended]:
     """Compares every subject with the saved one on the same runtime, or, if there are several, with that of the same
     name. Slower is a subject whose interval lies above 1 + `allow` as a whole."""
     now = circumstances()
@@ -135,12 +156,12 @@ def against(baseline: Baseline, done: Bench, *, allow: float, any_machine: bool)
             continue
         rows.append(_row(track, saved, done.floor, allow))
         if rows[-1].slower:
-            problems.append(_slower(rows[-1], baseline, saved, track, allow))
+            problems.append(_slower(rows[-1], baseline, saved, track, request, allow))
     part = Regressions(baseline.path, tuple(rows), differing, same_inputs, allow, any_machine)
     if (differing and not any_machine) or not same_inputs:
         why = [f"{name} was {old} and is {new}" for name, (old, new) in differing.items()]
         why += [] if same_inputs else ["the inputs are other ones"]
-        return part, (Verdict.CANNOT_TELL, (_elsewhere(baseline, why),))
+        return part, (Verdict.CANNOT_TELL, (_elsewhere(baseline, done, request, why),))
     if any(row.slower for row in rows):
         return part, (Verdict.DIFFERENT, tuple(problems))
     undecided = any(row.ratio is None for row in rows) or len(rows) < len(done.measured.tracks)
@@ -166,32 +187,38 @@ def _row(track: Track, saved: Saved, floor: float, allow: float) -> Regression:
         high=found.high if found else None,
         slower=found is not None and found.low > 1 + allow,
         perhaps=found is not None and found.low <= 1 + allow < found.high,
+        beyond=found is not None and found.ratio > 1 + allow,
     )
 
 
-def _slower(row: Regression, baseline: Baseline, saved: Saved, track: Track, allow: float) -> Problem:
+def _slower(row: Regression, baseline: Baseline, saved: Saved, track: Track, request: Request, allow: float) -> Problem:
     old, new = saved.file, track.ready.subject.file
-    side_by_side = old and new is not None and Path(old).is_file() and str(new.absolute()) != old
+    if new is not None and old and Path(old).is_file() and str(new.absolute()) != old:
+        both = request.command(f"{old}@{saved.on}", f"{new}@{saved.on}")
+        fix = f"measure both side by side, which is more certain: {both}"
+    elif new is not None and saved.on.startswith("onnxruntime"):
+        fix = f"`{request.command(f'{new}@{saved.on}')} --profile` shows which operators take the time"
+    else:
+        fix = f"measure again, and look at the versions: {request.command(track.ready.subject.target)}"
     return Problem(
         "bench/slower",
         f"{row.subject} is slower than the baseline by more than {allow:.0%}",
         where=baseline.path,
         why=f"ratio {row.ratio:.3g}, interval {row.low:.3g} to {row.high:.3g}",
-        fix=f"measure both side by side, which is more certain: onnxsmith bench {old}@{saved.on} {new}@{saved.on}"
-        if side_by_side
-        else "`onnxsmith bench MODEL --profile` shows which operators take the time",
+        fix=fix,
     )
 
 
-def _elsewhere(baseline: Baseline, why: Sequence[str]) -> Problem:
+def _elsewhere(baseline: Baseline, done: Bench, request: Request, why: Sequence[str]) -> Problem:
+    news = [str(file) for track in done.measured.tracks if (file := track.ready.subject.file) is not None]
     olds = [one.file for one in baseline.subjects if one.file and Path(one.file).is_file()]
     return Problem(
         "bench/other-machine",
         "the baseline was measured in other circumstances, so it says nothing about the model",
         where=baseline.path,
         why="; ".join(why),
-        fix=f"measure the old model beside the new one: onnxsmith bench {olds[0]} NEW.onnx"
-        if olds
+        fix=f"measure the old model beside the new one: {request.command(olds[0], news[0])}"
+        if olds and news and str(Path(news[0]).absolute()) != olds[0]
         else "measure the old model here and save it again (--save), or compare all the same: --any-machine",
     )
 

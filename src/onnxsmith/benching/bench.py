@@ -15,6 +15,7 @@ from onnxsmith.benching.checking import Check, checked
 from onnxsmith.benching.load import Watch
 from onnxsmith.benching.profiling import profiled
 from onnxsmith.benching.ready import Chosen, Ready, chosen, ready
+from onnxsmith.benching.request import SECONDS, Request
 from onnxsmith.benching.rounds import measure
 from onnxsmith.benching.statistics import FLOOR
 from onnxsmith.benching.subjects import Failed
@@ -49,7 +50,7 @@ def bench(
     against: str | Path | None = None,
     allow: float = 0.05,
     any_machine: bool = False,
-    seconds: float = 20.0,
+    seconds: float = SECONDS,
     tolerance: float | None = None,
     seed: int = 0,
 ) -> Result:
@@ -91,7 +92,8 @@ def bench(
         seed=seed,
     )
     _refuse(models, inputs, save, against)
-    saved = baseline.read(Path(against)) if against is not None else None
+    named = [str(one) if isinstance(one, str | Path) else "m.onnx" for one in models]
+    saved = baseline.read(Path(against), request.command(*named, subjects=True)) if against is not None else None
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             setup = _setup(models, request, stack)
@@ -99,28 +101,12 @@ def bench(
         parts = list(_more(setup, done, request))
         ended: baseline.Ended = (Verdict.DONE, ())
         if saved is not None and done.measured.tracks:
-            part, ended = baseline.against(saved, done, allow=allow, any_machine=any_machine)
+            part, ended = baseline.against(saved, done, request, allow=allow, any_machine=any_machine)
             parts.append(part)
         if save is not None and done.measured.tracks:
             baseline.save(Path(save), done)
             parts.append(written([Path(save)]))
         return Result(report(done, tuple(parts), clock, ended))
-
-
-@dataclass(frozen=True)
-class Request:
-    """What `bench` was asked for, in its words."""
-
-    subjects: Sequence[str]
-    inputs: Mapping[str, Any] | Sequence[str]
-    sizes: Mapping[str, int]
-    batches: Sequence[int]
-    batch_name: str
-    threads: Sequence[int]
-    profile: bool
-    seconds: float
-    tolerance: float | None
-    seed: int
 
 
 @dataclass(frozen=True)

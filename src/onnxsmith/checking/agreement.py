@@ -8,16 +8,21 @@ from typing import Any
 from onnxsmith import rooms
 from onnxsmith.checking.subject import Subject
 from onnxsmith.comparing.compare import compare
+from onnxsmith.comparison import random_draws
+from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.layers import Layers
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage
-from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.verification import OutputCheck, Verification
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Runtime
 
 _REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
 """Runtimes to compare with, in this order: without optimisations onnxruntime runs each node as it stands, OpenVINO
 and tract are independent of it, and the reference evaluator is slow."""
+
+_MOST_NAMED = 3
+"""Nodes that a sentence names. A choice."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,21 @@ class Agreement:
 def agreement(subject: Subject, runtime: str) -> Agreement:
     """Compares the model on `runtime` with another runtime, on the given or on generated inputs.
 
-    If one reference disagrees with the target and another agrees, the target agrees, and a note says so.
+    If one reference disagrees with the target and another agrees, the target agrees, and a note says so. A model that
+    draws random numbers agrees with no runtime, not even with itself: only its other nodes are compared.
     """
+    found = _agreement(subject, runtime)
+    drawn = random_draws.nodes(subject.model)
+    if not drawn or found.stage is not Stage.AGREED:
+        return found
+    named = ", ".join(f"{node.op_type} {walk.node_label(node)}" for node in drawn[:_MOST_NAMED])
+    more = f" and {len(drawn) - _MOST_NAMED} more" if len(drawn) > _MOST_NAMED else ""
+    why = f"it draws random numbers ({named}{more}), so that two runs differ and its outputs cannot be compared"
+    note = "with fixed numbers in place of the random ones it agrees"
+    return Agreement(Stage.RAN, why, (note, *found.notes))
+
+
+def _agreement(subject: Subject, runtime: str) -> Agreement:
     found: Agreement | None = None
     for name in _others(runtime):
         one = _compared(subject, runtime, name)
@@ -78,9 +96,13 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
         return Agreement(Stage.AGREED, "", notes)
     if report.verdict is Verdict.CANNOT_TELL:
         return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
-    worst = next((f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}"
-                  for one in part.outputs if not one.equal), report.headline)  # fmt: skip
+    worst = next((_worst(one) for one in part.outputs if not one.equal), report.headline)
     return Agreement(Stage.RAN, f"its numbers differ from {reference}: {worst}", notes, _blamed(sides, settings))
+
+
+def _worst(one: OutputCheck) -> str:
+    where = f", on {one.where}" if one.where else ""
+    return f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}{where}"
 
 
 def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck, ...]:
@@ -93,5 +115,7 @@ def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck
     found = []
     for name in layers.culprits:
         one = layers.layer(name)
-        found.append(NodeCheck(one.name, one.op, Stage.RAN, one.reason, one.place(), "compared by layer"))
+        found.append(
+            NodeCheck(one.name, one.op, Stage.RAN, one.reason, one.place(), f"compared by layer, {layers.input}")
+        )
     return tuple(found)

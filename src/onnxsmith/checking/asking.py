@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from onnxsmith.checking.agreement import agreement
 from onnxsmith.checking.by_rules import STAGES, outlook
-from onnxsmith.checking.fixing import UNKNOWN, fixed
-from onnxsmith.checking.narrowing import Narrowed, narrow
+from onnxsmith.checking.fixing import UNKNOWN, Fixed, fixed
+from onnxsmith.checking.narrowing import MOST, Narrowed, narrow
 from onnxsmith.checking.subject import Subject
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
@@ -18,9 +18,13 @@ from onnxsmith.profiles.reading import built_in, named
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage, TargetCheck
 from onnxsmith.targets.base import Answer, Judge, Refusal, Target
 
+_FEW = 4
+"""Nodes that are looked for if the target takes the model at fixed sizes. A choice: the search takes longer than all
+else."""
 
-def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
-    """How far the target comes with the model.
+
+def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -> TargetCheck:
+    """How far the target comes with the model. With `search`, rewrites that help are looked for.
 
     Raises:
         OnnxsmithError: `runtime/timeout`, `runtime/memory` if the target exceeds its limits with the whole model.
@@ -30,24 +34,63 @@ def asked(name: str, target: Target, subject: Subject) -> TargetCheck:
     with target.judging() as judge:
         answer = judge.ask(subject.model, subject.feeds)
         if answer.refusal is None:
-            return _accepted(blank, target, subject, answer)
+            return _taken(blank, judge, target, subject, answer)
         static = subject.static
         if static is None:
-            return _refused(blank, judge, subject, answer.refusal)
+            return _refused(blank, judge, subject, answer.refusal, search=search)
         second = judge.ask(static.model, static.feeds)
         if second.refusal is not None:
-            found = _refused(blank, judge, static, second.refusal)
+            found = _refused(blank, judge, static, second.refusal, search=search)
             return replace(found, shapes=f"dynamic, then {subject.fixed_sizes}")  # fixes are tried at fixed sizes
-        dynamic = _refused(blank, judge, subject, answer.refusal)
-        found = _accepted(blank, target, static, second)
-        nodes = tuple(replace(one, why=f"with dynamic shapes: {one.why}") for one in dynamic.nodes)
+        own = judge.unchanged(subject.file, subject.feeds)
+        if own is not None and own.refusal is None:  # the sizes are told in a call
+            return _sized(blank, judge, target, subject, replace(second, symbols=answer.refusal))
+        dynamic = _refused(blank, judge, subject, answer.refusal, search=search)
+        return replace(
+            _with_nodes(_accepted(blank, target, static, second), dynamic),
+            shapes=subject.fixed_sizes,
+            changed="with its sizes fixed",
+            as_it_is=dynamic.why,
+        )
+
+
+def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
+    """The check of a model that the target takes as it is, or after a change that `judge` makes."""
+    own = judge.unchanged(subject.file, subject.feeds)
+    if own is None or (own.refusal is None and answer.symbols is not None and own.symbols is not None):
+        return (
+            _sized(blank, judge, target, subject, answer)
+            if answer.symbols
+            else _accepted(blank, target, subject, answer)
+        )
+    if own.refusal is None:
+        found = _accepted(blank, target, subject, answer)
+        if own.symbols is None:
+            return found
         return replace(
             found,
             shapes=subject.fixed_sizes,
-            nodes=(*found.nodes, *nodes),
-            complete=dynamic.complete,
-            notes=(*found.notes, f"with dynamic shapes it is refused: {dynamic.why}"),
+            symbols=own.symbols.why,
+            rewrite=f"{judge.prepares(subject.model)} (for dynamic shapes)",
         )
+    found = (
+        _sized(blank, judge, target, subject, answer) if answer.symbols else _accepted(blank, target, subject, answer)
+    )
+    return replace(found, changed=judge.prepares(subject.model), as_it_is=own.refusal.why)
+
+
+def _sized(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
+    """The check of a model that the target takes at given sizes only, with the nodes that stop it with others."""
+    assert answer.symbols is not None
+    dynamic = _refused(blank, judge, subject, answer.symbols, most=_FEW, search=False)
+    found = _accepted(blank, target, subject, answer)
+    return replace(_with_nodes(found, dynamic), shapes=subject.fixed_sizes, symbols=dynamic.why)
+
+
+def _with_nodes(found: TargetCheck, dynamic: TargetCheck) -> TargetCheck:
+    """The check with the nodes that are refused with dynamic shapes, and what helps there."""
+    nodes = tuple(replace(one, why=f"with dynamic shapes: {one.why}") for one in dynamic.nodes)
+    return replace(found, nodes=(*found.nodes, *nodes), complete=dynamic.complete, rewrite=dynamic.rewrite)
 
 
 def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
@@ -73,7 +116,9 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
     )
 
 
-def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusal) -> TargetCheck:
+def _refused(
+    blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusal, *, most: int = MOST, search: bool
+) -> TargetCheck:
     """The check of a refused model, with the nodes to blame."""
     runs = refusal.stage is Stage.BUILT
     limits: list[OnnxsmithError] = []
@@ -81,12 +126,13 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
     def ask(part: ir.Model) -> Refusal | None:
         feeds = subject.part_feeds(part, only_real=runs) if runs or subject.dynamic else None
         try:
-            return judge.ask(part, feeds).refusal
+            said = judge.ask(part, feeds)
+            return said.refusal or (said.symbols if subject.dynamic else None)
         except OnnxsmithError as error:  # a part that takes too long says nothing of its nodes
             limits.append(error)
             return None
 
-    found = narrow(subject.shaped, ask, refusal)
+    found = narrow(subject.shaped, ask, refusal, most=most)
     count = walk.count_nodes(subject.model)
     nodes = tuple(
         NodeCheck(one.label, one.op, Stage.REFUSED, one.why, one.place, _evidence(one.evidence, one.related))
@@ -95,11 +141,11 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
     notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
     if limits:
         notes.append(f"{len(limits)} parts could not be asked about, the first: {limits[0].problem.what}")
-    helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN})
+    helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN}) if search else None
     return replace(
         blank,
         stage=Stage.REFUSED,
-        rewrite="; ".join(helps.steps) if helps is not None else "",
+        rewrite=_words(helps, subject) if helps is not None else "",
         why=(found.whole or refusal).why,
         shapes="dynamic" if subject.dynamic else "fixed",
         counts=_counts(found, count, runs=runs, certain=not limits),
@@ -108,6 +154,11 @@ def _refused(blank: TargetCheck, judge: Judge, subject: Subject, refusal: Refusa
         whole=found.whole is not None,
         complete=found.complete,
     )
+
+
+def _words(helps: Fixed, subject: Subject) -> str:
+    sizes = " (at fixed sizes)" if helps.symbols else " (with dynamic shapes)" if subject.dynamic else ""
+    return "; ".join(helps.steps) + sizes
 
 
 def _evidence(said: str, related: tuple[str, ...]) -> str:

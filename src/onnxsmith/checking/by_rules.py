@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+
+import onnx_ir as ir
 
 from onnxsmith.checking.subject import Subject
 from onnxsmith.model.graph import provenance, walk
@@ -11,6 +15,8 @@ from onnxsmith.profiles.finding import Outlook
 from onnxsmith.profiles.outlook import Foreseen, foresee, worst
 from onnxsmith.profiles.profile import Profile
 from onnxsmith.report.parts.target_checks import NodeCheck, Stage, TargetCheck
+from onnxsmith.runtimes.base import Feeds
+from onnxsmith.targets.base import Answer, Judge, Refusal
 from onnxsmith.words import several
 
 STAGES = {Outlook.FITS: Stage.FITS, Outlook.REFUSED: Stage.REFUSED, Outlook.UNKNOWN: Stage.NOT_TRIED}
@@ -70,7 +76,7 @@ def _check(name: str, profile: Profile, subject: Subject) -> TargetCheck:
 
 def _why(whole: list[Foreseen], listed: list[Foreseen]) -> str:
     if whole:
-        return whole[0].reason
+        return "; ".join(one.reason for one in whole)
     if not listed:
         return ""
     refused = sum(one.outlook is Outlook.REFUSED for one in listed)
@@ -90,3 +96,27 @@ def _node(one: Foreseen) -> NodeCheck:
         str(provenance.of(one.node)),
         "by the table",
     )
+
+
+class TableJudge(Judge):
+    """A table that is asked as if it were software. It takes a model of which it refuses nothing."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    @classmethod
+    @contextmanager
+    def judging(cls, profile: Profile) -> Iterator[Judge]:
+        """The judge of a profile, as a context."""
+        yield cls(profile)
+
+    def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
+        refused = [one.reason for one in foresee(model, self._profile) if one.outlook is Outlook.REFUSED]
+        return Answer(Stage.NOT_TRIED, Refusal("; ".join(dict.fromkeys(refused)))) if refused else Answer(Stage.FITS)
+
+    def refused(self, model: ir.Model) -> set[str]:
+        return {
+            walk.op_name(one.node) if one.node is not None else f"the file: {one.reason}"
+            for one in foresee(model, self._profile)
+            if one.outlook is Outlook.REFUSED
+        }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.checking.applying import applied
@@ -58,14 +60,14 @@ def check(
         refuse_loss([output], [model, inputs], in_place=source)
         subject = Subject(found, source, given.inputs(inputs, signature(found)), given.sizes(verify.sizes), verify.seed)
         try:
-            checks, problems = _all(names, subject, named=ALL not in targets)
+            checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches itself
             parts: list[Part] = [TargetChecks(tuple(checks))]
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
             made, path = found, None
             refused = {
-                one.target: target
+                one.target: names[one.target]
                 for one in checks
-                if one.stage is Stage.REFUSED and isinstance(target := names[one.target], Target)
+                if one.stage is Stage.REFUSED or one.changed or one.symbols
             }
             if fix and refused:
                 with stage("fix"):
@@ -91,36 +93,47 @@ def check(
 
 
 def _all(
-    names: Mapping[str, Target | Profile], subject: Subject, *, named: bool
+    names: Mapping[str, Target | Profile], subject: Subject, *, named: bool, search: bool = True
 ) -> tuple[list[TargetCheck], list[Problem]]:
     checks, problems = [], []
     for name, target in names.items():
         with stage(name):
-            one, wrong = _one(name, target, subject, named=named)
+            one, wrong = _one(name, target, subject, named=named, search=search)
         checks.append(one)
         problems += wrong
     return checks, problems
 
 
-def _one(name: str, target: Target | Profile, subject: Subject, *, named: bool) -> tuple[TargetCheck, list[Problem]]:
+def _one(
+    name: str, target: Target | Profile, subject: Subject, *, named: bool, search: bool
+) -> tuple[TargetCheck, list[Problem]]:
     if isinstance(target, Profile):
         return by_rules(name, target, subject), []
     missing = target.missing()
     if missing is not None:
+        missing = _in_words(missing)
         why = f"{missing.what}: {missing.fix}"
         return TargetCheck(name, target.title, "", judge=True, stage=Stage.NOT_TRIED, why=why), [missing] * named
     try:
-        return asked(name, target, subject), []
+        return asked(name, target, subject, search=search), []
     except OnnxsmithError as error:
-        found = error.problem
+        found = _in_words(error.problem)
         one = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=found.what)
         return one, [found]
+
+
+def _in_words(found: Problem) -> Problem:
+    """The problem with a fix in the words of `check`, where `--runtime` chooses no target."""
+    ways = [
+        way for way in re.split(r"; (?:or )?|, or ", found.fix) if "--runtime" not in way and "--provider" not in way
+    ]
+    return replace(found, fix="; or ".join(ways) or "leave this target out, or ask another with --target")
 
 
 def _verdict(checks: Sequence[TargetCheck], problems: Sequence[Problem]) -> Verdict:
     if problems or all(one.stage is Stage.NOT_TRIED and one.judge for one in checks):
         return Verdict.FAILED
-    if any(one.stage is Stage.REFUSED or (one.stage is Stage.RAN and one.nodes) for one in checks):
+    if any(one.stage is Stage.REFUSED or one.changed or (one.stage is Stage.RAN and one.nodes) for one in checks):
         return Verdict.DIFFERENT
     if any(one.why and (one.stage is not Stage.NOT_TRIED or not one.judge) for one in checks):
         return Verdict.CANNOT_TELL

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.checking.fixes.base import Fix
-from onnxsmith.checking.narrowing import narrow
+from onnxsmith.checking.narrowing import narrow, shape_of
 from onnxsmith.checking.subject import Subject
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.targets.base import Judge, Refusal
@@ -24,38 +24,87 @@ _FEW = 4
 
 @dataclass(frozen=True)
 class Fixed:
-    """A model that the target takes, and what was done to it. It is not compared with the original yet."""
+    """A model that the target takes, and what was done to it. It is not compared with the original yet. `symbols` says
+    why the target takes it only at given sizes."""
 
     model: ir.Model
     steps: tuple[str, ...]
+    symbols: str = ""
+
+
+@dataclass
+class Search:
+    """What a search for fixes saw beside its result: `rejected` are forms that the target takes, and what `good` finds
+    wrong with each."""
+
+    rejected: list[str] = field(default_factory=list)
 
 
 def fixed(
-    judge: Judge, subject: Subject, refused: set[str], good: Callable[[ir.Model], bool] = lambda _: True
+    judge: Judge,
+    subject: Subject,
+    refused: set[str],
+    good: Callable[[ir.Model], str] = lambda _: "",
+    search: Search | None = None,
 ) -> Fixed | None:
-    """Returns the first combination of fixes with which the target takes the model and that is `good`; else None.
+    """Returns the first combination of fixes with which the target takes the model and with which
+    `good` finds nothing wrong; else None. Of a
+    model that the target refuses at all sizes, a form that it takes at given sizes is returned if there is no other.
 
     A fix that leaves fewer refused operators is kept, and others are tried on top of it.
     """
+    search = search or Search()
+    stops, symbols = taken(judge, subject.model, subject)
+    if stops is None and symbols is None:
+        return Fixed(subject.model, ())
+    sized: Fixed | None = None
+    said = stops or symbols
+    assert said is not None
     if refused == {UNKNOWN}:
-        refused = _left(judge, subject, Refusal(""))
+        refused = _left(judge, subject, said)
     model = subject.model
     steps: tuple[str, ...] = ()
     for _ in range(_DEPTH):
-        better: tuple[ir.Model, tuple[str, ...], set[str]] | None = None
-        for said, made in _tries(model, refused):
-            refusal = _asked(judge, made, subject)
-            if refusal is None:
-                if good(made):
-                    return Fixed(made, (*steps, said))
-                continue
-            left = _left(judge, subject.with_model(made), refusal)
+        better: tuple[ir.Model, tuple[str, ...], set[str], Refusal] | None = None
+        for step, made in _tries(model, refused):
+            refusal, only_sized = taken(judge, made, subject)
+            if refusal is None and (only_sized is None or (sized is None and stops is not None)):
+                wrong = good(made)
+                if wrong:
+                    search.rejected.append(f"{'; '.join((*steps, step))}, {wrong}")
+                    continue
+                found = Fixed(made, (*steps, step), only_sized.why if only_sized is not None else "")
+                if only_sized is None:
+                    return found
+                sized = found
+            now = refusal or only_sized
+            assert now is not None
+            if judge.refused(made) is None and shape_of(now.why) == shape_of(said.why):
+                continue  # the node that is refused first is still there
+            left = _left(judge, subject.with_model(made), now)
             if left < refused and (better is None or len(left) < len(better[2])):
-                better = made, (*steps, said), left
-        if better is None:
-            return None
-        model, steps, refused = better
-    return None
+                better = made, (*steps, step), left, now
+        if better is None or sized is not None:
+            return sized
+        model, steps, refused, said = better
+    return sized
+
+
+def taken(judge: Judge, model: ir.Model, subject: Subject) -> tuple[Refusal | None, Refusal | None]:
+    """Why the target refuses the model as a file, and why it takes it only at given sizes."""
+    try:
+        answer = judge.ask(model, subject.feeds)
+        if answer.refusal is not None or not judge.prepares(model):
+            return answer.refusal, answer.symbols
+        form = subject if model is subject.model else subject.with_model(model)
+        try:
+            own = judge.unchanged(form.file, subject.feeds)
+        finally:
+            if form is not subject:
+                form.close()
+    except OnnxsmithError as error:
+        return Refusal(error.problem.what), None
+    return (answer.refusal, answer.symbols) if own is None else (own.refusal, own.symbols)
 
 
 def _tries(model: ir.Model, refused: set[str]) -> Iterator[tuple[str, ir.Model]]:
@@ -67,21 +116,20 @@ def _tries(model: ir.Model, refused: set[str]) -> Iterator[tuple[str, ir.Model]]
             continue
 
 
-def _asked(judge: Judge, model: ir.Model, subject: Subject) -> Refusal | None:
-    try:
-        return judge.ask(model, subject.feeds).refusal
-    except OnnxsmithError as error:
-        return Refusal(error.problem.what)
-
-
 def _left(judge: Judge, subject: Subject, refusal: Refusal) -> set[str]:
-    """The operators that are still refused."""
+    """The operators that are still refused; UNKNOWN if the file as it is is refused, and no part of its graph."""
 
     def ask(part: ir.Model) -> Refusal | None:
         try:
-            return judge.ask(part, subject.part_feeds(part) if subject.dynamic else None).refusal
+            said = judge.ask(part, subject.part_feeds(part) if subject.dynamic else None)
+            return said.refusal or (said.symbols if subject.dynamic else None)
         except OnnxsmithError:
             return None
 
+    known = judge.refused(subject.model)
+    if known is not None:
+        return known
+    if judge.prepares(subject.model) and ask(subject.model) is None:
+        return {UNKNOWN}
     found = narrow(subject.shaped, ask, refusal, most=_FEW)
     return {one.op for one in found.culprits} if found.whole is None else {UNKNOWN}

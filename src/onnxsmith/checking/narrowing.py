@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
-from onnxsmith.checking.prefixes import Prefixes, alone, interface_only, labelled, without
+from onnxsmith.checking.prefixes import Prefixes, alone, interface_only, labelled, repeated_names, without
 from onnxsmith.model.graph import captures, provenance, walk
 from onnxsmith.model.surgery.body_model import body_model
 from onnxsmith.targets.base import Refusal
+from onnxsmith.words import several
 
 Ask = Callable[[ir.Model], Refusal | None]
 
@@ -65,6 +66,14 @@ def narrow(model: ir.Model, ask: Ask, refusal: Refusal, *, most: int = MOST) -> 
     if said is not None:
         found.whole = said
         return found
+    said = counted(named)
+    if said is None:  # node names, or declared shapes, which the copy does not have
+        repeated = repeated_names(model)
+        told = "".join(f"; {several(count, 'node')} are called {name!r}" for name, count in repeated.items())
+        found.whole = replace(refusal, why=refusal.why + told)
+        return found
+    if not refusal.why:
+        refusal = said
     _Search(named, labels, counted, found, most).run(refusal)
     return found
 
@@ -95,8 +104,7 @@ class _Search:
         if not region:
             return []
         single = {node: self._alone(prefixes.model, node) for node in region} if len(region) > 1 else {}
-        named = [node for node in self._guesses(prefixes, why) if node in region]
-        blamed = [node for node in region if single.get(node) is not None] or named[-1:] or region[-1:]
+        blamed = [node for node in region if single.get(node) is not None] or self._suspects(prefixes, region, why)
         for node in blamed:
             certain = len(region) == 1 or single.get(node) is not None
             others = () if certain else tuple(self._label(one) for one in region if one is not node)
@@ -105,6 +113,18 @@ class _Search:
         for node in blamed:
             gone += self._alike(prefixes.model, node, gone)
         return gone
+
+    def _suspects(self, prefixes: Prefixes, region: list[ir.Node], said: Refusal) -> list[ir.Node]:
+        """The nodes to blame of a region that cannot be cut, none of which is refused alone: a node that the message
+        names, those of an operator that it names, one of whose tensors it names, those with operands or results that
+        are no tensors, a node of another domain, the last."""
+        by_value = [node for node in self._guesses(prefixes, said) if node in region]
+        by_name = [node for node in by_value if node.name in {*_words(said.why), *said.nodes}]
+        words = set(re.findall(r"\w+", said.why))
+        of_operator = [node for node in region if node.op_type in words]
+        listed = [node for node in region if any(map(_is_no_tensor, (*captures.reads(node), *node.outputs)))]
+        foreign = [node for node in region if node.domain not in ("", "ai.onnx")]
+        return by_name[-1:] or of_operator or by_value[-1:] or listed or foreign[:1] or region[-1:]
 
     def _region(self, prefixes: Prefixes, said: Refusal) -> tuple[list[ir.Node], Refusal, str]:
         """The nodes between the longest accepted and the shortest refused prefix, and the refusal of that prefix."""
@@ -121,10 +141,11 @@ class _Search:
                 low = after
                 continue
             high, why = after, found
-            if before == low or self._ask_first(prefixes, ends[before]) is None:
+            earlier = self._ask_first(prefixes, ends[before]) if before != low else None
+            if earlier is None:
                 low = before
                 break
-            high = before
+            high, why = before, earlier
         while high - low > 1:
             middle = (low + high) // 2
             found = self._ask_first(prefixes, ends[middle])
@@ -141,7 +162,7 @@ class _Search:
 
     def _guesses(self, prefixes: Prefixes, said: Refusal) -> Iterator[ir.Node]:
         """Nodes that the message names, or that hold one that it names, in the order of the graph."""
-        words = set(re.findall(r"[^\s'\"(),;<>\[\]=]+", said.why)) | set(said.nodes)
+        words = _words(said.why) | set(said.nodes)
         for node in prefixes.nodes:
             if any(_names(one) & words for one in (node, *walk.inside(node))):
                 yield node
@@ -162,7 +183,7 @@ class _Search:
                 self._found.complete = False
                 break
             same = self._alone(model, node)
-            if same is not None and _shape_of(same.why) == _shape_of(said.why):
+            if same is not None and shape_of(same.why) == shape_of(said.why):
                 self._add(model, node, same, "refused alone, as the node of this operator before it", ())
                 found.append(node)
         return found
@@ -201,10 +222,18 @@ class _Search:
         return why
 
 
+def _words(message: str) -> set[str]:
+    return set(re.findall(r"[^\s'\"(),;<>\[\]=]+", message))
+
+
+def _is_no_tensor(value: ir.Value) -> bool:
+    return value.type is not None and not isinstance(value.type, ir.TensorType)
+
+
 def _names(node: ir.Node) -> set[str]:
     return {name for name in (node.name, *(value.name for value in node.outputs)) if name}
 
 
-def _shape_of(message: str) -> str:
+def shape_of(message: str) -> str:
     """The message without names and numbers."""
     return re.sub(r"\S*[\d_/.:]\S*", "*", message)

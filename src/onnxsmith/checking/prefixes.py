@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -22,6 +23,12 @@ def labelled(model: ir.Model) -> tuple[ir.Model, dict[str, str]]:
             node.name = f"{node.op_type}_node_{index}"
         labels[node.name] = label
     return copy, labels
+
+
+def repeated_names(model: ir.Model) -> dict[str, int]:
+    """The names that several nodes of a graph have, and how many have each."""
+    counts = Counter(node.name for graph in walk.graphs(model) for node in graph if node.name)
+    return {name: count for name, count in counts.items() if count > 1}
 
 
 def interface_only(model: ir.Model) -> ir.Model | None:

@@ -35,6 +35,10 @@ _GIVEN = ".given"
 """The ending that `cut` gives to the names of new inputs."""
 
 
+_MOST_HELD = 2**28
+"""Bytes of computed tensors that are kept. A choice: 256 MB."""
+
+
 @dataclass(eq=False)
 class Subject:
     """A model, with the user's input and sizes, if any. `source` is its file."""
@@ -46,6 +50,7 @@ class Subject:
     seed: int = 0
     _folder: TemporaryDirectory[str] | None = None
     _values: dict[str, Any] = field(default_factory=dict)
+    _observed: bool = False
 
     @cached_property
     def shaped(self) -> ir.Model:
@@ -131,6 +136,9 @@ class Subject:
         if feeds is None:
             return None
         computed = [name for name in wanted if name not in feeds and _origin(name) not in self._values]
+        if computed and not self._observed:
+            self._observe(feeds)
+            computed = [name for name in computed if _origin(name) not in self._values]
         if computed:
             values = self._computed([_origin(name) for name in computed])
             self._values |= {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
@@ -140,6 +148,22 @@ class Subject:
             ports = {value.name: value for value in part.graph.inputs}
             found = {name: _zeros(ports[name], sizes) if value is None else value for name, value in found.items()}
         return None if any(value is None for value in found.values()) else found
+
+    def _observe(self, feeds: Feeds) -> None:
+        """Computes the values of all tensors at once: a run for each part would take longer than the questions."""
+        self._observed = True
+        names = [value.name for node in self.shaped.graph for value in node.outputs if value.name]
+        held = 0
+        try:
+            runtime = runtimes.get(able([self.shaped], {}).runtime)
+            for name, array in intermediates(self.shaped, runtime, None, names, feeds):
+                held += getattr(array, "nbytes", 0)
+                if held > _MOST_HELD:
+                    return
+                if isinstance(array, np.ndarray):
+                    self._values[name] = array
+        except OnnxsmithError:
+            return  # the parts are computed one by one, as far as a runtime takes them
 
     def _computed(self, names: list[str]) -> Outputs:
         known = {value.name for node in self.shaped.graph for value in node.outputs}

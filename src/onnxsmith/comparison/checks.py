@@ -267,6 +267,8 @@ class Checks:
             return "it is drawn at random: only its dtype, its shape and its change from run to run were checked"
         if name in self._settled:
             return self._settled[name]
+        if self._compared[name] == 0 and name in self._ill:
+            return f"nothing was compared: no input could decide, first {self._ill[name][0]}"
         if self._compared[name] == 0:
             return "nothing was compared: it was empty or NaN on every input"
         if floating and worst.scale < _TINY:

@@ -90,6 +90,11 @@ def _last_axis(node: ir.Node) -> int:
     return size if isinstance(size, int) else UNKNOWN
 
 
+def _attention(_: ir.Node) -> int:
+    """Three sums, one after the other: the products of queries and keys, the softmax, and the weighted values."""
+    return 3 * UNKNOWN
+
+
 def _unknown(_: ir.Node) -> int:
     return UNKNOWN
 
@@ -106,6 +111,7 @@ _TERMS: dict[str, Callable[[ir.Node], int]] = {
         ("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
          "SkipLayerNormalization", "LpNormalization"), _last_axis),
     **dict.fromkeys(
-        ("InstanceNormalization", "GroupNormalization", "Attention", "MultiHeadAttention", "Einsum", "CumSum", "LRN",
-         "Det", "DFT", "STFT", "MeanVarianceNormalization"), _unknown),
+        ("InstanceNormalization", "GroupNormalization", "Einsum", "CumSum", "LRN", "Det", "DFT", "STFT",
+         "MeanVarianceNormalization"), _unknown),
+    **dict.fromkeys(("Attention", "MultiHeadAttention", "GroupQueryAttention"), _attention),
 }  # fmt: skip

@@ -24,7 +24,8 @@ from onnxsmith.layers.reshaping import by_reshaping
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `structure`, `weights` or `value`."""
+    """Two tensors that should be equal. `how` says why: `port`, `origin`, `name`, `structure`, `weights`,
+    `value`, or `graph` if both sides are the same graph."""
 
     reference: str
     candidate: str

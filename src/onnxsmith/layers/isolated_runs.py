@@ -19,7 +19,7 @@ from onnxsmith.metrics.max_rel import rms
 from onnxsmith.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Feeds, Value
 
-_SURE = ("name", "origin", "port")
+_SURE = ("name", "origin", "port", "graph")
 """Pairs with the same name on both sides."""
 _COARSE = 2.0**-8
 """Unit roundoff of bfloat16, the coarsest dtype in which whole networks are computed."""

@@ -80,7 +80,7 @@ class Found:
 
 def plain_look(pair: Pair, ours: Value, plain: Value, own: Rounding, inherited: Rounding) -> Look:
     """Compares a pair in the plain run. `own` is the rounding of one operation, `inherited` of the whole path to it."""
-    look = Look(pair, Difference(), None, own, mismatch="" if pair.how == "port" else mismatch(ours, plain))
+    look = Look(pair, Difference(), None, own, mismatch="" if pair.how in ("port", "graph") else mismatch(ours, plain))
     if isinstance(ours, np.ndarray):
         look.shape, look.dtype = tuple(ours.shape), ours.dtype.name
     if look.mismatch:

@@ -254,8 +254,9 @@ class Turn(Session):
         _feeds.check(feeds, self.signature)
         fed = _bytes(list(feeds.values()))
         with _feeds.explained(feeds, self.signature):
-            self.ask({"do": "hold"}, feeds)
-        return timing.asked(lambda request: self.ask(request, fed=fed), "in the runtime's process, around its run call")
+            head = self.ask({"do": "hold"}, feeds)
+        where = f"in the runtime's process, around {head.get('around', 'its run call')}"
+        return timing.asked(lambda request: self.ask(request, fed=fed), where)
 
     def ask(self, request: dict[str, Any], feeds: Feeds | None = None, *, fed: int = 0) -> dict[str, Any]:
         """The child's answer to another request on this session; `fed` are the bytes of inputs that the child holds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +42,19 @@ class Held:
     """The model for all sizes; None if tract cannot make one."""
     is_fixed: bool = False
     """Whether the model itself fixes all sizes."""
+    gives_sizes: bool = False
+    """Whether a result is a dimension."""
+    refused: str = ""
+    """Why tract does not take the model, or inputs, with symbols."""
     analysed: set[Shapes] = field(default_factory=set)
     """Sizes that tract accepts."""
     static: OrderedDict[Shapes, Any] = field(default_factory=OrderedDict)
     """Models for some sizes, the least recent first."""
+
+    @property
+    def sized(self) -> str:
+        """What the caller is told of a run at fixed sizes."""
+        return f"static: {self.refused}" if self.refused else "sizes" if self.gives_sizes else "static"
 
 
 class Host(Hosting[Held]):
@@ -66,21 +75,50 @@ class Host(Hosting[Held]):
         try:
             typed = _with(model, specs).into_model()
             # A dimension that is a result stays a symbol there: only the sizes give its number.
-            if held.is_fixed or not any(str(fact).endswith("tdim") for fact in typed.output_facts()):
+            held.gives_sizes = any(str(fact).endswith("tdim") for fact in typed.output_facts())
+            if held.is_fixed or not held.gives_sizes:
                 held.symbolic = typed.into_runnable()
         except _library().TractError as error:
             if held.is_fixed or _NEVER.search(str(error)):
                 raise
-        return held, {"inputs": names, "shapes": "symbolic" if held.symbolic and not held.is_fixed else "static"}
+            held.refused = _said(error)
+        return held, {"inputs": names, "shapes": "symbolic" if held.symbolic and not held.is_fixed else held.sized}
 
     def run(self, held: Held, values: dict[str, Value]) -> Outputs:
         given = [value for value in map(values.get, held.names) if isinstance(value, np.ndarray)]
         shapes = tuple((name_of(value.dtype), value.shape) for value in given)
         results = None if held.symbolic is None else _run_symbolic(held, shapes, given)
-        found: Outputs = {"shapes": np.array("static" if results is None or held.is_fixed else "symbolic", object)}
+        how = held.sized if results is None or held.is_fixed else "symbolic"
+        found: Outputs = {"shapes": np.array(how, object)}
         if results is None:
             results = _static(held, shapes).run(given)
         return found | {str(index): _array(result) for index, result in enumerate(results)}
+
+    def call(self, held: Held, values: dict[str, Value]) -> Callable[[], object]:
+        given = [value for value in map(values.get, held.names) if isinstance(value, np.ndarray)]
+        tensors = [_library().Tensor.from_numpy(value) for value in given]
+        shapes = tuple((name_of(value.dtype), value.shape) for value in given)
+        model: Any = None
+
+        def once() -> None:
+            nonlocal model
+            if model is not None:
+                model.run(tensors)
+                return
+            took_symbols = str(self.run(held, values)["shapes"]) == "symbolic"
+            as_it_is = held.symbolic is not None and (held.is_fixed or took_symbols)
+            model = held.symbolic if as_it_is else _static(held, shapes)
+
+        return once
+
+    def more(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
+        if request["do"] != "unchanged":
+            return super().more(request, values)
+        _unchanged(request["path"], values, sized=request["sized"])
+        return {}, {}
+
+    def around(self, held: Held, values: dict[str, Value]) -> str:
+        return "run on tensors"
 
 
 def _library() -> Any:
@@ -88,6 +126,19 @@ def _library() -> Any:
     import tract
 
     return tract
+
+
+def _unchanged(path: str, values: dict[str, Value], *, sized: bool) -> None:
+    """Prepares and runs a file as tract reads it: with its own dimensions, or with inputs of these sizes."""
+    model = _library().onnx().load(path)
+    names = [model.input_name(index) for index in range(model.input_count())]
+    given = [value for value in map(values.get, names) if isinstance(value, np.ndarray)]
+    if sized:
+        _with(model, [",".join([*map(str, one.shape), DTYPES[name_of(one.dtype)]]) for one in given])
+    runnable = model.into_model().into_runnable()
+    if len(given) == len(names):
+        for result in runnable.run(given):
+            _array(result)
 
 
 def _symbolic(ports: Mapping[str, tuple[str, Sequence[int | str | None] | None]]) -> list[str] | None:
@@ -124,9 +175,10 @@ def _run_symbolic(held: Held, shapes: Shapes, given: list[Array]) -> Any:
         held.analysed.add(shapes)
     try:
         return held.symbolic.run(given)
-    except _library().TractError:
+    except _library().TractError as error:
         if held.is_fixed:
             raise
+        held.refused = _said(error)
         return None
 
 
@@ -151,6 +203,12 @@ def _array(tensor: Any) -> Value:
             raise
         array = tensor.convert_to(library.DatumType.I64).to_numpy()
     return array
+
+
+def _said(error: Exception) -> str:
+    """An error in a line, with the node that it names."""
+    told = translate(error).problem
+    return " ".join(part for part in (told.what if told.id != "runtime/failed" else "", told.why) if part)
 
 
 def translate(error: Exception) -> OnnxsmithError:

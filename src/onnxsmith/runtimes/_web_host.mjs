@@ -76,13 +76,14 @@ async function compute(library) {
   ort.env.wasm.proxy = false;
   ort.env.logLevel = 'fatal';
   const sessions = new Map();
+  const held = new Map();
   let last = Promise.resolve();
   parentPort.on('message', (given) => {
     last = last.then(async () => {
       const buffers = [];
       let head = {}, values = {};
       try {
-        ({ head, values } = await answer(ort, sessions, given, buffers));
+        ({ head, values } = await answer(ort, sessions, held, given, buffers));
       } catch (error) {
         head = { error: String(error?.message ?? error) };
       }
@@ -92,11 +93,12 @@ async function compute(library) {
   });
 }
 
-async function answer(ort, sessions, { message, bytes }, buffers) {
+async function answer(ort, sessions, held, { message, bytes }, buffers) {
   const { head: request } = message;
   for (const number of request.release ?? []) {
     await sessions.get(number)?.release();
     sessions.delete(number);
+    held.delete(number);
   }
   if (request.do === 'about') return { head: { node: process.version }, values: {} };
   if (request.do === 'prepare') {
@@ -110,6 +112,7 @@ async function answer(ort, sessions, { message, bytes }, buffers) {
     return { head: { inputs: session.inputNames }, values: {} };
   }
   const session = sessions.get(request.session);
+  if (request.do === 'time') return { head: { ns: await measured(session, held.get(request.session), request) }, values: {} };
   const starts = message.sizes.map(((sum) => (size) => (sum += size) - size)(0));
   const feeds = {};
   for (const [name, value] of Object.entries(message.values)) {
@@ -117,10 +120,28 @@ async function answer(ort, sessions, { message, bytes }, buffers) {
       ? new ort.Tensor('string', value.text, value.shape)
       : new ort.Tensor(value.dtype, typed(value, bytes, starts, message.sizes), value.shape);
   }
+  if (request.do === 'hold') {
+    held.set(request.session, feeds);
+    return { head: { around: 'session.run on tensors, in node' }, values: {} };
+  }
   const results = await session.run(feeds);
   const values = {};
   for (const name of session.outputNames) values[name] = packed(results[name], buffers);
   return { head: {}, values };
+}
+
+// Nanoseconds of each sample, as `measured` of `_timing.py`.
+async function measured(session, feeds, { runs, inner, budget }) {
+  const end = budget ? process.hrtime.bigint() + BigInt(Math.trunc(budget * 1e9)) : null;
+  const found = [];
+  do {
+    const begin = process.hrtime.bigint();
+    for (let count = 0; count < inner; count++) await session.run(feeds);
+    const now = process.hrtime.bigint();
+    found.push(Number(now - begin));
+    if (end !== null && now >= end) break;
+  } while (found.length < runs);
+  return found;
 }
 
 function typed({ dtype, buffer }, bytes, starts, sizes) {

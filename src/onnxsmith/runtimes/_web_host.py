@@ -41,6 +41,10 @@ class Host(Hosting[int]):
         released = [number for number in request.get("release", ()) if number in self._held]
         if released:
             self._ask({"do": "about", "release": released})
+        if request["do"] in ("hold", "time"):  # node times itself: the way to it and back belongs to no run
+            asked = ("do", "session", "runs", "inner", "budget")
+            head, _ = self._ask({key: request[key] for key in asked if key in request}, values)
+            return head, {}
         return super().__call__(request, values)
 
     def about(self) -> dict[str, Any]:
@@ -50,8 +54,7 @@ class Host(Hosting[int]):
     def prepare(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         asked = {key: request[key] for key in ("do", "session", "path", "external")}
         head, _ = self._ask({**asked, "level": _LEVELS[request["optimization"]]})
-        times = {"times": False}  # a time taken here would contain the way to node and back
-        return request["session"], {"provider": "wasm", **head, **times}
+        return request["session"], {"provider": "wasm", **head}
 
     def run(self, held: int, values: dict[str, Value]) -> Outputs:
         return self._ask({"do": "run", "session": held}, values)[1]

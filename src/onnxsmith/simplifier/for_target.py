@@ -86,7 +86,7 @@ class ForTarget:
         """Lowers the IR version to what the target reads, where the model allows it; returns a note."""
         if self.ir_version is None or (model.ir_version or 0) <= self.ir_version:
             return ()
-        before, least = model.ir_version, versions.least_ir(model)
+        before, least = model.ir_version, versions.least_ir(model, oldest=8 if model.functions else 3)
         model.ir_version = max(self.ir_version, least)
         if least > self.ir_version:
             return (f"{self.name} reads IR version {self.ir_version}, and the model needs {least}",)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.parts.target_checks import Stage
-from onnxsmith.runtimes.base import Feeds, Options, Preparer, Runtime
+from onnxsmith.runtimes.base import Feeds, Options, Preparer, Runtime, Session
 from onnxsmith.targets.base import Answer, Judge, Refusal, Target, refusal
 
 
@@ -40,15 +40,17 @@ class RuntimeTarget(Target):
     @contextmanager
     def judging(self) -> Iterator[Judge]:
         with self._runtime.preparer(keep=1) as preparer:
-            yield _RuntimeJudge(preparer, self.levels, self.told)
+            yield RuntimeJudge(preparer, self.levels, self.told)
 
 
-class _RuntimeJudge(Judge):
-    def __init__(self, preparer: Preparer, levels: tuple[str, ...], told: tuple[str, ...]) -> None:
+class RuntimeJudge(Judge):
+    """Asks by preparing and running models."""
+
+    def __init__(self, preparer: Preparer, levels: tuple[str, ...] = ("",), told: tuple[str, ...] = ()) -> None:
         self._preparer, self._levels, self._told = preparer, levels, told
 
     def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
-        reached = Stage.BUILT
+        reached, symbols = Stage.BUILT, None
         for level in self._levels:
             options = Options(optimization=level) if level else Options()
             said = f"at the optimisation level {level}: " if level else ""
@@ -64,9 +66,20 @@ class _RuntimeJudge(Judge):
             except OnnxsmithError as error:
                 return Answer(Stage.BUILT, _told(error, Stage.BUILT, said))
             reached = Stage.RAN
-        return Answer(reached, notes=self._told)
+            if not session.is_built and _shapes(session) != "sizes":  # a size that is a result is no refusal
+                symbols = Refusal(said + _why_sized(session), Stage.NOT_TRIED)
+        return Answer(reached, notes=self._told, symbols=symbols)
 
 
 def _told(error: OnnxsmithError, stage: Stage, said: str) -> Refusal:
     found = refusal(error, stage)
     return replace(found, why=said + found.why)
+
+
+def _shapes(session: Session) -> str:
+    """How the session ran, if its runtime says so: with symbols, or why not."""
+    return str(getattr(session, "head", {}).get("shapes", ""))
+
+
+def _why_sized(session: Session) -> str:
+    return _shapes(session).partition(": ")[2] or "it does not take the model's symbolic dimensions"

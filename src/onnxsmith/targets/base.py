@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import onnx_ir as ir
@@ -30,11 +31,13 @@ class Refusal:
 @dataclass(frozen=True)
 class Answer:
     """How far a target came with a model. `refusal` is None if it went as far as it can here. `notes` are remarks on an
-    accepted model, such as a provider that left nodes to another."""
+    accepted model, such as a provider that left nodes to another. `symbols` says why the target takes the model only at
+    the sizes of the given inputs, which it is told in a call: the file need not be changed for them."""
 
     reached: Stage
     refusal: Refusal | None = None
     notes: tuple[str, ...] = ()
+    symbols: Refusal | None = None
 
 
 class Judge(ABC):
@@ -48,6 +51,19 @@ class Judge(ABC):
             OnnxsmithError: `runtime/timeout` and `runtime/memory` if the target exceeds its limits. A crash is a
                 refusal.
         """
+
+    def refused(self, model: ir.Model) -> set[str] | None:
+        """What is refused of a model, if that need not be found by asking about parts: operators, and limits that the
+        file as a whole exceeds. None: ask about parts."""
+        return None
+
+    def prepares(self, model: ir.Model) -> str:
+        """What `ask` changes in the model before the target sees it; "" if nothing."""
+        return ""
+
+    def unchanged(self, file: Path, feeds: Feeds | None = None) -> Answer | None:
+        """What the target says of the file itself; None if `ask` changes nothing. Raises as `ask`."""
+        return None
 
 
 class Target(ABC):

@@ -23,7 +23,7 @@ class Col2ImConvolution(Fix):
     2. The values are not float32.
     """
 
-    rank = 16
+    rank = 13
 
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
         places = Places.of(model)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from onnxsmith.checking.fixes.base import Fix
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.surgery.inlining import inlined
 
 
 class DeclaredShapes(Fix):
@@ -24,5 +25,14 @@ class DeclaredShapes(Fix):
                 for value in node.outputs:
                     if value.shape is not None and value not in kept:
                         value.shape, found = None, True
+                        if node.domain in ("", "ai.onnx"):  # a type without a shape is against the specification
+                            value.type = None
         if found:
             yield "without the declared shapes of intermediate tensors", made
+        if found and made.functions:
+            flat, reason = inlined(made)
+            if not reason:
+                yield (
+                    "without the declared shapes of intermediate tensors, local functions replaced by their bodies",
+                    flat,
+                )

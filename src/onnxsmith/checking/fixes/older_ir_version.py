@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator
 import onnx_ir as ir
 
 from onnxsmith.checking.fixes.base import Fix
+from onnxsmith.model.graph import versions
 from onnxsmith.model.graph.copying import cloned
 
-_OLDEST = 8
-"""What follows is refused by no reader: version 8 is of 2021, and has all that a graph without sparse types needs."""
+_USUAL = (10, 9, 8, 7, 4, 3)
+"""Versions in the order of trial, the least change first. 5 and 6 are of releases that read 7 as well."""
 
 
 class OlderIrVersion(Fix):
@@ -19,8 +20,9 @@ class OlderIrVersion(Fix):
     rank = 5
 
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
-        for version in (10, _OLDEST):
-            if (model.ir_version or 0) > version and not (model.functions and version < _OLDEST):
+        least = versions.least_ir(model, oldest=_USUAL[-1])
+        for version in _USUAL:
+            if max(least, 8 if model.functions else 0) <= version < (model.ir_version or 0):
                 made = cloned(model)
                 made.ir_version = version
                 yield f"IR version {version}", made

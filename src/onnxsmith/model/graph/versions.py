@@ -33,10 +33,11 @@ _OLDEST = 8
 """The oldest IR version that is written. A choice: functions need 8, and every runtime in use reads it."""
 
 
-def least_ir(model: ir.Model) -> int:
-    """Returns the least IR version that can hold the model, for the most runtimes to read it."""
+def least_ir(model: ir.Model, *, oldest: int = _OLDEST) -> int:
+    """Returns the least IR version that can hold the model, for the most runtimes to read it. Readers that know none
+    from `oldest` on are rare."""
     opsets = [onnx.helper.make_opsetid("", version) for domain, version in model.opset_imports.items() if not domain]
-    least = max(_OLDEST, onnx.helper.find_min_ir_version_for(opsets))
+    least = max(oldest, onnx.helper.find_min_ir_version_for(opsets))
     held: set[ir.DataType | None] = {tensor.dtype for tensor in walk.tensors(model)}
     held |= {value.dtype for value in model.graph.inputs} | {value.dtype for value in model.graph.outputs}
     held |= {value.dtype for node in walk.all_nodes(model) for value in node.outputs}

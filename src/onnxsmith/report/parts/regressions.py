@@ -13,7 +13,8 @@ from onnxsmith.report.parts._text import duration
 @dataclass(frozen=True)
 class Regression:
     """A subject's time in seconds `before` and `now`, and the ratio with its 95% interval; None if a side has too few
-    rounds. `slower` if the interval lies above what is allowed, `perhaps` if it reaches above that."""
+    rounds. `slower` if the interval lies above what is allowed, `perhaps` if it reaches above that; `beyond` if the
+    ratio itself lies above that."""
 
     subject: str
     before: float | None
@@ -23,6 +24,7 @@ class Regression:
     high: float | None
     slower: bool
     perhaps: bool
+    beyond: bool = False
 
     @property
     def result(self) -> str:
@@ -31,8 +33,10 @@ class Regression:
             return "unknown: too few rounds"
         if self.slower:
             return "slower"
-        if self.perhaps:
+        if self.perhaps and (self.beyond or self.low > 1):
             return "perhaps slower, within the noise"
+        if self.perhaps:
+            return "no difference beyond the noise, which is larger than what is allowed"
         return "faster" if self.high < 1 else "not slower"
 
 

@@ -68,6 +68,12 @@ class TargetCheck:
     """The stage that a profile of the target's name foresees; "" without such a profile."""
     rewrite: str = ""
     """What was done to a copy of the model that the target takes."""
+    changed: str = ""
+    """What was changed before the target came to `stage`: it refuses the file as it is. "" if nothing was."""
+    as_it_is: str = ""
+    """Why the target refuses the file as it is, if something was changed."""
+    symbols: str = ""
+    """Why the target takes the file only at fixed sizes, which are those in `shapes`."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,11 @@ class TargetChecks(Part):
             if one.why:
                 tone = Tone.BAD if one.stage is Stage.REFUSED else Tone.WARN
                 yield Text(f"{one.target}: {one.why}", tone)
+            if one.changed:
+                yield Text(f"{one.target}: refuses the file as it is: {one.as_it_is}", Tone.BAD)
+                yield Text(f"{one.target}: {one.stage.value} {one.changed}", Tone.WARN)
+            if one.symbols:
+                yield Text(f"{one.target}: takes fixed sizes only; with dynamic shapes: {one.symbols}", Tone.WARN)
             if one.nodes:
                 yield _table(one)
             if one.nodes and not one.complete:
@@ -119,7 +130,12 @@ def _table(check: TargetCheck) -> Table:
 def summary(check: TargetCheck) -> str:
     """Says in some words how far the target came: `openvino agreed`, `tract refused 2 nodes`."""
     if check.stage is not Stage.REFUSED:
-        return f"{check.target} {check.stage.value}" + (f" ({check.shapes})" if check.shapes != "dynamic" else "")
+        where = f" ({check.shapes})" if check.shapes != "dynamic" else ""
+        if check.changed:
+            return f"{check.target} refused the file as it is, {check.stage.value} {check.changed}{where}"
+        if check.symbols:
+            return f"{check.target} {check.stage.value} at fixed sizes only{where}"
+        return f"{check.target} {check.stage.value}{where}"
     refused = sum(one.stage is Stage.REFUSED for one in check.nodes)
     if check.whole or not refused:
         return f"{check.target} refused the model"

@@ -1,0 +1,42 @@
+"""What `bench` was asked for, also as the options of a command that measures in the same way."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SECONDS = 20.0
+"""Seconds of measuring, if none are given. A choice."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `bench` was asked for, in its words."""
+
+    subjects: Sequence[str]
+    inputs: Mapping[str, Any] | Sequence[str]
+    sizes: Mapping[str, int]
+    batches: Sequence[int]
+    batch_name: str
+    threads: Sequence[int]
+    profile: bool
+    seconds: float
+    tolerance: float | None
+    seed: int
+
+    def command(self, *models: object, subjects: bool = False) -> str:
+        """The command line that measures these models on the same input for the same time; with `subjects` on the same
+        runtimes. Arrays of Python are stood for by their sizes."""
+        words = ["onnxsmith", "bench", *map(str, models)]
+        words += [f"--subject={name}" for name in self.subjects] if subjects else []
+        for name, size in self.sizes.items():
+            words += ["--dim", f"{name}={size}"]
+        for one in () if isinstance(self.inputs, Mapping) else self.inputs:
+            words += ["--input", str(one)]
+        if self.seconds != SECONDS:
+            words += ["--seconds", f"{self.seconds:g}"]
+        if self.seed:
+            words += ["--seed", str(self.seed)]
+        return shlex.join(words)
