@@ -33,6 +33,7 @@ from onnxsmith.report.parts.target_checks import TargetChecks
 from onnxsmith.report.verdict import Verdict
 
 HEAD = '<ir_version: 10, opset_import: ["": 17]> '
+LATER = HEAD.replace("17", "20")
 STFT = HEAD + (
     "g (float[n,l] x) => (float[n,f,b,2] y) <int64 step = {8}, float[16] w = {"
     + ",".join(f"{value:.3f}" for value in np.hanning(16))
@@ -87,7 +88,8 @@ def test_a_fourier_transform_of_opset_20_with_a_length_that_pads() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        HEAD + "g (float[n,6,2] x) => (float[n,4,2] y) { y = DFT<axis = 1, inverse = 1, onesided = 1>(x) }",
+        LATER + "g (float[n,6,2] x) => (float[n,7,1] y) <int64 k = {7}, int64 a = {1}> "
+        "{ y = DFT<inverse = 1, onesided = 1>(x, k, a) }",
         HEAD + "g (float[n,m,1] x) => (float[n,m,2] y) { y = DFT<axis = 1>(x) }",
         HEAD + "g (float[n,6,1] x, int64 k) => (float[n,m,2] y) { y = DFT<axis = 1>(x, k) }",
         HEAD + "g (float[n,l] x, int64 s) => (float[n,f,b,2] y) <int64 k = {12}> { y = STFT(x, s, , k) }",
@@ -240,9 +242,6 @@ def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "but the result differs from the original" in result.report.headline
 
 
-LATER = HEAD.replace("17", "20")
-
-
 @pytest.mark.parametrize("axis", [1, 2, -2])
 @pytest.mark.parametrize("inverse", [0, 1])
 def test_a_complex_fourier_transform(axis: int, inverse: int) -> None:
@@ -250,6 +249,15 @@ def test_a_complex_fourier_transform(axis: int, inverse: int) -> None:
     text = LATER + (
         f"g (float[2,8,4,2] x) => (float[2,8,4,2] y) <int64 axis = {{{axis}}}> "
         f"{{ y = DFT<inverse = {inverse}>(x, , axis) }}"
+    )
+    made = agree(FourierProducts(), text)
+    assert not [node for node in made.graph if node.op_type == "DFT"]
+
+
+def test_a_transform_of_one_side_and_back() -> None:
+    text = LATER + (
+        "g (float[n,8,3,1] x) => (float[n,8,3,1] y) <int64 axis = {1}, int64 k = {8}> "
+        "{ f = DFT<onesided = 1>(x, k, axis) y = DFT<onesided = 1, inverse = 1>(f, k, axis) }"
     )
     made = agree(FourierProducts(), text)
     assert not [node for node in made.graph if node.op_type == "DFT"]

@@ -22,7 +22,7 @@ class FourierProducts(Fix):
 
     Refused:
     1. The length, the window or the frame step is computed.
-    2. The transform is inverse, and of one side.
+    2. The transform is inverse and of one side, and the bins do not fit the length.
     3. The transform is longer than 4,096, or shorter than the signal.
     """
 
@@ -83,10 +83,12 @@ def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
     rank = len(signal.shape)
     axis %= rank
     size, length, ends = signal.shape[axis], constant(given), signal.shape[rank - 1]
-    if not isinstance(size, int) or size > _MOST or ends not in (1, 2) or axis == rank - 1 or (inverse and onesided):
+    if not isinstance(size, int) or size > _MOST or ends not in (1, 2) or axis == rank - 1:
         return None
     if given is not None and (length is None or not 0 < int(length) <= _MOST):
         return None
+    if inverse and onesided:
+        return _real(write, signal, axis, 2 * (size - 1) if length is None else int(length)) if ends == 2 else None
     wanted = size if length is None else int(length)
     if size > wanted:
         return None
@@ -111,6 +113,32 @@ def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
     ending = write.constant([rank - 1])
     turned = [write.op("Unsqueeze", write.op("Transpose", part, perm=back), ending) for part in parts]
     return write.op("Concat", *turned, axis=rank - 1)
+
+
+def _real(write: Inserter, signal: ir.Value, axis: int, wanted: int) -> ir.Value | None:
+    """The inverse of a transform of one side: each bin counts twice, but the first and, of an even length, the last."""
+    assert signal.shape is not None
+    assert signal.dtype is not None
+    rank, size = len(signal.shape), int(signal.shape[axis])  # type: ignore[arg-type]
+    if size != _bins(wanted, onesided=True):
+        return None
+    twice = np.full(size, 2.0)
+    twice[0] = 1.0
+    if wanted % 2 == 0:
+        twice[-1] = 1.0
+    cosines, sines = (matrix[:, :size].T * twice[:, None] / wanted for matrix in _matrix(wanted, wanted))
+    order = [one for one in range(rank - 1) if one != axis] + [axis]
+    last = [
+        write.op("Transpose", write.op("Gather", signal, write.constant(part), axis=rank - 1), perm=order)
+        for part in (0, 1)
+    ]
+    dtype = signal.dtype.numpy()
+    parts = [
+        write.op("MatMul", one, write.constant(matrix, dtype))
+        for one, matrix in zip(last, (cosines, sines), strict=True)
+    ]
+    back = [int(one) for one in np.argsort(order)]
+    return write.op("Unsqueeze", write.op("Transpose", write.op("Add", *parts), perm=back), write.constant([rank - 1]))
 
 
 def _bins(size: int, *, onesided: bool) -> int:
