@@ -14,6 +14,7 @@ from onnxsmith import rooms
 from onnxsmith.checking.fixes.base import Fix
 from onnxsmith.checking.fixes.col2im_convolution import Col2ImConvolution
 from onnxsmith.checking.fixes.declared_shapes import DeclaredShapes
+from onnxsmith.checking.fixes.equal_bools import EqualBools
 from onnxsmith.checking.fixes.expand_operators import ExpandOperators
 from onnxsmith.checking.fixes.fold_dequantized import FoldDequantized
 from onnxsmith.checking.fixes.fourier_products import FourierProducts
@@ -22,6 +23,7 @@ from onnxsmith.checking.fixes.node_names import NodeNames
 from onnxsmith.checking.fixes.older_ir_version import OlderIrVersion
 from onnxsmith.checking.fixes.other_opset import OtherOpset
 from onnxsmith.checking.fixes.resize_products import ResizeProducts
+from onnxsmith.checking.fixes.scalar_axis import ScalarAxis
 from onnxsmith.checking.fixes.scatter_masks import ScatterMasks
 from onnxsmith.checking.fixes.simplify import Simplify
 from onnxsmith.checking.fixes.small_determinants import SmallDeterminants
@@ -350,3 +352,20 @@ def test_a_small_determinant(size: int) -> None:
 def test_a_determinant_of_five_rows_stays() -> None:
     text = LATER + "g (float[5,5] x) => (float y) { y = Det(x) }"
     assert not list(SmallDeterminants().tries(from_text(text), ()))
+
+
+def test_bools_are_compared() -> None:
+    text = LATER + "g (bool[n,3] a, bool[3] b) => (bool[n,3] y) { y = Equal(a, b) }"
+    assert [node.op_type for node in agree(EqualBools(), text, n=4).graph] == ["Xor", "Not"]
+    assert not list(
+        EqualBools().tries(from_text(text.replace("bool[n,3] a, bool[3] b", "float[n,3] a, float[3] b")), ())
+    )
+
+
+def test_the_axis_of_a_sum_is_a_scalar() -> None:
+    text = LATER + "g (float[n,3] x) => (float[n,3] y) <int64[1] axis = {1}> { y = CumSum(x, axis) }"
+    made = agree(ScalarAxis(), text, n=4)
+    axis = ir.convenience.get_const_tensor(made.graph[-1].inputs[1])
+    assert axis is not None
+    assert len(axis.shape) == 0
+    assert not list(ScalarAxis().tries(from_text(text.replace("int64[1] axis = {1}", "int64 axis = {1}")), ()))
