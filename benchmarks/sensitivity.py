@@ -59,7 +59,7 @@ def main() -> None:
     model, runtime = network(given.layers), get("onnxruntime")
     draw = np.random.default_rng(1)
     samples = [Sample({"x": draw.standard_normal((ROWS, WIDTH)).astype(np.float32)}) for _ in range(given.samples)]
-    ready = prepared(model, opset=13, sizes=None, seed=0)
+    ready = prepared(model, opset=13)
     with runtime.prepare(ready.model) as session:
         session.run(dict(samples[0].feeds))
         begin = time.perf_counter()

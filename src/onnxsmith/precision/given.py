@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -44,6 +44,7 @@ class Request:
     seed: int = 0
     allow_slower: bool = False
     measure_time: bool = True
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     interface = signature(model)
     reading = Reading(interface, _function(request.preprocess))
     if request.data is None and request.calibration is None:
-        made = _generated(model, session, request.seed)
+        made = _generated(model, session, request)
         calibration = test = made
     else:
         calibration, test = _divided(request, reading)
@@ -121,10 +122,12 @@ def _first(samples: Samples, count: int) -> Iterator[Sample]:
         yield sample
 
 
-def _generated(model: ir.Model, session: Session, seed: int) -> Samples:
+def _generated(model: ir.Model, session: Session, request: Request) -> Samples:
     interface: Signature = signature(model)
     generator = Generator.for_model(inferred(model)[0]).under(interface)
-    runs = list(Explorer(session, Plan(generator, seed=seed), roundings(model)).runs())[:_GENERATED]
+    runs = list(Explorer(session, Plan(generator, known=request.sizes, seed=request.seed), roundings(model)).runs())[
+        :_GENERATED
+    ]
     samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in runs]
     return Samples(lambda: iter(samples), "generated inputs")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -14,9 +13,7 @@ from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision.dtypes import Operators, fill
 from onnxsmith.precision.units import labels
 from onnxsmith.precision.weights import own_weights, replaceable
-from onnxsmith.report.base import Part
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.settings import Verify
 from onnxsmith.simplifier.simplify import simplify
 
 QUANTISERS = {
@@ -33,7 +30,6 @@ class Prepared:
 
     model: ir.Model
     notes: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = field(default=())
 
 
 def quantisers(model: ir.Model) -> dict[str, int]:
@@ -42,25 +38,24 @@ def quantisers(model: ir.Model) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name.rpartition("::")[2] in QUANTISERS}
 
 
-def prepared(loaded: ir.Model, *, opset: int, sizes: Mapping[str, int] | None, seed: int) -> Prepared:
-    """A copy of the model that is simplified and verified, at `opset` at least, with inferred shapes.
+def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepared:
+    """A copy of the model at `opset` at least, with inferred shapes, and simplified unless the caller found that this
+    changes its score. Nothing is compared here: the caller scores the result.
 
     Raises:
         OnnxsmithError: `opset/…` if the model cannot be raised to `opset`; those of `simplify`.
     """
     notes = [replaceable(loaded)]
     target = opset if opsets.of(loaded) < opset else None
-    simplified = simplify(own_weights(loaded), opset=target, verify=Verify(sizes=sizes, seed=seed))
-    model = simplified.model
-    if model is None:
-        notes.append(f"the model was not simplified first: {simplified.report.headline}")
-        model = opsets.convert(own_weights(loaded), target)
+    model = opsets.convert(own_weights(loaded), target)
+    if simplified:
+        model = simplify(model, verify=False).model or model
     model, not_inlined = inlined(model)
     model, not_inferred = inferred(model)
     notes += [not_inlined or "", not_inferred or ""]
     fill(model, Operators(model, runtimes.get(runtimes.default())))
     _name(model)
-    return Prepared(model, tuple(note for note in notes if note), tuple(simplified.report.parts))
+    return Prepared(model, tuple(note for note in notes if note))
 
 
 def _name(model: ir.Model) -> None:

@@ -22,7 +22,7 @@ from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_nan
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
-from onnxsmith.precision.scoring import Scored
+from onnxsmith.precision.scoring import Budget, Scored
 from onnxsmith.precision.trying import Tried, Trying
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import write_keep
@@ -37,6 +37,10 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
 
+_OF_BUDGET = 0.1
+"""The share of the budget that simplifying may use. A choice."""
+_ROUNDING = 1e-4
+"""The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
 AUTO = ("int8", "int8-dynamic", "int4", "float16")
 """The methods that `auto` tries."""
 
@@ -91,15 +95,16 @@ def quantize(
     where = str(source) if isinstance(source, str | Path) else "the given model"
     list_path = None if keep_list is None else checked_path(Path(keep_list))
     request = Request(
-        data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time
-    )
+        data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time,
+        dict(sizes or {}),
+    )  # fmt: skip
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
-        one = _Quantising(loaded, request, shape, stack, sizes, tuple(keep))
+        one = _Quantising(loaded, request, shape, stack, tuple(keep))
         best = one.best(methods)
         shown, kept = one.written(best, output, list_path)
     return _report(where, best, one, (shown, Timing(dict(clock.seconds))), doubts, kept)
@@ -143,10 +148,9 @@ class _Quantising:
         request: Request,
         shape: Form,
         stack: ExitStack,
-        sizes: Mapping[str, int] | None,
         keep: tuple[str, ...],
     ) -> None:
-        self.loaded, self.request, self._sizes, self._form = loaded, request, sizes, shape
+        self.loaded, self.request, self._form = loaded, request, shape
         self._keep, self._stack = keep, stack
         self.runtime: Runtime = runtimes.get("onnxruntime")
         with stage("score"), self.runtime.prepare(loaded) as session:
@@ -204,10 +208,23 @@ class _Quantising:
         return _Best(tried, None if refused else done, refused)
 
     def _ready(self, opset: int) -> Prepared:
+        """The prepared model; the unsimplified one where the simplified one uses up a part of the budget."""
         if opset not in self._prepared:
             with stage("prepare"):
-                self._prepared[opset] = prepared(self.loaded, opset=opset, sizes=self._sizes, seed=self.request.seed)
+                ready = prepared(self.loaded, opset=opset)
+                if not self._is_as_good(ready.model):
+                    ready = prepared(self.loaded, opset=opset, simplified=False)
+                    ready = replace(ready, notes=(*ready.notes, "not simplified first: that changes the score"))
+            self._prepared[opset] = ready
         return self._prepared[opset]
+
+    def _is_as_good(self, model: ir.Model) -> bool:
+        with self.runtime.prepare(model) as session:
+            scored = self.given.scoring.of(session)
+        better = self.given.scoring.score.better
+        part = replace(self.given.budget, amount=self.given.budget.amount * _OF_BUDGET)
+        small = Budget(abs(self.before.value) * _ROUNDING, is_share=False)
+        return any(one.allows(self.before.value, scored.value, better) for one in (part, small))
 
     def _not_met(self, tried: Tried) -> Problem:
         score = self.given.scoring.score
