@@ -49,6 +49,19 @@ def test_folders_of_images_are_classes(tmp_path: Path) -> None:
     assert found[1].feeds["x"][0, :, 0, 0].tolist() == [1.0, 0.0, 0.0]
 
 
+def test_folders_that_are_numbers_are_labels(tmp_path: Path) -> None:
+    for name in ("0", "2", "10"):
+        picture(tmp_path / name / "a.png", (0, 0, 0))
+    assert sorted(one.label for one in read(str(tmp_path), Reading(IMAGE))) == [0, 2, 10]
+
+
+def test_a_record_may_hold_its_label() -> None:
+    items = [{"a": np.zeros((1, 2)), "b": np.array([1]), "label": 4}]
+    found = next(iter(read(items, Reading(PAIR))))
+    assert found.label == 4
+    assert set(found.feeds) == {"a", "b"}
+
+
 def test_images_of_one_folder_have_labels_of_a_table_or_none(tmp_path: Path, refused: Refused) -> None:
     picture(tmp_path / "1.png", (0, 0, 0))
     picture(tmp_path / "2.png", (0, 0, 0))

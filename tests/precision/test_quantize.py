@@ -291,6 +291,71 @@ def test_a_scheme_that_meets_the_budget_is_enough(tmp_path: Path) -> None:
     assert part(result).evaluations == 1
 
 
+def filled(model: ir.Model, given: dict[str, Any]) -> ir.Model:
+    """The model with these inputs as initializers."""
+    for value in list(model.graph.inputs):
+        if value.name in given:
+            value.const_value = ir.tensor(given[value.name], name=value.name)
+            model.graph.inputs.remove(value)
+            model.graph.initializers[value.name] = value
+    return model
+
+
+def test_a_mask_of_infinity_keeps_its_neighbours_wide(tmp_path: Path) -> None:
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{CLASSES}] w2, float[{WIDTH}] mask)
+        => (float[n,{CLASSES}] y) {{
+            a = MatMul(x, w1) b = Add(a, mask) c = Softmax<axis = 1>(b) y = MatMul(c, w2)
+        }}"""
+    )
+    mask = np.where(np.arange(WIDTH) % 4 == 0, -np.inf, 0).astype(np.float32)
+    given = {"w1": weights((WIDTH, WIDTH), 1, 0.1), "w2": weights((WIDTH, CLASSES), 2, 4.0), "mask": mask}
+    path = stored(filled(model, given), tmp_path)
+    result = quantized(path, to="int8", data=[{"x": weights((1, WIDTH), at)} for at in range(40)], budget="5%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    kept = {layer.name: layer.kept for layer in part(result).layers}
+    assert kept["-> y"] == ""  # the first product and the mask are one Gemm when they are simplified
+    assert set(kept.values()) <= {"", "a value that it reads or makes is not finite"}
+
+
+@pytest.mark.parametrize("to", ["int8", "int8-dynamic", "int4"])
+def test_a_branch_that_reads_from_outside(tmp_path: Path, to: str) -> None:
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, bool c, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{CLASSES}] w2)
+        => (float[n,{CLASSES}] y) {{
+            a = MatMul(x, w1)
+            b = If (c) <then_branch = t () => (p) {{ p = Relu(a) }}, else_branch = e () => (q) {{ q = Neg(a) }}>
+            y = MatMul(b, w2)
+        }}"""
+    )
+    given = {"w1": weights((WIDTH, WIDTH), 1, 0.1), "w2": weights((WIDTH, CLASSES), 2, 0.1)}
+    path = stored(filled(model, given), tmp_path)
+    data = [{"x": weights((1, WIDTH), at), "c": np.array(at % 2 == 0)} for at in range(40)]
+    result = quantized(path, to=to, data=data, budget="5%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+
+
+def test_the_form_of_tensorrt_is_symmetric(tmp_path: Path) -> None:
+    path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
+    result = quantized(
+        path, output=out, to="int8", target="tensorrt-10", data=samples(path), metric="top1", budget="20%"
+    )
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    zeros = [node.inputs[2] for node in load(out).graph if node.op_type == "QuantizeLinear"]
+    tensors = [ir.convenience.get_const_tensor(value) for value in zeros if value is not None]
+    assert tensors
+    assert all(tensor is not None and not tensor.numpy().any() for tensor in tensors)
+
+
+def test_a_keep_list_of_everything_is_refused(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    with refused("quantize/nothing") as refusal:
+        quantized(path, to="int8", data=samples(path), metric="top1", keep=["*"])
+    assert "keep-list" in refusal.problem.why
+
+
 def test_gemm_is_written_out_for_four_bits(tmp_path: Path) -> None:
     for transposed in (0, 1):
         shape = (CLASSES, WIDTH) if transposed else (WIDTH, CLASSES)

@@ -42,6 +42,12 @@ def test_error_rates() -> None:
     assert SCORES["wer"].value([("the cat sat", "the cat sat down")]) == 0.25
 
 
+@pytest.mark.parametrize("name", ["cer", "wer"])
+def test_an_array_is_no_text(name: str) -> None:
+    with pytest.raises(TypeError, match="not a text"):
+        SCORES[name].value([(np.zeros(3), "abc")])
+
+
 @given(st.text(max_size=8), st.text(max_size=8), st.text(max_size=8))
 def test_the_distance_is_a_metric(a: str, b: str, c: str) -> None:
     assert distance(a, a) == 0

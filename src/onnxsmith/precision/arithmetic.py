@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import onnx_ir as ir
 
-from onnxsmith.model.files.load import load
 from onnxsmith.model.graph import walk
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.runtimes import _bounds
@@ -55,7 +54,9 @@ class Arithmetic:
             except OnnxsmithError:
                 self._stop()
                 raise
-        return load(out)
+        made = ir.load(out)
+        made.graph.sort()  # the quantiser's own order ignores what branches read from outside
+        return made
 
     def _started(self) -> Child:
         if self._child is None:

@@ -49,6 +49,8 @@ class Final:
     is_slower: bool
     times: str
     also: Mapping[str, str]
+    elsewhere: Mapping[str, bool]
+    """Whether the score on each other runtime is within the budget."""
 
     @property
     def merit(self) -> float:
@@ -60,8 +62,17 @@ class Final:
         size = self.nbytes / max(1, self.nbytes_before)
         return f"{self.score} {before:.4g} → {self.scored.value:.4g}, {size:.2f} of the size, {self.times}"
 
-    def problems(self, *, allow_slower: bool) -> Iterator[Problem]:
+    def problems(self, *, allow_slower: bool, target: str | None = None) -> Iterator[Problem]:
         """Why the file is not given out."""
+        if target is not None and self.elsewhere.get(target) is False:
+            yield Problem(
+                "quantize/levels-differ",
+                f"the {self.name} file is out of budget on {target}",
+                where=f"{self.also[f'on {target}']}, at worst {self.bound:.6g} is allowed",
+                why=f"{target} computes it otherwise than onnxruntime, where it is {self.scored.value:.6g}",
+                fix="give another --to, or --keep with the layers that differ: "
+                "`onnxsmith compare q.onnx@onnxruntime q.onnx@openvino --per-layer` names them",
+            )
         if not self.is_within:
             yield Problem(
                 "quantize/levels-differ",
@@ -101,6 +112,7 @@ def final(
             given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
         ]
         ratio = _ratio(old, path, given) if measure_time else None
+        also, elsewhere = _also(path, given, before)
         return Final(
             model=tried.model,
             name=tried.name,
@@ -114,7 +126,8 @@ def final(
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
             times=_times(ratio),
-            also=said | _also(path, given),
+            also=said | also,
+            elsewhere=elsewhere,
         )
 
 
@@ -164,14 +177,20 @@ def _times(ratio: Ratio | None) -> str:
     return f"{ratio.ratio:.2f} of the time"
 
 
-def _also(path: Path, given: Given) -> dict[str, str]:
-    found = {}
+def _also(path: Path, given: Given, before: Scored) -> tuple[dict[str, str], dict[str, bool]]:
+    """What other runtimes score, in words, and whether it is within the budget."""
+    found, within = {}, {}
     for name in _ALSO:
         try:
             with runtimes.get(name).prepare(path) as session:
-                found[f"on {name}"] = f"{given.scoring.of(session).value:.6g}"
+                value = given.scoring.of(session).value
         except OnnxsmithError as error:
             missing = error.problem.id == "runtime/not-installed"
             said = "not tried: it is not installed" if missing else f"refused: {error.problem.what}"
             found[f"on {name}"] = said[:_WORDS]
-    return found
+            if not missing:
+                within[name] = False
+            continue
+        within[name] = given.budget.allows(before.value, value, given.scoring.score.better)
+        found[f"on {name}"] = f"{value:.6g}" if within[name] else f"{value:.6g}, out of budget"
+    return found, within

@@ -45,6 +45,7 @@ class Request:
     allow_slower: bool = False
     measure_time: bool = True
     sizes: Mapping[str, int] = field(default_factory=dict)
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Own(Score):
         return float(self._function([one for one, _ in found], [label for _, label in found]))
 
 
-def refuse_nan(value: float, score: Score) -> None:
+def refuse_nan(value: float, score: Score, broken: int = 0) -> None:
     """Refuses a score of the given model that is no number.
 
     Raises:
@@ -183,7 +184,9 @@ def refuse_nan(value: float, score: Score) -> None:
         raise problem(
             "quantize/metric",
             f"the score of the given model is {value}",
-            where=score.title,
+            where=f"{score.title}; {broken} samples give outputs that are not finite" if broken else score.title,
             why=f"nothing can be measured against it; a prediction is {score.expects}",
-            fix="check the labels and --decode on a few samples",
+            fix="`onnxsmith run MODEL --input …` shows the outputs; correct the model or leave these samples out"
+            if broken
+            else "check the labels and --decode on a few samples",
         )

@@ -96,7 +96,7 @@ def quantize(
     list_path = None if keep_list is None else checked_path(Path(keep_list))
     request = Request(
         data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time,
-        dict(sizes or {}),
+        dict(sizes or {}), target,
     )  # fmt: skip
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
@@ -156,7 +156,7 @@ class _Quantising:
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
-        refuse_nan(self.before.value, self.given.scoring.score)
+        refuse_nan(self.before.value, self.given.scoring.score, self.before.broken)
         self.notes: list[str] = []
         self._prepared: dict[int, Prepared] = {}
 
@@ -197,14 +197,21 @@ class _Quantising:
         tried = Trying(
             name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep
         ).run()
-        tried = replace(tried, notes=(*ready.notes, *tried.notes))
+        notes = [*ready.notes, *tried.notes]
+        if self.request.target is not None and not method.has_forms:
+            notes.append(
+                f"--target makes no difference to {name}: `onnxsmith check` says whether the target takes the file"
+            )
+        tried = replace(tried, notes=tuple(notes))
         if tried.model is None:
             return _Best(tried, None, (self._not_met(tried),))
         with stage("check the file"):
             done = final(
                 tried, self.loaded, self.given, self.before, self.runtime, measure_time=self.request.measure_time
             )
-        refused = tuple(done.problems(allow_slower=self.request.allow_slower or not method.for_speed))
+        refused = tuple(
+            done.problems(allow_slower=self.request.allow_slower or not method.for_speed, target=self.request.target)
+        )
         return _Best(tried, None if refused else done, refused)
 
     def _ready(self, opset: int) -> Prepared:

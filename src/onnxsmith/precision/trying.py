@@ -78,6 +78,13 @@ class Trying:
         names = [layer.name for layer in layers]
         why = dict.fromkeys(self._asked(names), "it is on the given keep-list") | dict(self.method.always(self.work))
         always = frozenset(why)
+        if always >= frozenset(names):
+            raise problem(
+                "quantize/nothing",
+                f"every layer that could become {self.name} stays as it is",
+                why="; ".join(dict.fromkeys(why.values()))[:400],
+                fix="give a shorter keep-list, or another --to",
+            )
         self._choose_scheme(always)
         errors = self._damage(names, always)
         order = [name for name in damages.ordered(errors, names) if name not in always]

@@ -10,12 +10,14 @@ from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.sources import factory
 
 _PAIR = 2
+_KEY = "label"
+"""The entry of a record that is its label, unless the model has an input of that name."""
 
 
 class Function(Kind):
     """`file.py:function`, a function, or an iterable. Each item is `(arrays by input name, label)`, or the arrays
-    alone; with preprocessing, what the user's function takes in place of the arrays. A function is called again for
-    each pass over the data; of an iterable that can be used once a list is made."""
+    alone, with an entry `label` or without; with preprocessing, what the user's function takes in place of the arrays.
+    A function is called again for each pass over the data; of an iterable that can be used once a list is made."""
 
     rank = 4
     form = "file.py:function that yields (arrays by input name, label)"
@@ -31,7 +33,15 @@ class Function(Kind):
         for number, item in enumerate(_items(made, named)):
             arrays, label = item if isinstance(item, tuple) and len(item) == _PAIR else (item, None)
             name = f"{named}[{number}]"
+            if label is None and reading.prepare is None and _is_labelled(arrays, reading):
+                label = arrays[_KEY]
+                arrays = {key: value for key, value in arrays.items() if key != _KEY}
             yield Sample(reading.feeds(arrays, name), label, name)
+
+
+def _is_labelled(arrays: Any, reading: Reading) -> bool:
+    inputs = {port.name for port in reading.interface.inputs}
+    return isinstance(arrays, Mapping) and _KEY in arrays and _KEY not in inputs
 
 
 def _items(given: Callable[[], Iterable[Any]] | Iterable[Any], named: str) -> Iterator[Any]:

@@ -16,9 +16,12 @@ LABELS = "labels.csv"
 
 
 class Images(Kind):
-    """A folder of images. The label is what `labels.csv` says; else the number of the folder that the image lies in,
-    in alphabetical order; without such folders there is none. Without preprocessing an image is scaled to the size of
-    the input, as in `--input image.png`."""
+    """A folder of images.
+
+    The label is what `labels.csv` says; else the name of the folder that the image lies in, if all of these names are
+    numbers, or its place among them in alphabetical order; without such folders there is none. Without preprocessing an
+    image is scaled to the size of the input, as in `--input image.png`.
+    """
 
     rank = 1
     form = "a folder of images (labels: labels.csv, or one folder a class)"
@@ -30,7 +33,7 @@ class Images(Kind):
         folder = Path(given)
         files = sorted(_files(folder))
         table = _table(folder)
-        classes = {name: number for number, name in enumerate(sorted({file.parent.name for file in files}))}
+        classes = _classes({file.parent.name for file in files})
         in_classes = any(file.parent != folder for file in files)
         for file in files:
             name = file.relative_to(folder).as_posix()
@@ -44,6 +47,13 @@ class Images(Kind):
                 )
             item = file if reading.prepare is not None else read_image(file, reading.port)
             yield Sample(reading.feeds(item, str(file)), label, name)
+
+
+def _classes(names: set[str]) -> dict[str, int]:
+    """The label of each folder: its name if all names are numbers, else its place in alphabetical order."""
+    if all(name.isdigit() for name in names):
+        return {name: int(name) for name in names}
+    return {name: number for number, name in enumerate(sorted(names))}
 
 
 def _files(folder: Path) -> Iterator[Path]:

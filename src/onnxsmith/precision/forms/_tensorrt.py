@@ -1,4 +1,4 @@
-"""What every TensorRT wants: signed and symmetric, weights in pairs of their own."""
+"""What every TensorRT wants: signed and symmetric."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from onnxsmith.precision.forms.base import Form
 
 
 class SignedForm(Form):
-    """Zero points are 0, biases stay floats, and each weight has a QuantizeLinear of its own."""
+    """Zero points are 0, and biases stay floats."""
 
     activations = "QInt8"
     symmetric = True
     around = ("Add", "MaxPool")
-    more = {"AddQDQPairToWeight": True, "QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
+    more = {"QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
     source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html"

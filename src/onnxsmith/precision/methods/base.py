@@ -58,6 +58,8 @@ class Method(ABC):
     opset: ClassVar[int]
     """The oldest opset that can hold the result; the model is raised to it."""
     needs_ranges: ClassVar[bool] = False
+    has_forms: ClassVar[bool] = False
+    """Whether the form that a target wants makes a difference."""
     for_speed: ClassVar[bool] = True
     """Whether a result that is slower here is refused: floats are narrow for other hardware than a CPU."""
 

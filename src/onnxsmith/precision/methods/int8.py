@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
@@ -11,7 +13,6 @@ from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 from onnxsmith.precision.ranges import Ranges
-from onnxsmith.problem import problem
 
 WHOLE = "ranges that hold each value"
 CLIPPED = "ranges with the least squared error"
@@ -28,6 +29,7 @@ class Int8(Method):
     changes = "Conv, ConvTranspose, Gemm, MatMul, and Gather from a constant table"
     opset = 13
     needs_ranges = True
+    has_forms = True
 
     def schemes(self) -> tuple[str, ...]:
         return WHOLE, CLIPPED, ALONE
@@ -39,22 +41,14 @@ class Int8(Method):
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         assert work.ranges is not None
-        bad = [name for name, one in work.ranges.by_name.items() if not one.largest < float("inf")]
-        if bad:
-            raise problem(
-                "quantize/not-finite",
-                f"the float32 model has values that are not finite in {bad[0]!r}",
-                where=", ".join(bad[:5]),
-                why="no range can be given for them",
-                fix=f"`onnxsmith dump MODEL --tensor {bad[0]}` shows them; correct the model or the data",
-            )
+        bad = _endless(work)
         form = work.form
         alone = work.scheme == ALONE
         ranges = work.ranges if work.scheme in ("", WHOLE) else self._clipped(work)
         return work.arithmetic.quantised(
             "static",
-            {*keep, *_apart(work.model, keep)},
-            ranges={name: (one.low, one.high) for name, one in ranges.by_name.items()},
+            {*keep, *_apart(work.model, keep), *_touching(work.model, bad)},
+            ranges={name: (one.low, one.high) for name, one in ranges.by_name.items() if name not in bad},
             per_channel=form.per_channel,
             reduce_range=form.seven_bits(),
             weights="QInt8",
@@ -63,6 +57,11 @@ class Int8(Method):
             operators=[*PRODUCTS, "Gather", *(() if alone else form.around)],
             more=dict(form.more),
         )
+
+    def always(self, work: Work) -> Mapping[str, str]:
+        bad = _endless(work)
+        layers = {layer.name for layer in self.layers(work)}
+        return dict.fromkeys(layers & _touching(work.model, bad), "a value that it reads or makes is not finite")
 
     def _clipped(self, work: Work) -> Ranges:
         """Narrower ranges; measured once for a model."""
@@ -73,6 +72,21 @@ class Int8(Method):
             tensors = _read_by_products(work.model)
             work.clipped = clipped(work.model, work.ranges, tensors, work.runtime, samples)
         return work.clipped
+
+
+def _endless(work: Work) -> set[str]:
+    """Tensors with values that are not finite, such as a mask of -inf: no range can be given for them."""
+    ranges = work.ranges.by_name if work.ranges is not None else {}
+    return {name for name, one in ranges.items() if not one.largest < math.inf}
+
+
+def _touching(model: ir.Model, tensors: set[str]) -> set[str]:
+    """Nodes that read or make one of the tensors."""
+    return {
+        node.name or ""
+        for node in model.graph
+        if any(value is not None and value.name in tensors for value in (*node.inputs, *node.outputs))
+    }
 
 
 def _read_by_products(model: ir.Model) -> list[str]:

@@ -39,6 +39,21 @@ def mean(values: Iterable[float]) -> float:
     return float(np.mean(found)) if found else float("nan")
 
 
+def text(found: Any) -> str:
+    """A prediction as a text.
+
+    Raises:
+        TypeError: if it is none, so that arrays are not compared by how they are printed.
+    """
+    if isinstance(found, np.ndarray) and found.size == 1 and found.dtype.kind in "OUS":
+        found = found.reshape(-1)[0]
+    if isinstance(found, bytes):
+        return found.decode(errors="replace")
+    if not isinstance(found, str):
+        raise TypeError(f"the prediction is of type {type(found).__name__}, not a text")
+    return found
+
+
 def distance(a: Any, b: Any) -> int:
     """The number of insertions, deletions and substitutions that make one sequence of the other (Levenshtein 1966)."""
     row = list(range(len(b) + 1))

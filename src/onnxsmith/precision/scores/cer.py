@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.precision.scores.base import Pairs, Score, distance
+from onnxsmith.precision.scores.base import Pairs, Score, distance, text
 
 
 class Cer(Score):
@@ -15,6 +15,6 @@ class Cer(Score):
     def value(self, pairs: Pairs) -> float:
         edits, length = 0, 0
         for found, wanted in pairs:
-            edits += distance(str(found), str(wanted))
+            edits += distance(text(found), str(wanted))
             length += len(str(wanted))
         return edits / length if length else float("nan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.precision.scores.base import Pairs, Score, distance
+from onnxsmith.precision.scores.base import Pairs, Score, distance, text
 
 
 class Wer(Score):
@@ -16,6 +16,6 @@ class Wer(Score):
         edits, length = 0, 0
         for found, wanted in pairs:
             words = str(wanted).split()
-            edits += distance(str(found).split(), words)
+            edits += distance(text(found).split(), words)
             length += len(words)
         return edits / length if length else float("nan")

@@ -85,6 +85,7 @@ class Quantisation(Part):
             said.append(f"{self.bytes_after / max(1, self.bytes_before):.2f} of the size")
         if self.times:
             said.append(self.times)
+        said += [f"{name}: {value}" for name, value in self.also.items() if value.endswith("out of budget")]
         return ", ".join(said)
 
     def _against(self) -> str:
