@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 FOLDER = Path(__file__).parent.parent / ".bench-corpus" / "refused"
 IMAGE = (1, 4, 16, 16)
@@ -51,16 +51,18 @@ def _stft(x: Tensor) -> Tensor:
 
 
 def _grid(x: Tensor) -> Tensor:
-    return F.grid_sample(x, x.permute(0, 2, 3, 1)[..., :2].tanh(), mode="bicubic", align_corners=False)
+    return functional.grid_sample(x, x.permute(0, 2, 3, 1)[..., :2].tanh(), mode="bicubic", align_corners=False)
 
 
 def _affine(x: Tensor) -> Tensor:
-    grid = F.affine_grid(x.mean((2, 3))[:, :3].repeat(1, 2).reshape(1, 2, 3), [1, 4, 16, 16], align_corners=False)
-    return F.grid_sample(x, grid, align_corners=False)
+    grid = functional.affine_grid(
+        x.mean((2, 3))[:, :3].repeat(1, 2).reshape(1, 2, 3), [1, 4, 16, 16], align_corners=False
+    )
+    return functional.grid_sample(x, grid, align_corners=False)
 
 
 def _fold(x: Tensor) -> Tensor:
-    return F.fold(F.unfold(x, 3, padding=1), (16, 16), 3, padding=1)
+    return functional.fold(functional.unfold(x, 3, padding=1), (16, 16), 3, padding=1)
 
 
 def _deform(x: Tensor) -> Tensor:
@@ -109,12 +111,12 @@ def _logcumsum(x: Tensor) -> Tensor:
 
 
 def _lp_pool(x: Tensor) -> Tensor:
-    return F.lp_pool2d(x, 3.0, 2, 2)
+    return functional.lp_pool2d(x, 3.0, 2, 2)
 
 
 def _max_unpool(x: Tensor) -> Tensor:
-    pooled, places = F.max_pool2d(x, 2, return_indices=True)
-    return F.max_unpool2d(pooled, places, 2)
+    pooled, places = functional.max_pool2d(x, 2, return_indices=True)
+    return functional.max_unpool2d(pooled, places, 2)
 
 
 def _scatter(x: Tensor) -> Tensor:
@@ -145,7 +147,7 @@ def _gelu_erf(x: Tensor) -> Tensor:
 
 def _attention(x: Tensor) -> Tensor:
     tokens = x.flatten(2).transpose(1, 2).reshape(1, 4, 64, 4)
-    return F.scaled_dot_product_attention(tokens, tokens, tokens, is_causal=True)
+    return functional.scaled_dot_product_attention(tokens, tokens, tokens, is_causal=True)
 
 
 def _lstm(x: Tensor) -> Tensor:
@@ -162,23 +164,23 @@ def _gru(x: Tensor) -> Tensor:
 
 
 def _resize(x: Tensor) -> Tensor:
-    return F.interpolate(x, scale_factor=1.7, mode="bicubic", antialias=True, align_corners=False)
+    return functional.interpolate(x, scale_factor=1.7, mode="bicubic", antialias=True, align_corners=False)
 
 
 def _nearest(x: Tensor) -> Tensor:
-    return F.interpolate(x, size=(23, 19), mode="nearest-exact")
+    return functional.interpolate(x, size=(23, 19), mode="nearest-exact")
 
 
 def _shuffle(x: Tensor) -> Tensor:
-    return F.pixel_unshuffle(F.channel_shuffle(x, 2), 4)
+    return functional.pixel_unshuffle(functional.channel_shuffle(x, 2), 4)
 
 
 def _group(x: Tensor) -> Tensor:
-    return F.group_norm(x, 2)
+    return functional.group_norm(x, 2)
 
 
 def _hardswish(x: Tensor) -> Tensor:
-    return F.celu(F.hardswish(F.mish(x)), 0.7)
+    return functional.celu(functional.hardswish(functional.mish(x)), 0.7)
 
 
 def _argmax(x: Tensor) -> Tensor:
