@@ -76,7 +76,8 @@ SIGNATURES = {
         "processing: 'Mapping[str, Any] | None' = None, settings: 'str | Path | None' = None, "
         "licence: 'str | Path | None' = None, name: 'str | None' = None, inputs: 'Inputs' = (), "
         "dim_ranges: 'Mapping[str, tuple[int, int, int]] | tuple[str, ...]' = (), runtime: 'str | None' = None, "
-        "seed: 'int' = 0, clients: 'Mapping[str, str | Path] | None' = None, force: 'bool' = False) -> 'Result'"
+        "seed: 'int' = 0, tolerance: 'float | None' = None, clients: 'Mapping[str, str | Path] | None' = None, "
+        "force: 'bool' = False) -> 'Result'"
     ),
     "check": (
         "(model: 'Source', targets: 'Sequence[str]' = ('all',), output: 'str | Path | None' = None, *, "
