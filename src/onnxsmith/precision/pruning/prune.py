@@ -35,6 +35,7 @@ from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer, Pruning, SharePoint
+from onnxsmith.report.parts.ratios import Ratio
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.parts.written import Written, written
@@ -46,6 +47,9 @@ from onnxsmith.runtimes.base import Runtime
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
+_BLOCK = 8
+"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
+AVX-512)."""
 _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
 
@@ -134,6 +138,7 @@ class _Done:
     nbytes: int | None = None
     ratio: float | None = None
     times: str = ""
+    notes: tuple[str, ...] = ()
     refused: tuple[Problem, ...] = ()
     verdict: Verdict = Verdict.DONE
 
@@ -225,9 +230,18 @@ class _Pruning:
                 nbytes=sizes_of(load(path)),
                 ratio=None if ratio is None else ratio.ratio,
                 times=times_said(ratio) if self._request.measure_time else "",
+                notes=self._slower(ratio),
                 refused=refused,
                 verdict=Verdict.FAILED if refused else Verdict.DONE,
             )
+
+    def _slower(self, ratio: Ratio | None) -> tuple[str, ...]:
+        slower = ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1
+        few = self._choice.multiple % _BLOCK
+        said = (
+            f"it is slower here: kernels for convolutions take channels in blocks of {_BLOCK}: try --multiple {_BLOCK}"
+        )
+        return (said,) if slower and few else ()
 
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
@@ -260,7 +274,7 @@ class _Pruning:
             times_ratio=done.ratio,
             times=done.times,
             curve=tuple(self._curve),
-            notes=self._work.notes,
+            notes=(*self._work.notes, *done.notes),
         )
 
     def _layers(self, kept: Kept) -> list[PrunedLayer]:
