@@ -57,21 +57,33 @@ def channels(model: ir.Model) -> Channels:
     is followed in the way that frees the most weights; the outermost part is preferred.
     """
     sizes = {value.name or "": _elements(value) for value in model.graph.initializers.values()}
-    views: dict[tuple[Sizes, Sizes], int] = {}
-    best = _grouped(linked(model))
+    return _improved(model, sizes, {}, _grouped(linked(model)), frozenset())[1]
+
+
+Views = dict[tuple[Sizes, Sizes], int]
+
+
+def _improved(
+    model: ir.Model, sizes: dict[str, int], views: Views, best: Channels, seen: frozenset[tuple[Sizes, Sizes]]
+) -> tuple[Views, Channels]:
+    """The best ways to follow the divisions that were not seen before, one after the other, and what they free. A way
+    may lead to further divisions, which are decided before the way is judged."""
+    known = seen | set(best.links.divided)
     for division, ways in list(best.links.divided.items()):
-        before = _freed(best, sizes)
-        for place in range(ways):
+        for place in range(ways) if division not in seen else ():
             if division[1][place] == 1:
                 continue
-            found = _grouped(linked(model, {**views, division: place}))
-            freed = _freed(found, sizes)
-            if freed > before * _BETTER:
-                best, before = found, freed
-                views[division] = place
-    return best
+            found_views = {**views, division: place}
+            found = _grouped(linked(model, found_views))
+            if len(seen) < _DEEPEST and set(found.links.divided) - known:
+                found_views, found = _improved(model, sizes, found_views, found, known)
+            if _freed(found, sizes) > _freed(best, sizes) * _BETTER:
+                views, best = found_views, found
+    return views, best
 
 
+_DEEPEST = 12
+"""Divisions that were seen before further ones are no longer decided. A choice: each way is a walk over the graph."""
 _BETTER = 1.01
 """By how much another way to follow a division has to be better. A choice."""
 
