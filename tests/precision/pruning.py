@@ -69,7 +69,7 @@ def proof(given: ir.Model, share: float = 0.5) -> tuple[ir.Model, Verification]:
 def shapes(given: ir.Model) -> dict[str, tuple[int, ...]]:
     """The shapes of the weights by name."""
     return {
-        name: tuple(value.const_value.shape.numpy())  # type: ignore[attr-defined]
+        name: tuple(value.const_value.shape.numpy())
         for name, value in given.graph.initializers.items()
         if value.const_value is not None
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx_ir as ir
 import pytest
 
 from onnxsmith import rooms
@@ -11,7 +13,7 @@ from tests.precision.pruning import found, model, proof, reasons, shapes
 CONV = "float[8,3,3,3] w1, float[8] b1"
 X = f"float[n,3,6,6] x, {CONV}"
 
-CASES = {
+CASES: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
     "chain": (
         (f"g ({X}, float[4,8,3,3] w2) => (float[n,4,2,2] y) {{ a = Conv(x, w1, b1) r = Relu(a) y = Conv(r, w2) }}"),
         {"w1": (4, 3, 3, 3), "b1": (4,), "w2": (4, 4, 3, 3)},
@@ -267,8 +269,23 @@ def test_a_computed_target_of_a_reshape() -> None:
     assert shapes(made)["w2"] == (64, 5)
 
 
+def test_half_precision() -> None:
+    """Weights of two bytes are cut as such."""
+    given = model(
+        "g (float[n,6] x, float[6,8] w1, float[8,4] w2) => (float[n,4] y) { a = MatMul(x, w1) y = MatMul(a, w2) }"
+    )
+    for value in (*given.graph.initializers.values(), *given.graph.inputs, *given.graph.outputs):
+        value.type = ir.TensorType(ir.DataType.FLOAT16)
+        if value.const_value is not None:
+            value.const_value = ir.tensor(value.const_value.numpy().astype(np.float16), name=value.name)
+    made, compared = proof(given)
+    assert compared.equal, (compared.unsure, compared.outputs)
+    assert made.graph.initializers["w1"].dtype == ir.DataType.FLOAT16
+    assert shapes(made) == {"w1": (6, 4), "w2": (4, 4)}
+
+
 TAIL = "float[4,8,1,1] w2) => (float[n,4,4,4] y) "
-REFUSED = {
+REFUSED: dict[str, tuple[str, str]] = {
     "an output": (
         f"g ({X}) => (float[n,8,4,4] y) {{ a = Conv(x, w1, b1) y = Relu(a) }}",
         "it reaches the output 'y' of the graph",

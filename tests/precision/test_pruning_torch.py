@@ -68,7 +68,8 @@ def test_heads_of_a_transformer(tmp_path: Path, simplify: bool) -> None:
             n, t, d = x.shape
             q, k, v = self.qkv(self.norm(x)).reshape(n, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
             made = nn.functional.scaled_dot_product_attention(q, k, v)
-            return x + self.out(made.transpose(1, 2).reshape(n, t, d))
+            result: torch.Tensor = x + self.out(made.transpose(1, 2).reshape(n, t, d))
+            return result
 
     torch.manual_seed(0)
     path = tmp_path / "net.onnx"

@@ -45,6 +45,11 @@ class Links:
     readers: dict[Slot, set[int]] = field(default_factory=dict)
     node: ir.Node | None = None
 
+    @property
+    def label(self) -> str:
+        """The node that is being followed."""
+        return "the graph" if self.node is None else f"{self.node.op_type} {walk.node_label(self.node)!r}"
+
     def is_live(self, value: ir.Value | None, axis: int) -> bool:
         """Whether channels may be removed along this axis."""
         return value is not None and (value.name or "", axis) in self.live
@@ -66,11 +71,15 @@ class Links:
     ) -> None:
         """Ties elements `at` of an axis of `a` to the elements `to` of an axis of `b`; all of them by default, in
         order. The axis of `b` becomes live if `b` is computed."""
+        sizes = static(a, axis), static(b, other)
+        first = np.arange(sizes[0] or 0) if at is None else at
+        second = np.arange(sizes[1] or 0) if to is None else to
+        if None in sizes or len(first) != len(second):
+            for value, place, size in ((a, axis, sizes[0]), (b, other, sizes[1])):
+                if size is not None:
+                    self.pin(value, place, f"a shape is not known behind {self.label}")
+            return
         one, two = self._slot(a, axis), self._slot(b, other)
-        first = np.arange(self.slots[one]) if at is None else at
-        second = np.arange(self.slots[two]) if to is None else to
-        if len(first) != len(second):
-            raise ValueError(f"{one} and {two} differ in length")
         self.ties.append((one, first, two, second))
         if not is_weight(b):
             self.live.add(two)
@@ -101,7 +110,7 @@ def static(value: ir.Value | None, axis: int) -> int | None:
     """The size of an axis, None if it is not known before a run."""
     if value is None or value.shape is None:
         return None
-    size = value.shape[axis]
+    size = value.shape[axis] if -len(value.shape) <= axis < len(value.shape) else None
     return size if isinstance(size, int) else None
 
 

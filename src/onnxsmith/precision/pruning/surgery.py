@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inferred import infer
 from onnxsmith.precision.pruning.cuts import Cuts
 from onnxsmith.precision.pruning.groups import Channel, Channels
@@ -49,6 +50,7 @@ def pruned(model: ir.Model, kept: Kept) -> ir.Model:
     expected = _forget_shapes(made, cuts)
     note = infer(made)
     _check(made, expected, note)
+    facts.forget(made)
     return made
 
 
