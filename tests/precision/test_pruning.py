@@ -124,6 +124,13 @@ def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
     assert result.model is None
 
 
+def test_a_share_of_less_than_a_channel_does_not_meet_a_budget(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    result = pruned(path, data=samples(path), budget=0.0)  # the cosine of equal outputs: any channel changes them
+    assert [one.id for one in result.report.problems] == ["prune/budget-not-met"]
+    assert "the smallest that removes a channel" in result.report.problems[0].why
+
+
 def test_channels_with_small_values_go_by_activation(tmp_path: Path) -> None:
     """The weights of the first channels are as large as others', but a bias keeps their values at 0."""
     made = model(TEXT)

@@ -176,7 +176,8 @@ class _Pruning:
         """The result of the largest share that meets the budget."""
         with stage("search"):
             found = Search(self._meets, self._request.evaluations).largest(top)
-        if found is None:
+        removed = {one.share: one.removed for one in self._curve}
+        if found is None or not removed[found]:  # the smallest shares are less than a channel
             refused = refusals.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
         return self.at(found)

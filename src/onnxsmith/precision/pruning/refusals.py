@@ -25,13 +25,15 @@ def none_at(share: float) -> OnnxsmithError:
 
 def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) -> Problem:
     """None of the shares that were evaluated is within the budget."""
-    best, score = min(curve, key=lambda one: one.share), given.scoring.score
+    best = min((one for one in curve if one.removed), key=lambda one: one.share, default=curve[0])
+    score = given.scoring.score
     bound = given.budget.bound(before.value, score.better)
     return problem(
         "prune/budget-not-met",
         "no share of channels meets the budget",
         where=f"{score.title} {before.value:.6g}, at worst {bound:.6g} is allowed",
-        why=f"{len(curve)} shares were evaluated; the smallest, {best.share:.3g}, has {best.score:.6g}",
+        why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, "
+        f"has {best.score:.6g}",
         fix="give a wider --budget, or prune without one and train the smaller model on: see docs/pruning.md",
     ).problem
 
