@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.benching.bench import bench
 from onnxsmith.model.files.save import data_files, save_for_now
+from onnxsmith.model.graph import walk
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.trying import Tried
@@ -156,6 +157,11 @@ def scores_of(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored],
 def _file_bytes(path: Path) -> int:
     """Bytes of a model's file, with its external data."""
     return sum(file.stat().st_size for file in (path, *data_files(path)))
+
+
+def sizes_of(model: ir.Model) -> int:
+    """Bytes of the tensors that a model holds; what several names share counts once."""
+    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
 
 
 def time_ratio(old: Path, new: Path, given: Given) -> Ratio | None:
