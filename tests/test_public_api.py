@@ -41,6 +41,7 @@ NAMES = [
     "load",
     "merge",
     "onnx_op",
+    "prune",
     "quantize",
     "reduce",
     "register",
@@ -134,6 +135,14 @@ SIGNATURES = {
         "(name: 'str', *inputs: 'torch.Tensor | None', like: 'torch.Tensor | None' = None, "
         "dtype: 'torch.dtype | None' = None, shape: 'Sequence[int | torch.SymInt] | None' = None, "
         "version: 'int | None' = None, **attributes: 'Any') -> 'torch.Tensor'"
+    ),
+    "prune": (
+        "(source: 'Source', output: 'str | Path | None' = None, *, share: 'str | float | None' = None, "
+        "by: 'str' = 'norm', all_together: 'bool' = False, multiple: 'int' = 1, data: 'Any' = None, "
+        "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
+        "'str | float | None' = None, keep_list: 'str | Path | None' = None, samples: 'int | None' = None, "
+        "evaluations: 'int' = 12, measure_time: 'bool' = True, sizes: 'Mapping[str, int] | None' = None, "
+        "seed: 'int' = 0) -> 'Result'"
     ),
     "quantize": (
         "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'auto', data: 'Any' = None, "

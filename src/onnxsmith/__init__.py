@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from onnxsmith.model.files.load import load
     from onnxsmith.model.files.save import save
     from onnxsmith.precision.bisect import bisect
+    from onnxsmith.precision.pruning.prune import prune
     from onnxsmith.precision.quantize import quantize
     from onnxsmith.problem import OnnxsmithError, Problem
     from onnxsmith.reduction.reduce import reduce
@@ -69,6 +70,7 @@ __all__ = [
     "load",
     "merge",
     "onnx_op",
+    "prune",
     "quantize",
     "reduce",
     "register",
@@ -105,6 +107,7 @@ _HOME = {
     "load": "model.files.load",
     "merge": "editing.merge",
     "onnx_op": "exporter.translations.base",
+    "prune": "precision.pruning.prune",
     "quantize": "precision.quantize",
     "reduce": "reduction.reduce",
     "register": "exporter.translating.register",

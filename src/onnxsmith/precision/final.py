@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.benching.bench import bench
 from onnxsmith.model.files.save import data_files, save_for_now
+from onnxsmith.model.graph import walk
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.trying import Tried
@@ -106,12 +107,12 @@ def final(
         path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
         save_for_now(tried.model, path)
         save_for_now(loaded, old)
-        scores, said = _scores(path, given, runtime)
+        scores, said = scores_of(path, given, runtime)
         better = given.scoring.score.better
         within = [
             given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
         ]
-        ratio = _ratio(old, path, given) if measure_time else None
+        ratio = time_ratio(old, path, given) if measure_time else None
         also, elsewhere = _also(path, given, before)
         return Final(
             model=tried.model,
@@ -125,13 +126,13 @@ def final(
             nbytes_before=_file_bytes(old),
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
-            times=_times(ratio),
+            times=times_said(ratio),
             also=said | also,
             elsewhere=elsewhere,
         )
 
 
-def _scores(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored], dict[str, str]]:
+def scores_of(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored], dict[str, str]]:
     """The scores with all optimisations and with none, and what has to be said of them."""
     try:
         found = []
@@ -158,7 +159,12 @@ def _file_bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in (path, *data_files(path)))
 
 
-def _ratio(old: Path, new: Path, given: Given) -> Ratio | None:
+def sizes_of(model: ir.Model) -> int:
+    """Bytes of the tensors that a model holds; what several names share counts once."""
+    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
+
+
+def time_ratio(old: Path, new: Path, given: Given) -> Ratio | None:
     """The time of the new file by that of the old one, on the first sample; None if it cannot be measured."""
     feeds = next((dict(one.feeds) for one in given.scoring.samples), None)
     try:
@@ -169,7 +175,8 @@ def _ratio(old: Path, new: Path, given: Given) -> Ratio | None:
     return parts[0].ratios[0] if parts and parts[0].ratios else None
 
 
-def _times(ratio: Ratio | None) -> str:
+def times_said(ratio: Ratio | None) -> str:
+    """The ratio in words."""
     if ratio is None or ratio.ratio is None:
         return "the time was not measured"
     if not ratio.ranked:

@@ -15,9 +15,8 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
-from onnxsmith.model.graph import walk
 from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.final import Final, final
+from onnxsmith.precision.final import Final, final, sizes_of
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_nan
 from onnxsmith.precision.methods.base import Method, Work
@@ -265,7 +264,7 @@ class _Quantising:
             labelled=labelled,
             measured=self.given.is_accuracy,
             broken=0 if done is None else done.scored.broken,
-            bytes_before=_nbytes(self.loaded) if done is None else done.nbytes_before,
+            bytes_before=sizes_of(self.loaded) if done is None else done.nbytes_before,
             bytes_after=None if done is None else done.nbytes,
             evaluations=tried.evaluations,
             curve=tried.curve,
@@ -320,11 +319,6 @@ def _report(
     )
     path = next((Path(name) for name in _names(rest) if name.endswith(".onnx")), None)
     return Result(report, model, path)
-
-
-def _nbytes(model: ir.Model) -> int:
-    """Bytes of the tensors of a model, each counted once."""
-    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
 
 
 def _names(rest: Iterable[Part]) -> list[str]:

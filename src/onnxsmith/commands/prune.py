@@ -1,0 +1,79 @@
+"""`onnxsmith prune m.onnx -o p.onnx --share 30%`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.commands.base import Command
+from onnxsmith.options import argument, flag, option
+from onnxsmith.report.base import Report
+
+
+@dataclass(frozen=True)
+class Prune(Command):
+    """Remove channels from a model, so that its tensors become smaller; train the result on to regain its score.
+
+    A channel goes with all that depends on it. Example:
+
+        onnxsmith prune net.onnx -o small.onnx --share 30% --keep-list kept.json
+
+    small.onnx has 30% fewer channels in each group of layers, and is proven to compute what net.onnx computes without
+    these channels. kept.json says which part of each weight stayed.
+    """
+
+    name = "prune"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
+    share: str | None = option(
+        "share of the channels of each group that goes; default: 30%, with --budget at most 90%", metavar="SHARE"
+    )
+    by: str = option("what says which channels matter least: norm or activation", default="norm", metavar="MEASURE")
+    all_together: bool = flag("take the share of the channels of all groups together, not of each group")
+    multiple: int = option("a multiple of this many channels of each group stays", default=1, metavar="COUNT")
+    data: str | None = option(
+        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
+    )
+    calibration: str | None = option(
+        "other data, for --by activation; default: each fourth sample of --data", metavar="DATA"
+    )
+    metric: str | None = option(
+        "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
+        metavar="NAME",
+    )
+    decode: str | None = option("file.py:function that makes a prediction of the outputs", metavar="FUNCTION")
+    preprocess: str | None = option("file.py:function that makes arrays of an item of the data", metavar="FUNCTION")
+    budget: str | None = option(
+        "take the largest share with which the score is no worse than this: 1% of it, or a number", metavar="AMOUNT"
+    )
+    keep_list: str | None = option("write what stayed of each weight to this .json", metavar="FILE", writes=True)
+    samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
+    evaluations: int = option("shares that are evaluated at most, for a budget", default=12, metavar="COUNT")
+    no_time: bool = flag("measure no time")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    seed: int = option("seed of generated inputs", default=0)
+
+    def run(self) -> Report:
+        from onnxsmith.feeds import given
+        from onnxsmith.precision.pruning.prune import prune
+
+        return prune(
+            self.model,
+            self.output,
+            share=self.share,
+            by=self.by,
+            all_together=self.all_together,
+            multiple=self.multiple,
+            data=self.data,
+            calibration=self.calibration,
+            metric=self.metric,
+            decode=self.decode,
+            preprocess=self.preprocess,
+            budget=self.budget,
+            keep_list=self.keep_list,
+            samples=self.samples,
+            evaluations=self.evaluations,
+            measure_time=not self.no_time,
+            sizes=given.sizes(self.dim),
+            seed=self.seed,
+        ).report

@@ -1,0 +1,170 @@
+"""Channels of a graph: elements that can only go together, in groups of which some go and some stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.precision.pruning.linking import linked
+from onnxsmith.precision.pruning.links import Indices, Links, Sizes, Slot
+
+Channel = tuple[tuple[Slot, Indices], ...]
+"""The elements of one channel, by axis."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Channels along the same axes, of which any may go. `layers` are the nodes whose output channels they are;
+    `products` the axes of weights over which their readers sum. `reason` says why all of them stay, if they do."""
+
+    layers: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    products: tuple[Slot, ...]
+    reason: str = ""
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The axes."""
+        return tuple(slot for slot, _ in self.channels[0])
+
+
+@dataclass(frozen=True)
+class Channels:
+    """All groups of a graph, those that stay included."""
+
+    groups: tuple[Group, ...]
+    links: Links
+
+    @property
+    def free(self) -> tuple[Group, ...]:
+        """The groups of which channels may go."""
+        return tuple(group for group in self.groups if not group.reason)
+
+    @property
+    def fixed(self) -> tuple[Group, ...]:
+        """The groups that stay."""
+        return tuple(group for group in self.groups if group.reason)
+
+
+def channels(model: ir.Model) -> Channels:
+    """The channels of the main graph of a model with inferred shapes, whose constants are initializers.
+
+    A reshape that divides an axis (heads, groups of a shuffle) can be followed along either part. Each kind of division
+    is followed in the way that frees the most weights; the outermost part is preferred.
+    """
+    sizes = {value.name or "": _elements(value) for value in model.graph.initializers.values()}
+    return _improved(model, sizes, {}, _grouped(linked(model)), frozenset())[1]
+
+
+Views = dict[tuple[Sizes, Sizes], int]
+
+
+def _improved(
+    model: ir.Model, sizes: dict[str, int], views: Views, best: Channels, seen: frozenset[tuple[Sizes, Sizes]]
+) -> tuple[Views, Channels]:
+    """The best ways to follow the divisions that were not seen before, one after the other, and what they free. A way
+    may lead to further divisions, which are decided before the way is judged."""
+    known = seen | set(best.links.divided)
+    for division, ways in list(best.links.divided.items()):
+        for place in range(ways) if division not in seen else ():
+            if division[1][place] == 1:
+                continue
+            found_views = {**views, division: place}
+            found = _grouped(linked(model, found_views))
+            if len(seen) < _DEEPEST and set(found.links.divided) - known:
+                found_views, found = _improved(model, sizes, found_views, found, known)
+            if _freed(found, sizes) > _freed(best, sizes) * _BETTER:
+                views, best = found_views, found
+    return views, best
+
+
+_DEEPEST = 12
+"""Divisions that were seen before further ones are no longer decided. A choice: each way is a walk over the graph."""
+_BETTER = 1.01
+"""By how much another way to follow a division has to be better. A choice."""
+
+
+def _elements(value: ir.Value) -> int:
+    return 0 if value.const_value is None else value.const_value.size
+
+
+def _freed(found: Channels, sizes: dict[str, int]) -> float:
+    """Elements of weights of which a part may go. Few large channels count less: a share of them is often none."""
+    return sum(
+        (1 - 1 / len(group.channels)) * sum(sizes[name] for name, _ in group.slots if name in sizes)
+        for group in found.free
+    )
+
+
+def _grouped(links: Links) -> Channels:
+    begins: dict[Slot, int] = {}
+    count = 0
+    for slot, size in links.slots.items():
+        begins[slot] = count
+        count += size
+    labels = _components(count, [(begins[a] + at, begins[b] + to) for a, at, b, to in links.ties])
+    pins: dict[int, str] = {}
+    for slot, reason in links.pins:
+        for label in np.unique(labels[begins[slot] : begins[slot] + links.slots[slot]]):
+            pins.setdefault(int(label), reason)
+    members: dict[int, list[tuple[Slot, Indices]]] = {}
+    for slot, size in links.slots.items():
+        own = labels[begins[slot] : begins[slot] + size]
+        order = np.argsort(own, kind="stable")
+        bounds = np.flatnonzero(np.diff(own[order])) + 1
+        for part in np.split(order, bounds):
+            members.setdefault(int(own[part[0]]), []).append((slot, part))
+    return Channels(tuple(_groups(links, members, pins)), links)
+
+
+def _groups(links: Links, members: dict[int, list[tuple[Slot, Indices]]], pins: dict[int, str]) -> Iterator[Group]:
+    """Channels with the same axes are a group. Channels without a layer that computes them stay."""
+    by_axes: dict[tuple[object, ...], list[int]] = {}
+    for label, channel in members.items():
+        if any(slot in links.opened for slot, _ in channel):
+            by_axes.setdefault(tuple((slot, len(at)) for slot, at in channel), []).append(label)
+    for labels in by_axes.values():
+        free = [label for label in labels if label not in pins]
+        reason = Counter(pins[label] for label in labels if label in pins).most_common(1)
+        for some, why in ((free, ""), ([one for one in labels if one in pins], reason[0][0] if reason else "")):
+            if some:
+                made = tuple(tuple(members[label]) for label in some)
+                yield _group(links, made, why)
+
+
+def _group(links: Links, made: tuple[Channel, ...], why: str) -> Group:
+    slots = [slot for slot, _ in made[0]]
+    layers = tuple(dict.fromkeys(links.opened[slot] for slot in slots if slot in links.opened))
+    lonely = len(made) == 1 and not why
+    reason = "all of its channels go together" if lonely and sum(len(at) for _, at in made[0]) > len(slots) else why
+    if lonely and not reason:
+        reason = "it has one channel"
+    return Group(layers, made, tuple(slot for slot in slots if slot in links.products), reason)
+
+
+def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:
+    """Labels each element with the least element that ties lead to."""
+    labels = np.arange(count)
+    if not edges:
+        return labels
+    ones = np.concatenate([one for one, _ in edges])
+    twos = np.concatenate([two for _, two in edges])
+    while True:
+        low = np.minimum(labels[ones], labels[twos])
+        new = labels.copy()
+        np.minimum.at(new, labels[ones], low)
+        np.minimum.at(new, labels[twos], low)
+        np.minimum.at(new, ones, low)
+        np.minimum.at(new, twos, low)
+        while True:  # labels of labels
+            jumped = new[new]
+            if np.array_equal(jumped, new):
+                break
+            new = jumped
+        if np.array_equal(new, labels):
+            return labels
+        labels = new

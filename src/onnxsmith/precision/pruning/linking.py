@@ -1,0 +1,73 @@
+"""Follows channels through a graph, operator by operator."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.model.graph import captures, walk
+from onnxsmith.precision.pruning.links import Links, Sizes
+from onnxsmith.precision.pruning.operators.base import Operator
+
+
+@functools.cache
+def families() -> Mapping[str, Operator]:
+    """The family of each operator."""
+    found = rooms.members("onnxsmith.precision.pruning.operators", Operator)
+    return {op: family for family in found.values() for op in family.ops}
+
+
+def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None) -> Links:
+    """The ties of the main graph of a model with inferred shapes, whose constants are initializers."""
+    links = Links(dict(views or {}))
+    for node in model.graph:
+        links.node = node
+        family = families().get(node.op_type) if not node.domain else None
+        if family is not None:
+            family.link(node, links)
+        _pin_the_rest(node, links)
+    links.node = None
+    for value in model.graph.outputs:
+        for axis in links.live_axes(value):
+            links.pin(value, axis, f"it reaches the output {value.name!r} of the graph")
+    _pin_shared(model, links)
+    return links
+
+
+def _pin_the_rest(node: ir.Node, links: Links) -> None:
+    """Pins live axes of what a node reads that its family did not tie."""
+    inside = set(captures.captured(node))
+    for value in captures.reads(node):
+        for axis in links.live_axes(value):
+            if value in inside:
+                links.pin(value, axis, f"it is read in a branch or body of {node.op_type} {walk.node_label(node)!r}")
+            elif id(node) not in links.readers.get((value.name or "", axis), set()):
+                links.pin(value, axis, f"{walk.op_name(node)} {walk.node_label(node)!r} is not understood here")
+
+
+def _pin_shared(model: ir.Model, links: Links) -> None:
+    """Pins weights that other nodes read, too: in another way, or as another layer's weight."""
+    weights = {value.name or "": value for value in model.graph.initializers.values()}
+    outputs = {value.name for value in model.graph.outputs}
+    inner = {name.name for node in model.graph for name in captures.captured(node)}
+    matrices = {name for name, _ in (*links.products, *_openers(links))}
+    for slot in [slot for slot in links.slots if slot[0] in weights]:
+        value = weights[slot[0]]
+        readers = {id(use.node) for use in value.uses()}
+        shared = slot[0] in matrices and len(value.uses()) > 1
+        other = readers - links.readers.get(slot, set())
+        if shared or other or slot[0] in outputs or slot[0] in inner:
+            links.pin(value, slot[1], f"the weight {slot[0]!r} is shared")
+
+
+def _openers(links: Links) -> set[tuple[str, int]]:
+    """Axes of weights that begin channels."""
+    found = set()
+    for one, _, two, _ in links.ties:
+        for first, second in ((one, two), (two, one)):
+            if first in links.opened:
+                found.add(second)
+    return found

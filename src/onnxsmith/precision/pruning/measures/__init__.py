@@ -1,0 +1,1 @@
+"""How much a channel matters, one measure a file."""

@@ -1,0 +1,1 @@
+"""How operators pass channels on, one family a file."""

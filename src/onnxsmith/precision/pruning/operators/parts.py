@@ -1,0 +1,156 @@
+"""Split, Slice and Gather: parts of an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.shapes import facts
+from onnxsmith.precision.pruning.cuts import Cuts
+from onnxsmith.precision.pruning.links import Indices, Links, rank, static
+from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
+
+_SPLIT_OPERAND = 13
+"""The opset in which the sizes of Split became an operand (ONNX Changelog.md)."""
+
+
+class Parts(Operator):
+    """A channel of the operand is the channel of the part that it goes to. What no part takes has no other readers
+    here."""
+
+    ops = ("Gather", "Slice", "Split")
+
+    def link(self, node: ir.Node, links: Links) -> None:
+        x = node.inputs[0]
+        assert x is not None
+        if not links.live_axes(x):
+            return
+        if node.op_type == "Split":
+            self._split(node, x, links)
+        elif node.op_type == "Slice":
+            self._slice(node, x, links)
+        else:
+            self._gather(node, x, links)
+
+    def _split(self, node: ir.Node, x: ir.Value, links: Links) -> None:
+        along = integer(node, "axis", 0) % (rank(x) or 1)
+        for axis in links.live_axes(x):
+            begin = 0
+            for y in node.outputs:
+                size = static(y, axis)
+                if size is None:
+                    return
+                taken = np.arange(begin, begin + size) if axis == along else None
+                links.tie(x, axis, y, axis, taken)
+                begin += size
+
+    def _slice(self, node: ir.Node, x: ir.Value, links: Links) -> None:
+        cut, y = _ranges(node), node.outputs[0]
+        if cut is None:
+            return
+        for axis in links.live_axes(x):
+            begin, end, step = cut.get(axis, (0, static(x, axis) or 0, 1))
+            if step != 1:
+                links.pin(x, axis, "Slice takes it with steps")
+            elif static(y, axis) == end - begin:
+                links.tie(x, axis, y, axis, np.arange(begin, end))
+
+    def _gather(self, node: ir.Node, x: ir.Value, links: Links) -> None:
+        along, y = integer(node, "axis", 0) % (rank(x) or 1), node.outputs[0]
+        count = rank(node.inputs[1])
+        if count is None:
+            return
+        for axis in links.live_axes(x):
+            if axis != along:
+                links.tie(x, axis, y, axis if axis < along else axis + count - 1)
+                continue
+            taken = _taken(node)
+            if taken is None:
+                links.pin(x, axis, "Gather takes single channels of it, or computed ones")
+            else:
+                links.tie(x, axis, y, axis, taken)
+
+    def rewrite(self, node: ir.Node, cuts: Cuts) -> None:
+        if node.op_type == "Split":
+            self._rewrite_split(node, cuts)
+        elif node.op_type == "Slice":
+            self._rewrite_slice(node, cuts)
+        else:
+            self._rewrite_gather(node, cuts)
+
+    def _rewrite_split(self, node: ir.Node, cuts: Cuts) -> None:
+        axis = integer(node, "axis", 0) % (rank(node.inputs[0]) or 1)
+        if cuts.of(node.inputs[0], axis) is None:
+            return
+        kept = [cuts.of(y, axis) for y in node.outputs]
+        sizes = [(static(y, axis) or 0) if one is None else len(one) for y, one in zip(node.outputs, kept, strict=True)]
+        node.attributes.pop("num_outputs", None)
+        if facts.opset(node) < _SPLIT_OPERAND:
+            node.attributes["split"] = ir.AttrInt64s("split", sizes)
+        else:
+            cuts.replace(node, 1, sizes)
+
+    def _rewrite_slice(self, node: ir.Node, cuts: Cuts) -> None:
+        cut = _ranges(node)
+        assert cut is not None
+        changed = False
+        for axis, (begin, end, step) in list(cut.items()):
+            kept = cuts.of(node.inputs[0], axis)
+            if kept is not None:
+                cut[axis] = (int(np.sum(kept < begin)), int(np.sum(kept < end)), step)
+                changed = True
+        if changed and "starts" in node.attributes:
+            for name, place in (("starts", 0), ("ends", 1)):
+                node.attributes[name] = ir.AttrInt64s(name, [one[place] for one in cut.values()])
+            node.attributes["axes"] = ir.AttrInt64s("axes", list(cut))
+        elif changed:
+            for index, numbers in enumerate(zip(*cut.values(), strict=True), 1):
+                cuts.replace(node, index if index < 3 else 4, numbers)
+            cuts.replace(node, 3, list(cut))
+
+    def _rewrite_gather(self, node: ir.Node, cuts: Cuts) -> None:
+        axis = integer(node, "axis", 0) % (rank(node.inputs[0]) or 1)
+        kept, results = cuts.of(node.inputs[0], axis), cuts.of(node.outputs[0], axis)
+        taken = _taken(node)
+        if kept is None or taken is None:
+            return
+        left = taken if results is None else taken[results]
+        cuts.replace(node, 1, [int(index) for index in np.searchsorted(kept, left)])
+
+
+def _taken(node: ir.Node) -> Indices | None:
+    array = facts.constant(node.inputs[1])
+    axis = integer(node, "axis", 0) % (rank(node.inputs[0]) or 1)
+    if array is None or array.ndim != 1 or not len(array):
+        return None
+    return np.asarray(array, np.int64) % (static(node.inputs[0], axis) or 1)
+
+
+def _ranges(node: ir.Node) -> dict[int, tuple[int, int, int]] | None:
+    """Begin, end and step of each axis that is cut, within the axis where its size is known; None if they are
+    computed."""
+    count = rank(node.inputs[0]) or 0
+    lists: list[list[int] | None] = []
+    for index, name in enumerate(("starts", "ends", "axes", "steps"), 1):
+        if name in node.attributes:
+            lists.append([int(number) for number in node.attributes[name].as_ints()])
+            continue
+        value = operand(node, index)
+        array = facts.constant(value)
+        if value is not None and array is None:
+            return None
+        lists.append(None if array is None else [int(number) for number in array.ravel()])
+    starts, ends, axes, steps = lists
+    if starts is None or ends is None:
+        return None
+    axes = list(range(len(starts))) if axes is None else [axis % count for axis in axes]
+    steps = [1] * len(starts) if steps is None else steps
+    found = {}
+    for axis, begin, end, step in zip(axes, starts, ends, steps, strict=True):
+        size = static(node.inputs[0], axis)
+        if size is None or step != 1:
+            found[axis] = (begin, end, step)
+            continue
+        low, high, _ = slice(begin, end).indices(size)
+        found[axis] = (low, max(low, high), 1)
+    return found

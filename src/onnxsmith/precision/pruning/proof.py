@@ -1,0 +1,51 @@
+"""Proves a pruned model: it computes what the given model computes when nothing reads the removed channels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.feeds.generate import Feed
+from onnxsmith.feeds.sizes import of_feed
+from onnxsmith.model.graph.signature import signature
+from onnxsmith.precision.pruning.groups import Channels
+from onnxsmith.precision.pruning.surgery import Kept, masked
+from onnxsmith.precision.reading_data import Samples
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.settings import Verify
+
+_SAMPLES = 2
+"""Samples of the user's that are compared, beside generated inputs. A choice."""
+
+
+def proven(
+    model: ir.Model,
+    pruned: ir.Model,
+    kept: Kept,
+    found: Channels,
+    samples: Samples | None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Verification:
+    """Compares the pruned model with the whole one, in which the weights that read removed channels are zero.
+
+    Only these weights are changed: what a removed channel computes is still computed, and may be anything. A channel
+    that somebody else reads, indices that do not fit together, and wrong sizes make a difference.
+    """
+    reference = masked(model, kept, found.links.products)
+    given = [] if samples is None else [sample for _, sample in zip(range(_SAMPLES), samples, strict=False)]
+    interface = signature(model)
+    feeds = tuple(
+        Feed(f"sample {number} of the data", of_feed(interface, sample.feeds), dict(sample.feeds))
+        for number, sample in enumerate(given, 1)
+    )
+    return verify_models(
+        reference,
+        pruned,
+        Verify(sizes=sizes, seed=seed),
+        given=feeds,
+        names=("the model with zeros", "the pruned model"),
+    )

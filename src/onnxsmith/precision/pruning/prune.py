@@ -1,0 +1,326 @@
+"""`prune`: removes channels from a model; what is written computes what the model without these channels computes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from onnxsmith import rooms
+from onnxsmith.clock import Clock, advance, stage
+from onnxsmith.inspection.costs.costs import costs
+from onnxsmith.metrics.base import Floats
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss
+from onnxsmith.model.files.save import save_for_now, staged
+from onnxsmith.model.graph import walk
+from onnxsmith.precision import given as requests
+from onnxsmith.precision.final import scores_of, sizes_of, time_ratio, times_said
+from onnxsmith.precision.given import Given, Request, refuse_nan
+from onnxsmith.precision.pruning import kept_list as kept_lists
+from onnxsmith.precision.pruning import refusals
+from onnxsmith.precision.pruning.choosing import Choice, share_of
+from onnxsmith.precision.pruning.groups import Channels, channels
+from onnxsmith.precision.pruning.measures.base import Measure, Subject
+from onnxsmith.precision.pruning.proof import proven
+from onnxsmith.precision.pruning.search import Search
+from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
+from onnxsmith.precision.pruning.working import Working, working
+from onnxsmith.precision.scoring import Scored
+from onnxsmith.precision.writing import checked as checked_path
+from onnxsmith.problem import Problem, problem
+from onnxsmith.report.base import Part, Report
+from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer, Pruning, SharePoint
+from onnxsmith.report.parts.ratios import Ratio
+from onnxsmith.report.parts.timing import Timing
+from onnxsmith.report.parts.verification import Verification
+from onnxsmith.report.parts.written import Written, written
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.result import Result
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes._lenient import checked as checked_model
+from onnxsmith.runtimes.base import Runtime
+
+_SHARE = 0.3
+"""The share without a budget. A choice."""
+_BLOCK = 8
+"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
+AVX-512)."""
+_MOST = 0.9
+"""The largest share that is tried for a budget, if none is given. A choice."""
+
+
+def prune(
+    source: Source,
+    output: str | Path | None = None,
+    *,
+    share: str | float | None = None,
+    by: str = "norm",
+    all_together: bool = False,
+    multiple: int = 1,
+    data: Any = None,
+    calibration: Any = None,
+    metric: Any = None,
+    decode: Any = None,
+    preprocess: Any = None,
+    budget: str | float | None = None,
+    keep_list: str | Path | None = None,
+    samples: int | None = None,
+    evaluations: int = 12,
+    measure_time: bool = True,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> Result:
+    """Removes channels from a model, so that its tensors become smaller.
+
+    A channel goes with all that depends on it: the weights that make it and read it, normalisations, the other side of
+    a residual, its part of a joined tensor. `share` (`"30%"` or 0.3, the default) of the channels of each group go, or
+    of all groups together with `all_together`; those with the least of the measure `by` (`norm`, `activation`). One
+    stays of each group at least, or a multiple of `multiple`.
+
+    `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are those of `quantize`. With a `budget`
+    (`"1%"` of the score, or a number), the largest share up to `share` (0.9) is taken that meets it, found by halving
+    with at most `evaluations` evaluations. Without data inputs are generated, and the report says that accuracy was not
+    measured.
+
+    `keep_list` is a JSON file to write: for each weight that became smaller, the axes and the indices that stayed.
+
+    Nothing is written before the result was compared with the given model, in which the weights that read the removed
+    channels are zero, on onnxruntime with all optimisations and with none.
+
+    Raises:
+        OnnxsmithError: `prune/…`; `quantize/…` for data, metric and budget; `model/…`, `runtime/…`, `save/…`.
+    """
+    where = str(source) if isinstance(source, str | Path) else "the given model"
+    asked = None if share is None else share_of(share)
+    measure = _measure(by)
+    if multiple < 1:
+        raise problem("prune/multiple", f"channels cannot be a multiple of {multiple}", fix="give --multiple 8")
+    list_path = None if keep_list is None else checked_path(Path(keep_list))
+    request = Request(
+        data, calibration, metric, decode, preprocess, "1%" if budget is None else budget, samples, evaluations, seed,
+        measure_time=measure_time,
+    )  # fmt: skip
+    with Clock() as clock:
+        with stage("load"):
+            loaded = load(source)
+            refuse_loss([output, list_path], [source, loaded])
+            doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
+        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), sizes, where)
+        top = asked if asked is not None else _SHARE if budget is None else _MOST
+        done = one.at(top) if budget is None else one.within_budget(top)
+        shown, model = one.written(done, output, list_path)
+    parts: tuple[Part, ...] = (one.part(done, budget), *([done.proof] if done.proof is not None else []), shown)
+    return _report(where, done, (*parts, Timing(dict(clock.seconds))), doubts, model)
+
+
+def _measure(name: str) -> Measure:
+    known = rooms.members("onnxsmith.precision.pruning.measures", Measure)
+    if name not in known:
+        raise problem("prune/unknown-measure", f"no measure is called {name!r}", fix=f"one of: {', '.join(known)}")
+    return known[name]
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A pruned model, None if there is none to give out, and what is known of it."""
+
+    share: float
+    model: ir.Model | None
+    kept: Kept
+    removed: int
+    proof: Verification | None = None
+    scored: Scored | None = None
+    nbytes: int | None = None
+    ratio: float | None = None
+    times: str = ""
+    notes: tuple[str, ...] = ()
+    refused: tuple[Problem, ...] = ()
+    verdict: Verdict = Verdict.DONE
+
+
+class _Pruning:
+    """One call of `prune`."""
+
+    def __init__(
+        self,
+        loaded: ir.Model,
+        request: Request,
+        measure: Measure,
+        choice: Choice,
+        sizes: Mapping[str, int] | None,
+        where: str,
+    ) -> None:
+        self.loaded, self._request, self._measure, self._choice = loaded, request, measure, choice
+        self._sizes = sizes
+        self._runtime: Runtime = runtimes.get("onnxruntime")
+        with stage("channels"):
+            self._work: Working = working(loaded)
+            self._found: Channels = channels(self._work.model)
+        if not self._found.free:
+            raise refusals.nothing(self._found, where)
+        with stage("score"), self._runtime.prepare(loaded) as session:
+            self._given: Given = requests.read(loaded, request, session)
+            self.before: Scored = self._given.scoring.first(session)
+        refuse_nan(self.before.value, self._given.scoring.score)
+        with stage("measure"):
+            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration)
+            self._scores: Sequence[Floats] = measure.scores(subject)
+        self._curve: list[SharePoint] = []
+
+    def within_budget(self, top: float) -> _Done:
+        """The result of the largest share that meets the budget."""
+        with stage("search"):
+            found = Search(self._meets, self._request.evaluations).largest(top)
+        removed = {one.share: one.removed for one in self._curve}
+        if found is None or not removed[found]:  # the smallest shares are less than a channel
+            refused = refusals.budget_not_met(self._curve, self._given, self.before)
+            return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
+        return self.at(found)
+
+    def _cut(self, share: float) -> tuple[ir.Model, Kept, int]:
+        gone = self._choice.gone(self._found.free, self._scores, share)
+        kept = kept_without(self._found, gone)
+        return pruned(self._work.model, kept), kept, len(gone)
+
+    def _meets(self, share: float) -> bool:
+        advance("search", len(self._curve) + 1, self._request.evaluations)
+        model, _, removed = self._cut(share)
+        with self._runtime.prepare(model) as session:
+            scored = self._given.scoring.of(session)
+        meets = self._allows(scored)
+        self._curve.append(SharePoint(share, removed, scored.value, meets))
+        return meets
+
+    def _allows(self, scored: Scored) -> bool:
+        better = self._given.scoring.score.better
+        return scored.broken <= self.before.broken and self._given.budget.allows(
+            self.before.value, scored.value, better
+        )
+
+    def at(self, share: float) -> _Done:
+        """The result of a share, proven and measured."""
+        with stage("prune"):
+            model, kept, removed = self._cut(share)
+        if not removed:
+            raise refusals.none_at(share)
+        samples = self._given.scoring.samples if self._given.is_real else None
+        proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
+        done = _Done(share, model, kept, removed, proof)
+        if not proof.equal:
+            return replace(done, model=None, refused=refusals.unproven(proof), verdict=_verdict(proof))
+        with stage("check the file"):
+            return self._measured(done, model)
+
+    def _measured(self, done: _Done, model: ir.Model) -> _Done:
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+            path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
+            save_for_now(model, path)
+            save_for_now(self.loaded, old)
+            scores, _ = scores_of(path, self._given, self._runtime)
+            ratio = time_ratio(old, path, self._given) if self._request.measure_time else None
+            refused = () if not self._curve or all(map(self._allows, scores)) else (refusals.levels_differ(scores),)
+            return replace(
+                done,
+                model=None if refused else model,
+                scored=scores[0],
+                nbytes=sizes_of(load(path)),
+                ratio=None if ratio is None else ratio.ratio,
+                times=times_said(ratio) if self._request.measure_time else "",
+                notes=self._slower(ratio),
+                refused=refused,
+                verdict=Verdict.FAILED if refused else Verdict.DONE,
+            )
+
+    def _slower(self, ratio: Ratio | None) -> tuple[str, ...]:
+        slower = ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1
+        few = self._choice.multiple % _BLOCK
+        said = (
+            f"it is slower here: kernels for convolutions take channels in blocks of {_BLOCK}: try --multiple {_BLOCK}"
+        )
+        return (said,) if slower and few else ()
+
+    def part(self, done: _Done, budget: str | float | None) -> Pruning:
+        """The report's part."""
+        score, found = self._given.scoring.score, self._found
+        before, after = _costs(self._work.model), None if done.model is None else _costs(done.model)
+        return Pruning(
+            share=done.share,
+            by=self._measure.title,
+            is_global=self._choice.is_global,
+            multiple=self._choice.multiple,
+            channels=sum(len(group.channels) for group in found.groups),
+            removed=done.removed,
+            layers=tuple(self._layers(done.kept)),
+            fixed=tuple(FixedChannels(one.layers, len(one.channels), one.reason) for one in found.fixed),
+            parameters_before=before[0],
+            parameters_after=None if after is None else after[0],
+            macs_before=before[1],
+            macs_after=None if after is None else after[1],
+            bytes_before=sizes_of(self.loaded),
+            bytes_after=done.nbytes,
+            score=score.title,
+            better=score.better,
+            before=self.before.value,
+            after=None if done.scored is None else done.scored.value,
+            bound=None if budget is None else self._given.budget.bound(self.before.value, score.better),
+            budget="" if budget is None else f"budget {self._given.budget}",
+            samples=self.before.samples,
+            labelled=self._given.scoring.has_labels,
+            measured=self._given.is_accuracy,
+            times_ratio=done.ratio,
+            times=done.times,
+            curve=tuple(self._curve),
+            notes=(*self._work.notes, *done.notes),
+        )
+
+    def _layers(self, kept: Kept) -> list[PrunedLayer]:
+        ops = {walk.node_label(node): walk.op_name(node) for node in self._work.model.graph}
+        links = self._found.links
+        return [
+            PrunedLayer(label, ops[label], links.slots[slot], len(kept[slot]))
+            for slot, label in links.opened.items()
+            if slot in kept
+        ]
+
+    def written(
+        self, done: _Done, output: str | Path | None, keep_list: Path | None
+    ) -> tuple[Written, ir.Model | None]:
+        """Writes the model and the list; nothing if there is no result."""
+        if done.model is None:
+            return Written({}, done.refused[0].what), None
+        files: list[Path] = []
+        if output is not None:
+            with stage("save"), staged(output) as place:
+                place.write(done.model)
+                checked_model(done.model, where="the pruned model", file=place.path)
+                files += place.commit()
+        if keep_list is not None:
+            kept_lists.write(keep_list, kept_lists.of(self._work.model, done.kept))
+            files.append(keep_list)
+        return (written(files) if files else Written({}, "no output was asked for")), done.model
+
+
+def _verdict(proof: Verification) -> Verdict:
+    return Verdict.DIFFERENT if proof.differs else Verdict.CANNOT_TELL
+
+
+def _costs(model: ir.Model) -> tuple[int, int | None]:
+    """Parameters, and multiply-adds of a run at example sizes."""
+    found = costs(model, {}, "the model")
+    return found.parameters, found.macs.at
+
+
+def _report(
+    where: str, done: _Done, parts: tuple[Part, ...], doubts: Sequence[Problem], model: ir.Model | None
+) -> Result:
+    part = next(one for one in parts if isinstance(one, Pruning))
+    said = part.summary() if done.model is not None else f"nothing was made: {done.refused[0].what}"
+    report = Report("prune", done.verdict, parts, problems=(*doubts, *done.refused), headline=f"{where}: {said}")
+    files = [name for one in parts if isinstance(one, Written) for name in one.files]
+    path = next((Path(name) for name in files if name.endswith(".onnx")), None)
+    return Result(report, model, path)

@@ -1,0 +1,88 @@
+"""Why nothing is pruned, or nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxsmith.precision.given import Given
+from onnxsmith.precision.pruning.groups import Channels
+from onnxsmith.precision.scoring import Scored
+from onnxsmith.problem import OnnxsmithError, Problem, problem
+from onnxsmith.report.parts.pruning import SharePoint
+from onnxsmith.report.parts.verification import Verification
+
+
+def none_at(share: float) -> OnnxsmithError:
+    """The share is too small for a channel."""
+    return problem(
+        "prune/nothing",
+        "no channel goes at this share",
+        where=f"--share {share:.3g}",
+        why="the groups are small, or --multiple keeps all of their channels",
+        fix="give a larger --share, or a smaller --multiple",
+    )
+
+
+def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) -> Problem:
+    """None of the shares that were evaluated is within the budget."""
+    best = min((one for one in curve if one.removed), key=lambda one: one.share, default=curve[0])
+    score = given.scoring.score
+    bound = given.budget.bound(before.value, score.better)
+    return problem(
+        "prune/budget-not-met",
+        "no share of channels meets the budget",
+        where=f"{score.title} {before.value:.6g}, at worst {bound:.6g} is allowed",
+        why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, "
+        f"has {best.score:.6g}",
+        fix="give a wider --budget, or prune without one and train the smaller model on: see docs/pruning.md",
+    ).problem
+
+
+def levels_differ(scores: Sequence[Scored]) -> Problem:
+    """The score depends on the optimisations of the runtime."""
+    return Problem(
+        "prune/levels-differ",
+        "the pruned file is out of budget where onnxruntime optimises it otherwise",
+        where=f"all optimisations: {scores[0].value:.6g}, none: {scores[1].value:.6g}",
+        fix="give a wider --budget, or a smaller --share",
+    )
+
+
+def nothing(found: Channels, where: str) -> OnnxsmithError:
+    """No group is free."""
+    reasons = dict.fromkeys(f"{', '.join(group.layers[:2])}: {group.reason}" for group in found.fixed)
+    return problem(
+        "prune/nothing",
+        "no channel of the model can go",
+        where=where,
+        why="; ".join(list(reasons)[:_REASONS]) or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
+        fix="simplify the model first; docs/pruning.md lists the operators that channels are followed through",
+    )
+
+
+_REASONS = 4
+"""Reasons in a message. A choice."""
+
+
+def unproven(proof: Verification) -> tuple[Problem, ...]:
+    """The comparison did not prove the pruned model."""
+    if proof.differs:
+        wrong = next((one for one in proof.outputs if not one.equal), None)
+        return (
+            Problem(
+                "prune/not-equal",
+                "the pruned model does not compute what the model without the channels computes",
+                where="" if wrong is None else f"{wrong.name}: {wrong.reason} {wrong.where}".strip(),
+                why="a channel was followed wrongly through an operator",
+                fix="report this as a bug, with the model; nothing was written",
+            ),
+        )
+    return (
+        Problem(
+            "prune/cannot-tell",
+            "the comparison with the model without the channels shows too little",
+            where="; ".join(proof.unsure)[:300],
+            why="a wrong cut might not have been seen",
+            fix="give --data: samples of it are compared, too",
+        ),
+    )

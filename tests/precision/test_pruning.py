@@ -1,0 +1,245 @@
+"""prune: what is written is proven and measured; everything else is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import onnxsmith
+from onnxsmith.commands.prune import Prune
+from onnxsmith.model.files.load import load
+from onnxsmith.model.files.save import save
+from onnxsmith.precision.pruning.choosing import Choice, share_of
+from onnxsmith.precision.pruning.groups import Group
+from onnxsmith.precision.pruning.operators.mixing import Mixing
+from onnxsmith.precision.pruning.search import Search
+from onnxsmith.report.parts.pruning import Pruning
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.result import Result
+from onnxsmith.runtimes.base import get
+from tests.conftest import Refused
+from tests.precision.pruning import model, shapes
+
+WIDTH, CLASSES = 24, 6
+TEXT = (
+    f"g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH}] b1, float[{WIDTH},{WIDTH}] w2, "
+    f"float[{WIDTH},{CLASSES}] w3) => (float[n,{CLASSES}] y) "
+    "{ a = Gemm(x, w1, b1) r = Relu(a) c = MatMul(r, w2) d = Relu(c) y = MatMul(d, w3) }"
+)
+
+
+def stored(folder: Path, *, idle: int = 0) -> Path:
+    """A classifier whose first `idle` channels of both hidden layers are read with hardly any weight, and are made
+    with hardly any."""
+    made = model(TEXT)
+    for name, rows in (("w2", True), ("w3", True), ("w1", False), ("w2", False), ("b1", None)):
+        value = made.graph.initializers[name]
+        assert value.const_value is not None
+        array = np.array(value.const_value.numpy())
+        array[(slice(0, idle),) if rows in (True, None) else (slice(None), slice(0, idle))] *= 1e-3
+        value.const_value = ir.tensor(array, name=name)
+    path = folder / "model.onnx"
+    save(made, path)
+    return path
+
+
+def samples(path: Path, count: int = 40, seed: int = 0) -> list[tuple[dict[str, Any], int]]:
+    """Inputs with the classes that the model itself gives."""
+    draw = np.random.default_rng(seed)
+    found = []
+    with get("onnxruntime").prepare(path) as session:
+        for _ in range(count):
+            x = draw.standard_normal((1, WIDTH)).astype(np.float32)
+            found.append(({"x": x}, int(np.argmax(np.asarray(session.run({"x": x})["y"])))))
+    return found
+
+
+def pruned(path: Path, **options: Any) -> Result:
+    return onnxsmith.prune(path, **{"measure_time": False, **options})
+
+
+def part(result: Result) -> Pruning:
+    return next(one for one in result.report.parts if isinstance(one, Pruning))
+
+
+def test_idle_channels_go(tmp_path: Path) -> None:
+    path, out, kept = stored(tmp_path, idle=12), tmp_path / "p.onnx", tmp_path / "kept.json"
+    result = pruned(path, output=out, share="50%", data=samples(path), metric="top1", keep_list=kept)
+    assert result.report.verdict is Verdict.DONE
+    told = part(result)
+    assert (told.before, told.after) == (1.0, 1.0)
+    assert told.bound is None
+    assert (told.removed, told.channels) == (24, 48 + CLASSES)
+    assert [(one.before, one.after) for one in told.layers] == [(24, 12), (24, 12)]
+    assert [(one.count, one.reason) for one in told.fixed] == [(6, "it reaches the output 'y' of the graph")]
+    assert shapes(load(out)) == {"w1": (24, 12), "b1": (12,), "w2": (12, 12), "w3": (12, 6)}
+    assert told.macs_before is not None
+    assert told.macs_after is not None
+    assert told.macs_before == 24 * 24 * 2 + 24 * 6
+    assert told.macs_after == 24 * 12 + 12 * 12 + 12 * 6
+    assert told.parameters_after == told.macs_after + 12
+    assert told.bytes_after == 4 * told.parameters_after
+    rest = list(range(12, 24))
+    found = json.loads(kept.read_text())
+    assert found == {"b1": {"0": rest}, "w1": {"1": rest}, "w2": {"0": rest, "1": rest}, "w3": {"0": rest}}
+    assert "24 of 54 channels removed" in result.report.headline
+    assert "0.39 of the multiply-adds" in result.report.headline
+
+
+def test_without_data_accuracy_was_not_measured(tmp_path: Path) -> None:
+    result = pruned(stored(tmp_path))
+    assert "accuracy was not measured" in result.report.headline
+    assert part(result).share == 0.3
+
+
+def test_the_largest_share_within_the_budget(tmp_path: Path) -> None:
+    path = stored(tmp_path, idle=12)
+    result = pruned(path, data=samples(path), metric="top1", budget="1%")
+    told = part(result)
+    assert result.report.verdict is Verdict.DONE
+    assert told.after is not None
+    assert told.bound is not None
+    assert told.after >= told.bound
+    assert told.removed >= 24
+    assert 1 < len(told.curve) <= 12
+    assert {one.meets for one in told.curve} == {True, False}
+
+
+def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
+    path, out = stored(tmp_path), tmp_path / "p.onnx"
+
+    def strict(_: list[Any], __: list[Any]) -> float:
+        return next(calls)
+
+    calls = iter([1.0, *[0.0] * 20])
+    result = pruned(path, output=out, data=samples(path), metric=strict, budget=0.0)
+    assert result.report.verdict is Verdict.FAILED
+    assert [one.id for one in result.report.problems] == ["prune/budget-not-met"]
+    assert not out.exists()
+    assert result.model is None
+
+
+def test_a_share_of_less_than_a_channel_does_not_meet_a_budget(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    result = pruned(path, data=samples(path), budget=0.0)  # the cosine of equal outputs: any channel changes them
+    assert [one.id for one in result.report.problems] == ["prune/budget-not-met"]
+    assert "the smallest that removes a channel" in result.report.problems[0].why
+
+
+def test_channels_with_small_values_go_by_activation(tmp_path: Path) -> None:
+    """The weights of the first channels are as large as others', but a bias keeps their values at 0."""
+    made = model(TEXT)
+    bias = np.zeros(WIDTH, np.float32)
+    bias[:8] = -100
+    made.graph.initializers["b1"].const_value = ir.tensor(bias, name="b1")
+    path, kept = tmp_path / "m.onnx", tmp_path / "kept.json"
+    save(made, path)
+    pruned(path, by="activation", share=8 / 24, keep_list=kept, data=samples(path), metric="top1")
+    assert json.loads(kept.read_text())["b1"] == {"0": list(range(8, 24))}
+
+
+def test_a_multiple_stays(tmp_path: Path) -> None:
+    result = pruned(stored(tmp_path), share="50%", multiple=8)
+    assert [(one.before, one.after) for one in part(result).layers] == [(24, 16), (24, 16)]
+
+
+def test_all_groups_together(tmp_path: Path) -> None:
+    made = model(TEXT)
+    value = made.graph.initializers["w1"]
+    assert value.const_value is not None
+    array = np.array(value.const_value.numpy())
+    array[:, 12:] *= 1e-3  # relative to its layer, the second half of the first layer is what matters least
+    value.const_value = ir.tensor(array, name="w1")
+    path = tmp_path / "m.onnx"
+    save(made, path)
+    told = part(pruned(path, share="20%", all_together=True))
+    assert sum(one.before - one.after for one in told.layers) == told.removed == 9  # of 48 that may go
+    assert told.layers[0].name == "Gemm:a"
+    assert told.layers[0].after <= 17
+
+
+def test_a_channel_is_what_mixes_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A family that passes channels through a Softmax over them: the shapes fit, the proof fails, nothing is
+    written."""
+    monkeypatch.setattr(Mixing, "_mixed", lambda *_: set())
+    made = model(TEXT.replace("r = Relu(a)", "r = Softmax<axis = -1>(a)"))
+    path, out = tmp_path / "m.onnx", tmp_path / "p.onnx"
+    save(made, path)
+    result = pruned(path, output=out, keep_list=tmp_path / "kept.json")
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert [one.id for one in result.report.problems] == ["prune/not-equal"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["m.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("options", "id_"),
+    [
+        ({"share": "0%"}, "prune/share"),
+        ({"share": "100%"}, "prune/share"),
+        ({"share": "many"}, "prune/share"),
+        ({"share": "3%"}, "prune/nothing"),
+        ({"share": "50%", "multiple": 24}, "prune/nothing"),
+        ({"multiple": 0}, "prune/multiple"),
+        ({"by": "luck"}, "prune/unknown-measure"),
+        ({"metric": "luck"}, "quantize/unknown-metric"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, options: dict[str, Any], id_: str, refused: Refused) -> None:
+    with refused(id_):
+        pruned(stored(tmp_path), **options)
+
+
+def test_a_model_without_channels(tmp_path: Path, refused: Refused) -> None:
+    path = tmp_path / "m.onnx"
+    save(model("g (float[n,4] x, float[4,4] w) => (float[n,4] y) { y = MatMul(x, w) }"), path)
+    with refused("prune/nothing") as refusal:
+        pruned(path)
+    assert "it reaches the output 'y' of the graph" in refusal.problem.why
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path, out = stored(tmp_path), tmp_path / "p.onnx"
+    report = Prune(str(path), output=str(out), share="25%", no_time=True).run()
+    assert report.verdict.exit_code == 0
+    assert out.exists()
+    assert "12 of 54 channels removed" in report.headline
+
+
+# Shares
+
+
+@pytest.mark.parametrize(("given", "share"), [("30%", 0.3), ("0.25", 0.25), (0.5, 0.5), ("12.5 %", 0.125)])
+def test_shares(given: str | float, share: float) -> None:
+    assert share_of(given) == share
+
+
+def test_the_least_go_and_one_stays() -> None:
+    group = Group(("a",), tuple(((("v", 1), np.array([index])),) for index in range(10)), ())
+    scores = [np.arange(10.0)[::-1]]
+
+    def left(choice: Choice, share: float) -> list[int]:
+        gone = {int(channel[0][1][0]) for channel in choice.gone([group], scores, share)}
+        return sorted(set(range(10)) - gone)
+
+    assert left(Choice(), 0.3) == [0, 1, 2, 3, 4, 5, 6]
+    assert left(Choice(), 0.99) == [0]
+    assert left(Choice(is_global=True), 0.3) == [0, 1, 2, 3, 4, 5, 6]
+    assert left(Choice(4), 0.3) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert left(Choice(4), 0.6) == [0, 1, 2, 3]
+    assert left(Choice(16), 0.6) == list(range(10))
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.3, 0.61])
+def test_the_search_halves(limit: float) -> None:
+    search = Search(lambda share: share <= limit, 12)
+    found = search.largest(0.9)
+    assert found is not None
+    assert limit - 0.005 <= found <= limit
+    assert len(search.tried) <= 12
+    assert Search(lambda _: True, 12).largest(0.9) == 0.9
+    assert Search(lambda _: False, 12).largest(0.9) is None

@@ -1,0 +1,80 @@
+"""prune: models of torch, and the function of the documentation that cuts a module alike."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onnxsmith
+from onnxsmith.report.parts.pruning import Pruning
+from onnxsmith.report.verdict import Verdict
+
+pytestmark = pytest.mark.torch
+PAGE = Path(__file__).parent.parent.parent / "docs" / "pruning.md"
+EXAMPLE = PAGE.parent.parent / "examples" / "93_prune" / "digits.py"
+
+
+def shrink() -> str:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return str(code)
+
+
+def test_the_module_is_cut_like_the_file(tmp_path: Path) -> None:
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, groups=16), nn.ReLU(),
+        nn.Conv2d(16, 12, 1, groups=4), nn.ReLU(), nn.Flatten(), nn.Linear(12 * 16, 10), nn.ReLU(), nn.Linear(10, 4),
+    ).eval()  # fmt: skip
+    x = torch.randn(1, 3, 8, 8)
+    onnxsmith.export(network, (x,), output=tmp_path / "net.onnx", input_names=["x"], simplify=False)
+    small, kept = tmp_path / "small.onnx", tmp_path / "kept.json"
+    result = onnxsmith.prune(tmp_path / "net.onnx", small, share=0.5, keep_list=kept, measure_time=False)
+    assert result.report.verdict is Verdict.DONE
+    names: dict[str, Any] = {}
+    exec(shrink(), names)
+    names["shrink"](network, json.loads(kept.read_text()), {"1": "0"})
+    assert network[3].weight.shape == (8, 1, 3, 3)
+    assert network[5].weight.shape == (8, 2, 1, 1)
+    ours = network(x).detach().numpy()
+    theirs = onnxsmith.run(small, {"x": x.numpy()}).outputs
+    np.testing.assert_allclose(next(iter(theirs.values())), ours, rtol=1e-4, atol=1e-5)
+
+
+def test_the_example_cuts_with_the_same_function() -> None:
+    function = shrink().partition("def shrink")[2].strip()
+    assert function in EXAMPLE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("simplify", [True, False])
+def test_heads_of_a_transformer(tmp_path: Path, simplify: bool) -> None:
+    """One linear layer makes queries, keys and values; the heads are the middle part of its channels."""
+    import torch
+    from torch import nn
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.qkv, self.out = nn.LayerNorm(32), nn.Linear(32, 96), nn.Linear(32, 32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            n, t, d = x.shape
+            q, k, v = self.qkv(self.norm(x)).reshape(n, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
+            made = nn.functional.scaled_dot_product_attention(q, k, v)
+            result: torch.Tensor = x + self.out(made.transpose(1, 2).reshape(n, t, d))
+            return result
+
+    torch.manual_seed(0)
+    path = tmp_path / "net.onnx"
+    onnxsmith.export(Attention().eval(), (torch.randn(2, 5, 32),), output=path, simplify=simplify)
+    result = onnxsmith.prune(path, share=0.5, measure_time=False)
+    assert result.report.verdict is Verdict.DONE
+    part = next(one for one in result.report.parts if isinstance(one, Pruning))
+    assert (96, 48) in {(one.before, one.after) for one in part.layers}
