@@ -18,6 +18,8 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision import clipping, damage, ranges
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.methods._gemm import written_out
+from onnxsmith.precision.methods.base import Work
+from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.verdict import Verdict
@@ -347,6 +349,51 @@ def test_the_form_of_tensorrt_is_symmetric(tmp_path: Path) -> None:
     tensors = [ir.convenience.get_const_tensor(value) for value in zeros if value is not None]
     assert tensors
     assert all(tensor is not None and not tensor.numpy().any() for tensor in tensors)
+
+
+def test_an_output_that_the_score_does_not_read(tmp_path: Path) -> None:
+    """A layer's result that is an output and goes through a Relu keeps its negative numbers."""
+    model = classifier()
+    inner = next(node for node in model.graph if node.name == "layer_c").outputs[0]
+    inner.type, inner.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(["n", WIDTH])
+    model.graph.outputs.append(inner)
+    path, out = stored(model, tmp_path), tmp_path / "small.onnx"
+    result = quantized(path, output=out, to="int8", data=samples(path), metric="top1", budget="20%")
+    assert "which the score does not read" not in result.report.headline
+    feeds = samples(path)[0][0]
+    with get("onnxruntime").prepare(path) as one, get("onnxruntime").prepare(out) as other:
+        assert damage.relative_error(one.run(feeds)["c"], other.run(feeds)["c"]) < 0.05
+
+
+def test_an_output_that_is_far_off_is_in_the_headline(tmp_path: Path) -> None:
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, float[{WIDTH},{CLASSES}] w) => (float[n,{CLASSES}] y, float[n,{CLASSES}] z) {{
+            y = MatMul(x, w)
+            s = Round(y)
+            z = Sub(y, s)
+        }}"""
+    )
+    path = stored(filled(model, {"w": weights((WIDTH, CLASSES), 1, 4.0)}), tmp_path)
+    data = [({"x": weights((1, WIDTH), at)}, 0) for at in range(40)]
+    result = quantized(path, to="int8", data=data, metric="top1", budget="90%")
+    assert "output z, which the score does not read: differs by" in result.report.headline
+
+
+def test_a_variant_that_the_runtime_refuses_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stored(classifier(), tmp_path)
+    whole = Int8Dynamic.measured
+
+    def measured(self: Int8Dynamic, work: Work, keep: frozenset[str]) -> ir.Model:
+        if not keep:
+            return from_text('<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = NoSuch(x) }')
+        return whole(self, work, keep)
+
+    monkeypatch.setattr(Int8Dynamic, "measured", measured)
+    result = quantized(path, to="int8-dynamic", data=samples(path), metric="top1", budget="20%")
+    assert result.report.verdict is Verdict.DONE
+    assert len(part(result).kept) == 1
+    assert any(note.startswith("a variant was refused") for note in part(result).notes)
 
 
 def test_a_keep_list_of_everything_is_refused(tmp_path: Path, refused: Refused) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.benching.bench import bench
 from onnxsmith.model.files.save import data_files, save_for_now
 from onnxsmith.model.graph import walk
+from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.trying import Tried
@@ -25,6 +27,8 @@ _SECONDS = 6.0
 """Seconds of each model's measurement. A choice."""
 _ALSO = ("openvino",)
 """Other runtimes that score the file, if they are installed."""
+_APART = 0.05
+"""The error of an output, by its root mean square, from which on the headline tells of it. A choice."""
 _WORDS = 200
 """Characters of a refusal. A choice."""
 _LEVELS = ("all", "disable")
@@ -127,7 +131,7 @@ def final(
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
             times=times_said(ratio),
-            also=said | also,
+            also=said | _unread(old, path, given, runtime) | also,
             elsewhere=elsewhere,
         )
 
@@ -152,6 +156,31 @@ def scores_of(path: Path, given: Given, runtime: Runtime) -> tuple[list[Scored],
             continue
         return [one, one], {"on onnxruntime": f"refused: {lacking.problem.what}", "measured on": name}
     raise lacking
+
+
+def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, str]:
+    """Outputs that the score does not read, all but the first, and that are far apart on the first sample."""
+    sample = next(iter(given.scoring.samples), None)
+    if sample is None or given.scoring.decode is not None or not given.scoring.score.reads_first:
+        return {}
+    found = {}
+    with runtime.prepare(old) as one:
+        names = [port.name for port in one.signature.outputs][1:]
+        before = one.run(dict(sample.feeds)) if names else {}
+    if not names:
+        return {}
+    try:
+        with runtime.prepare(new) as other:
+            after = other.run(dict(sample.feeds))
+    except OnnxsmithError:  # a runtime without kernels for the file; the score is another's
+        return {}
+    for name in names:
+        value = before[name]
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            apart = relative_error(value, after[name])
+            if not apart <= _APART:
+                found[f"output {name}, which the score does not read"] = f"differs by {apart:.2g} of its scale"
+    return found
 
 
 def _file_bytes(path: Path) -> int:

@@ -160,6 +160,7 @@ class Own(Score):
     number is better, unless the function has an attribute `better = "lower"`."""
 
     expects = "what the function takes"
+    reads_first = False
 
     def __init__(self, function: Callable[[list[Any], list[Any]], float]) -> None:
         self._function = function

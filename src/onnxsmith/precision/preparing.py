@@ -45,9 +45,9 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     Raises:
         OnnxsmithError: `opset/…` if the model cannot be raised to `opset`; those of `simplify`.
     """
-    notes = [replaceable(loaded)]
-    target = opset if opsets.of(loaded) < opset else None
-    model = opsets.convert(own_weights(loaded), target)
+    own = own_weights(loaded)
+    notes = [replaceable(own)]
+    model = opsets.convert(own, opset if opsets.of(own) < opset else None)
     if simplified:
         model = simplify(model, verify=False).model or model
     model, not_inlined = inlined(model)

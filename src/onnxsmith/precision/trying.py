@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -155,14 +156,26 @@ class Trying:
     def _evaluated(self, keep: Keep) -> bool:
         variant = self.method.measured(self.work, keep)
         advance("search", len(self._curve) + 1, self.most)
-        with self.runtime.prepare(variant) as session:
-            scored = self.given.scoring.of(session)
+        scored = self._scored(variant)
         meets = scored.broken <= self.before.broken and self.given.budget.allows(
             self.before.value, scored.value, self.given.scoring.score.better
         )
         nbytes = sum(tensor.nbytes for tensor in _weights(self.method.variant(self.work, keep)))
         self._curve.append(CurvePoint(len(keep), nbytes, scored.value, meets))
         return meets
+
+    def _scored(self, variant: ir.Model) -> Scored:
+        """The score of a variant; no number if the runtime refuses it or crashes: the next list keeps more layers."""
+        try:
+            with self.runtime.prepare(variant) as session:
+                return self.given.scoring.of(session)
+        except OnnxsmithError as error:
+            if not error.problem.id.startswith("runtime/"):
+                raise
+            said = f"a variant was refused: {error.problem.what}"
+            if said not in self.work.notes:
+                self.work.notes.append(said)
+            return Scored(math.nan, 0)
 
     def _nothing(self) -> OnnxsmithError:
         return problem(

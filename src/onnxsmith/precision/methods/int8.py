@@ -103,15 +103,21 @@ def _is_layer(node: ir.Node) -> bool:
 
 
 def _apart(model: ir.Model, keep: Keep) -> set[str]:
-    """Nodes that lie beside no quantised product: to convert for them alone costs accuracy and time."""
+    """Nodes that lie beside no quantised product: to convert for them alone costs accuracy and time. And readers of the
+    graph's outputs: the range of a Relu would be taken for the output that it reads."""
     beside: set[ir.Value | None] = set()
     for node in model.graph:
         if _is_layer(node) and node.name not in keep:
             beside.update((*node.inputs, *node.outputs))
     beside.discard(None)
+    results = set(model.graph.outputs)
     return {
         node.name or ""
         for node in model.graph
         if not _is_layer(node)
-        and (node.op_type in ("Gather", *PRODUCTS) or beside.isdisjoint((*node.inputs, *node.outputs)))
+        and (
+            node.op_type in ("Gather", *PRODUCTS)
+            or not results.isdisjoint(node.inputs)
+            or beside.isdisjoint((*node.inputs, *node.outputs))
+        )
     }

@@ -20,6 +20,9 @@ class Score(ABC):
     expects: ClassVar[str]
     """What a prediction and a label are, in words."""
 
+    reads_first: ClassVar[bool] = True
+    """Whether a prediction is made of the first output alone."""
+
     def predicted(self, outputs: Mapping[str, Any]) -> Any:
         """The prediction in the outputs of the model; by default the first output."""
         return next(iter(outputs.values()))

@@ -35,6 +35,10 @@ class CurvePoint:
     meets: bool
 
 
+def _is_bad(name: str, value: str) -> bool:
+    return value.endswith("out of budget") or name.startswith("output ")
+
+
 @dataclass(frozen=True)
 class Quantisation(Part):
     """The result of making a model narrower.
@@ -85,7 +89,7 @@ class Quantisation(Part):
             said.append(f"{self.bytes_after / max(1, self.bytes_before):.2f} of the size")
         if self.times:
             said.append(self.times)
-        said += [f"{name}: {value}" for name, value in self.also.items() if value.endswith("out of budget")]
+        said += [f"{name}: {value}" for name, value in self.also.items() if _is_bad(name, value)]
         return ", ".join(said)
 
     def _against(self) -> str:
