@@ -15,7 +15,8 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
-from onnxsmith.precision import clipping, damage, ranges
+from onnxsmith.precision import clipping, damage, final, preparing, ranges
+from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import Work
@@ -382,18 +383,49 @@ def test_an_output_that_is_far_off_is_in_the_headline(tmp_path: Path) -> None:
 
 def test_a_variant_that_the_runtime_refuses_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(classifier(), tmp_path)
-    whole = Int8Dynamic.measured
+    broken = from_text('<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = NoSuch(x) }')
 
-    def measured(self: Int8Dynamic, work: Work, keep: frozenset[str]) -> ir.Model:
-        if not keep:
-            return from_text('<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = NoSuch(x) }')
-        return whole(self, work, keep)
+    def measured(self: Int8Dynamic, work: Work, keep: frozenset[str], variant: ir.Model) -> ir.Model:
+        return variant if keep else broken
 
     monkeypatch.setattr(Int8Dynamic, "measured", measured)
     result = quantized(path, to="int8-dynamic", data=samples(path), metric="top1", budget="20%")
     assert result.report.verdict is Verdict.DONE
     assert len(part(result).kept) == 1
     assert any(note.startswith("a variant was refused") for note in part(result).notes)
+
+
+def test_the_score_on_the_target_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
+    bad = ({"on openvino": "0.1, out of budget"}, {"openvino": False})
+    monkeypatch.setattr(final, "_also", lambda *_: bad)
+    asked = {"output": out, "to": "int8", "data": samples(path), "metric": "top1", "budget": "20%"}
+    refused = quantized(path, target="openvino", **asked)
+    assert [one.id for one in refused.report.problems] == ["quantize/target-differs"]
+    assert not out.exists()
+    told = quantized(path, **asked)
+    assert "on openvino: 0.1, out of budget" in told.report.headline
+    assert out.exists()
+
+
+def test_a_simplified_model_with_a_worse_score_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stored(classifier(), tmp_path)
+    spoilt = classifier()
+    spoilt.graph.initializers["w2"].const_value = ir.tensor(weights((WIDTH, WIDTH), 77, WIDTH**-0.5), name="w2")
+    whole = preparing.simplify
+    monkeypatch.setattr(preparing, "simplify", lambda _, **options: whole(spoilt, **options))
+    result = quantized(path, to="int8", data=samples(path), metric="top1", budget="20%")
+    assert result.report.verdict is Verdict.DONE
+    assert any("not simplified first" in note for note in part(result).notes)
+
+
+def test_variants_do_not_fill_the_disk() -> None:
+    with Arithmetic(classifier()) as arithmetic:
+        for _ in range(3):
+            arithmetic.quantised(
+                "dynamic", (), operators=["MatMul"], per_channel=True, reduce_range=False, weights="QInt8"
+            )
+        assert len(list(Path(arithmetic._folder.name).iterdir())) == 1
 
 
 def test_a_keep_list_of_everything_is_refused(tmp_path: Path, refused: Refused) -> None:

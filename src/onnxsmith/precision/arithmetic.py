@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,8 +21,8 @@ _COPIES = 6
 
 
 class Arithmetic:
-    """Quantises one model again and again. The models that it returns refer to files in a folder of its own, which
-    `close` removes."""
+    """Quantises one model again and again. A model that it returns may refer to files, which the next call removes, and
+    `close` in the end."""
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
@@ -41,6 +42,7 @@ class Arithmetic:
             OnnxsmithError: `quantize/refused` with the quantiser's message; `runtime/died` and the like.
         """
         self._number += 1
+        shutil.rmtree(Path(self._folder.name) / str(self._number - 1), ignore_errors=True)
         out = Path(self._folder.name) / str(self._number) / "model.onnx"
         out.parent.mkdir()
         request: dict[str, Any] = {"do": do, "out": str(out), "exclude": sorted(exclude), "options": options,

@@ -9,15 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.layers.alignment import Pair
-from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.onnx_tap import OnnxTap
+from onnxsmith.precision.forced import forced
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
 
 _MERGED = 3
 """Nodes after a layer that a variant may have merged with it. A choice: an activation and its clamp."""
-BUDGET = 2**30
-"""Bytes of tensors that are held at once. A choice: 1 GiB."""
 
 
 def damage(
@@ -40,15 +37,8 @@ def damage(
         of_node = _measured_at(model, set(nodes), common)
         names = [name for name in reference.outline.tensors() if name in of_node]
         for feed in feeds:
-            sizes = reference.nbytes(feed)
-            for chunk in chunks([Pair(name, name, "name") for name in names], sizes, BUDGET):
-                asked = [pair.candidate for pair in chunk]
-                read = [name for one in asked for name in candidate.outline.segment(one, common)[1] if name in common]
-                ours = reference.values(feed, tuple(dict.fromkeys([*asked, *read])))
-                theirs = candidate.forced(feed, {name: ours[name] for name in dict.fromkeys(read)}, asked)
-                for name in asked:
-                    if name in theirs:
-                        found[of_node[name]].append(relative_error(ours[name], theirs[name]))
+            for name, ours, theirs in forced(reference, candidate, feed, names, common):
+                found[of_node[name]].append(relative_error(ours, theirs))
     return {name: float(np.mean(errors)) for name, errors in found.items()}
 
 

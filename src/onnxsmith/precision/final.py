@@ -13,7 +13,6 @@ import onnx_ir as ir
 
 from onnxsmith.benching.bench import bench
 from onnxsmith.model.files.save import data_files, save_for_now
-from onnxsmith.model.graph import walk
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.scoring import Scored
@@ -71,12 +70,12 @@ class Final:
         """Why the file is not given out."""
         if target is not None and self.elsewhere.get(target) is False:
             yield Problem(
-                "quantize/levels-differ",
+                "quantize/target-differs",
                 f"the {self.name} file is out of budget on {target}",
                 where=f"{self.also[f'on {target}']}, at worst {self.bound:.6g} is allowed",
                 why=f"{target} computes it otherwise than onnxruntime, where it is {self.scored.value:.6g}",
-                fix="give another --to, or --keep with the layers that differ: "
-                "`onnxsmith compare q.onnx@onnxruntime q.onnx@openvino --per-layer` names them",
+                fix="try another --to; or leave --target out, and compare the file on both: "
+                f"`onnxsmith compare FILE@onnxruntime FILE@{target} --per-layer`",
             )
         if not self.is_within:
             yield Problem(
@@ -186,11 +185,6 @@ def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, s
 def _file_bytes(path: Path) -> int:
     """Bytes of a model's file, with its external data."""
     return sum(file.stat().st_size for file in (path, *data_files(path)))
-
-
-def sizes_of(model: ir.Model) -> int:
-    """Bytes of the tensors that a model holds; what several names share counts once."""
-    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
 
 
 def time_ratio(old: Path, new: Path, given: Given) -> Ratio | None:

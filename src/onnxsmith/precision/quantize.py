@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,13 +17,14 @@ from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
 from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.final import Final, final, sizes_of
+from onnxsmith.precision.final import Final, final
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_nan
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
 from onnxsmith.precision.trying import Tried, Trying
+from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import write_keep
 from onnxsmith.problem import OnnxsmithError, Problem, problem
@@ -234,7 +236,8 @@ class _Quantising:
 
     def _not_met(self, tried: Tried) -> Problem:
         score = self.given.scoring.score
-        order = sorted(tried.curve, key=lambda one: one.score, reverse=score.better == "higher")
+        known = [one for one in tried.curve if not math.isnan(one.score)]
+        order = sorted(known, key=lambda one: one.score, reverse=score.better == "higher")
         nearest = f"; the nearest keeps {order[0].kept} layers, with {order[0].score:.6g}" if order else ""
         bound = self.given.budget.bound(self.before.value, score.better)
         return problem(
@@ -260,11 +263,11 @@ class _Quantising:
             bound=self.given.budget.bound(self.before.value, score.better),
             budget=f"budget {self.given.budget}",
             samples=self.before.samples,
-            calibrated=self._calibrated(),
+            calibrated=tried.calibrated,
             labelled=labelled,
             measured=self.given.is_accuracy,
             broken=0 if done is None else done.scored.broken,
-            bytes_before=sizes_of(self.loaded) if done is None else done.nbytes_before,
+            bytes_before=stored_bytes(self.loaded) if done is None else done.nbytes_before,
             bytes_after=None if done is None else done.nbytes,
             evaluations=tried.evaluations,
             curve=tried.curve,
@@ -273,9 +276,6 @@ class _Quantising:
             also={} if done is None else dict(done.also),
             notes=(*tried.notes, *self.notes),
         )
-
-    def _calibrated(self) -> int:
-        return sum(1 for _ in self.given.calibration)
 
     def written(
         self, best: _Best, output: str | Path | None, keep_list: Path | None
@@ -292,7 +292,8 @@ class _Quantising:
             names = sorted(layer.name for layer in best.tried.layers if layer.kept)
             write_keep(keep_list, names, best.tried.name)
             files.append(keep_list)
-        return (written(files) if files else Written({}, "no output was asked for")), model
+        shown = written(files) if files else Written({}, "no output was asked for")
+        return shown, model if output is None else load(output)  # the variant's own files go at the end
 
     def _place(self, place: Stage, model: ir.Model) -> list[Path]:
         place.write(model)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.comparison.tensors import difference, is_float
-from onnxsmith.layers.alignment import Pair
-from onnxsmith.layers.chunks import chunks
 from onnxsmith.layers.onnx_tap import OnnxTap
 from onnxsmith.model.graph import captures, walk
+from onnxsmith.precision.forced import BUDGET, forced
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.units import Units
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
 
-_BUDGET = 2**30
-"""Bytes of tensors that are held at once. A choice: 1 GiB."""
-
 
 def errors(
-    model: ir.Model, units: Units, to: ir.DataType, runtime: Runtime, feeds: Feeds, budget: int = _BUDGET
+    model: ir.Model, units: Units, to: ir.DataType, runtime: Runtime, feeds: Feeds, budget: int = BUDGET
 ) -> dict[str, float]:
     """Each node's own error: the largest difference of its result, relative to scale, if it computes from the
     reference's inputs, rounded. Infinite if only one side is finite. A node in a body has the error of the node that
@@ -39,14 +36,8 @@ def errors(
     ):
         names = [name for name in reference.outline.tensors() if name in candidate.outline.maker]
         cuts = frozenset(names)
-        own: dict[str, float] = {}
-        for chunk in chunks([Pair(name, name, "name") for name in names], reference.nbytes(feeds), budget):
-            asked = [pair.candidate for pair in chunk]
-            read = [name for one in asked for name in candidate.outline.segment(one, cuts)[1] if name in cuts]
-            ours = reference.values(feeds, tuple(dict.fromkeys([*asked, *read])))
-            given = {name: _rounded(ours[name], to) for name in dict.fromkeys(read)}
-            theirs = candidate.forced(feeds, given, asked)
-            own |= {name: _error(ours[name], theirs[name]) for name in asked if name in theirs}
+        values = forced(reference, candidate, feeds, names, cuts, partial(_rounded, to=to), budget)
+        own = {name: _error(ours, theirs) for name, ours, theirs in values}
     return _by_unit(model, units, own)
 
 

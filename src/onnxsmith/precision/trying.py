@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -18,6 +18,7 @@ from onnxsmith.precision.given import Given
 from onnxsmith.precision.keeping import Keep, Search
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.scoring import Scored
+from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage
 from onnxsmith.runtimes.base import Runtime
@@ -38,12 +39,8 @@ class Tried:
     evaluations: int
     notes: tuple[str, ...]
     keep: Keep = frozenset()
-
-    @property
-    def nearest(self) -> CurvePoint | None:
-        """The evaluated keep-list with the most layers changed among those that meet the budget, else the best."""
-        met = [one for one in self.curve if one.meets]
-        return min(met, key=lambda one: one.kept) if met else None
+    calibrated: int = 0
+    """Samples that the ranges were measured on."""
 
 
 @dataclass
@@ -102,6 +99,7 @@ class Trying:
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
             shown, tuple(self._curve), len(self._curve), tuple(self.work.notes), found,
+            self.work.ranges.samples if self.work.ranges is not None else 0,
         )  # fmt: skip
 
     def _choose_scheme(self, always: Keep) -> None:
@@ -113,11 +111,16 @@ class Trying:
                 self.work.scheme = scheme
                 if self._meets(always):
                     break
-                scores[scheme] = self._curve[-1].score
+                scores[scheme] = self._goodness(self._curve[-1].score)
             else:
                 if scores:
-                    pick = max if self.given.scoring.score.better == "higher" else min
-                    self.work.scheme = pick(scores, key=scores.__getitem__)
+                    self.work.scheme = max(scores, key=scores.__getitem__)
+
+    def _goodness(self, score: float) -> float:
+        """A number that is larger for better scores; a score that is no number is the worst."""
+        if math.isnan(score):
+            return -math.inf
+        return score if self.given.scoring.score.better == "higher" else -score
 
     def _asked(self, names: Sequence[str]) -> set[str]:
         """The layers that the user's keep-list names; `*` stands for any characters."""
@@ -141,7 +144,7 @@ class Trying:
         feeds = [dict(one.feeds) for one in itertools.islice(self.given.calibration, _DAMAGED_ON)]
         with stage("damage"):
             try:
-                variant = self.method.measured(self.work, always)
+                variant = self.method.measured(self.work, always, self.method.variant(self.work, always))
                 return damages.damage(self.work.model, variant, names, self.runtime, feeds)
             except OnnxsmithError as error:
                 self.work.notes.append(f"the damage of single layers was not measured: {error.problem.what}")
@@ -154,14 +157,13 @@ class Trying:
         return self._known[key]
 
     def _evaluated(self, keep: Keep) -> bool:
-        variant = self.method.measured(self.work, keep)
+        variant = self.method.variant(self.work, keep)
         advance("search", len(self._curve) + 1, self.most)
-        scored = self._scored(variant)
+        scored = self._scored(self.method.measured(self.work, keep, variant))
         meets = scored.broken <= self.before.broken and self.given.budget.allows(
             self.before.value, scored.value, self.given.scoring.score.better
         )
-        nbytes = sum(tensor.nbytes for tensor in _weights(self.method.variant(self.work, keep)))
-        self._curve.append(CurvePoint(len(keep), nbytes, scored.value, meets))
+        self._curve.append(CurvePoint(len(keep), stored_bytes(variant), scored.value, meets))
         return meets
 
     def _scored(self, variant: ir.Model) -> Scored:
@@ -184,7 +186,3 @@ class Trying:
             why=f"the method changes {self.method.changes}, in float32 and outside of branches and loop bodies",
             fix="try another --to",
         )
-
-
-def _weights(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    return iter({id(tensor): tensor for tensor in walk.tensors(model)}.values())

@@ -27,6 +27,11 @@ def float32_weights(model: ir.Model) -> Weights:
     return Weights(len(sizes), sum(sizes))
 
 
+def stored_bytes(model: ir.Model) -> int:
+    """Bytes of the tensors that a model holds; what several names share counts once."""
+    return sum({id(tensor): tensor.nbytes for tensor in walk.tensors(model)}.values())
+
+
 def own_weights(model: ir.Model) -> ir.Model:
     """The model without weights among its graph inputs, where its old IR version lists them: a copy, or the model."""
     if walk.has_own_initializers(model):

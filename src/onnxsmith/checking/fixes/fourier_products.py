@@ -96,11 +96,7 @@ def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
     cosines, sines = (matrix[:size] for matrix in _matrix(wanted, bins))  # a shorter signal is padded with zeros
     if inverse:
         cosines, sines = cosines / wanted, -sines / wanted
-    order = [one for one in range(rank - 1) if one != axis] + [axis]
-    last = [
-        write.op("Transpose", write.op("Gather", signal, write.constant(part), axis=rank - 1), perm=order)
-        for part in range(1 if ends == 1 else 2)
-    ]
+    last, back = _with_axis_last(write, signal, axis, 1 if ends == 1 else 2)
     dtype = signal.dtype.numpy()
     real, imaginary = (write.constant(matrix, dtype) for matrix in (cosines, sines))
     parts = [write.op("MatMul", last[0], real), write.op("MatMul", last[0], imaginary)]
@@ -109,10 +105,18 @@ def _transform(node: ir.Node, write: Inserter, axis: int) -> ir.Value | None:
             write.op("Sub", parts[0], write.op("MatMul", last[1], imaginary)),
             write.op("Add", parts[1], write.op("MatMul", last[1], real)),
         ]
-    back = [int(one) for one in np.argsort(order)]
     ending = write.constant([rank - 1])
     turned = [write.op("Unsqueeze", write.op("Transpose", part, perm=back), ending) for part in parts]
     return write.op("Concat", *turned, axis=rank - 1)
+
+
+def _with_axis_last(write: Inserter, signal: ir.Value, axis: int, parts: int) -> tuple[list[ir.Value], list[int]]:
+    """The real and the imaginary part, as many as there are, with `axis` as the last one, and the way back."""
+    assert signal.shape is not None
+    rank = len(signal.shape)
+    order = [one for one in range(rank - 1) if one != axis] + [axis]
+    taken = [write.op("Gather", signal, write.constant(part), axis=rank - 1) for part in range(parts)]
+    return [write.op("Transpose", one, perm=order) for one in taken], [int(one) for one in np.argsort(order)]
 
 
 def _real(write: Inserter, signal: ir.Value, axis: int, wanted: int) -> ir.Value | None:
@@ -127,17 +131,12 @@ def _real(write: Inserter, signal: ir.Value, axis: int, wanted: int) -> ir.Value
     if wanted % 2 == 0:
         twice[-1] = 1.0
     cosines, sines = (matrix[:, :size].T * twice[:, None] / wanted for matrix in _matrix(wanted, wanted))
-    order = [one for one in range(rank - 1) if one != axis] + [axis]
-    last = [
-        write.op("Transpose", write.op("Gather", signal, write.constant(part), axis=rank - 1), perm=order)
-        for part in (0, 1)
-    ]
+    last, back = _with_axis_last(write, signal, axis, 2)
     dtype = signal.dtype.numpy()
     parts = [
         write.op("MatMul", one, write.constant(matrix, dtype))
         for one, matrix in zip(last, (cosines, sines), strict=True)
     ]
-    back = [int(one) for one in np.argsort(order)]
     return write.op("Unsqueeze", write.op("Transpose", write.op("Add", *parts), perm=back), write.constant([rank - 1]))
 
 

@@ -35,7 +35,7 @@ class NarrowFloat(Method):
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         return narrowed(work.model, self._narrow(work, keep), NARROW[self.to])
 
-    def measured(self, work: Work, keep: Keep) -> ir.Model:
+    def measured(self, work: Work, keep: Keep, variant: ir.Model) -> ir.Model:
         """Rounded in float32: a CPU's onnxruntime computes the narrow form in float32 and rounds little of it."""
         return narrowed(work.model, self._narrow(work, keep), NARROW[self.to], rounded=True)
 

@@ -71,9 +71,9 @@ class Method(ABC):
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         """The model with all layers changed but those in `keep`."""
 
-    def measured(self, work: Work, keep: Keep) -> ir.Model:
+    def measured(self, work: Work, keep: Keep, variant: ir.Model) -> ir.Model:
         """The form of the variant whose score counts during the search; by default the variant itself."""
-        return self.variant(work, keep)
+        return variant
 
     def schemes(self) -> tuple[str, ...]:
         """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the

@@ -19,7 +19,7 @@ from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import save_for_now, staged
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import given as requests
-from onnxsmith.precision.final import scores_of, sizes_of, time_ratio, times_said
+from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.given import Given, Request, refuse_nan
 from onnxsmith.precision.pruning import kept_list as kept_lists
 from onnxsmith.precision.pruning import refusals
@@ -31,6 +31,7 @@ from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
 from onnxsmith.precision.pruning.working import Working, working
 from onnxsmith.precision.scoring import Scored
+from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
@@ -228,7 +229,7 @@ class _Pruning:
                 done,
                 model=None if refused else model,
                 scored=scores[0],
-                nbytes=sizes_of(load(path)),
+                nbytes=stored_bytes(load(path)),
                 ratio=None if ratio is None else ratio.ratio,
                 times=times_said(ratio) if self._request.measure_time else "",
                 notes=self._slower(ratio),
@@ -261,7 +262,7 @@ class _Pruning:
             parameters_after=None if after is None else after[0],
             macs_before=before[1],
             macs_after=None if after is None else after[1],
-            bytes_before=sizes_of(self.loaded),
+            bytes_before=stored_bytes(self.loaded),
             bytes_after=done.nbytes,
             score=score.title,
             better=score.better,
