@@ -1,6 +1,7 @@
 """Reads and writes a keep-list: the names of the nodes that stay in float32, one on each line, or as JSON.
 
-A line that begins with `#` is a comment. `*` in a name stands for any characters. A name that would be misread is written as a JSON string.
+A line that begins with `#` is a comment. `*` in a name stands for any characters. A name that would be misread is
+written as a JSON string.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ class _Quantising:
         return _Best(tried, None if refused else done, refused)
 
     def _ready(self, opset: int) -> Prepared:
-        """The prepared model: simplified, unless that uses up a part of the budget, or merges nodes of the keep-list."""
+        """The prepared model: simplified, unless that uses a part of the budget, or merges nodes of the keep-list."""
         if opset not in self._prepared:
             with stage("prepare"):
                 ready = prepared(self.loaded, opset=opset)
