@@ -519,3 +519,21 @@ def test_a_keep_list_of_bisect_is_taken_whole(tmp_path: Path) -> None:
     assert any("not simplified first: layer_b" in note for note in part(result).notes)
     kept = next(node for node in load(out).graph if node.name == "layer_b")
     assert kept.outputs[0].dtype == ir.DataType.FLOAT
+
+
+@pytest.mark.parametrize("to", ["int8", "float16"])
+def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
+    model = classifier()
+    for node in model.graph:
+        node.metadata_props.update(
+            {"pkg.torch.onnx.name_scopes": "['', 'body', 'matmul']", "pkg.torch.onnx.fx_node": "%matmul" * 40}
+        )
+    path, out = stored(model, tmp_path), tmp_path / "small.onnx"
+    result = quantized(path, output=out, to=to, data=samples(path), metric="top1", budget="20%")
+    written = out.read_bytes()
+    assert b"body" in written
+    assert b"%matmul" not in written
+    assert any("characters about the origins" in note for note in part(result).notes)
+    declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
+    assert declared >= {name for name in load(out).graph.initializers}, "a reader takes types from the tensors"
+    assert b"%matmul" in path.read_bytes(), "the given model is not changed"

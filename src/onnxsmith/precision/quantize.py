@@ -25,6 +25,7 @@ from onnxsmith.precision.keep import matching
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
+from onnxsmith.precision.slimming import slimmed
 from onnxsmith.precision.trying import Tried, Trying
 from onnxsmith.precision.units import labels
 from onnxsmith.precision.weights import stored_bytes
@@ -210,6 +211,7 @@ class _Quantising:
         if tried.model is None:
             return _Best(tried, None, (self._not_met(tried),))
         with stage("check the file"):
+            tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model)))
             done = final(
                 tried, self.loaded, self.given, self.before, self.runtime, measure_time=self.request.measure_time
             )
