@@ -535,5 +535,5 @@ def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
     assert b"%matmul" not in written
     assert any("characters about the origins" in note for note in part(result).notes)
     declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
-    assert declared >= {name for name in load(out).graph.initializers}, "a reader takes types from the tensors"
+    assert declared >= set(load(out).graph.initializers), "a reader takes types from the tensors"
     assert b"%matmul" in path.read_bytes(), "the given model is not changed"
