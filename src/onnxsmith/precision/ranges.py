@@ -1,12 +1,14 @@
 """The ranges of a model's float tensors over data, measured in the graph: nothing but two numbers for each tensor and
-sample leaves the runtime."""
+sample leaves the runtime, or one for each channel. What is held does not grow with the number of samples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.model.graph.copying import cloned
@@ -16,7 +18,21 @@ from onnxsmith.precision.data.base import Sample
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import Runtime
 
-_LOW, _HIGH = "lowest", "highest"
+_LOW, _HIGH, _PEAKS = "lowest", "highest", "peaks"
+_AXES_ARE_INPUT = 18
+"""The first opset in which ReduceMax takes its axes as an input."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The channels of a tensor: how many, and the number of axes behind them."""
+
+    count: int
+    trailing: int
+
+    def aligned(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One number a channel, shaped so that it broadcasts with the tensor."""
+        return numbers.reshape(self.count, *(1 for _ in range(self.trailing)))
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,51 @@ def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ra
         raise problem("quantize/no-data", "there is no sample to calibrate on", fix="give one: --calibration DATA")
     found = {name: Range(float(low), float(high)) for name, low, high in zip(names, lows, highs, strict=True)}
     return Ranges({name: one for name, one in found.items() if not (one.low == np.inf and one.high == -np.inf)}, count)
+
+
+def channel_peaks(
+    model: ir.Model, runtime: Runtime, samples: Iterable[Sample], tensors: Mapping[str, Channels]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The largest magnitude in each channel of the tensors, over the samples. One number a channel leaves the runtime.
+
+    Raises:
+        OnnxsmithError: the runtime's error for an input that it refuses.
+    """
+    ends = np.cumsum([one.count for one in tensors.values()])
+    found = np.zeros(int(ends[-1]))
+    with runtime.prepare(with_channel_peaks(model, tensors)) as session:
+        for sample in samples:
+            found = np.maximum(found, np.asarray(session.run(dict(sample.feeds))[_PEAKS], np.float64))
+    return dict(zip(tensors, np.split(found, ends[:-1]), strict=True))
+
+
+def with_channel_peaks(model: ir.Model, tensors: Mapping[str, Channels]) -> ir.Model:
+    """A copy of the model whose only output are the largest magnitudes of all channels of the tensors, in order."""
+    made = cloned(model)
+    names = Names(made)
+    values = {value.name: value for node in made.graph for value in node.outputs}
+    by_attribute = opsets.of(made) < _AXES_ARE_INPUT
+    new: list[ir.Node] = []
+    for name, channels in tensors.items():
+        axes = [0] if not channels.trailing else [0, 2]
+        shape = [-1, channels.count] if not channels.trailing else [0, channels.count, -1]
+        size = ir.Value(name=names.free(f"{name}_shape"), const_value=ir.tensor(np.array(shape, np.int64)))
+        over = ir.Value(name=names.free(f"{name}_axes"), const_value=ir.tensor(np.array(axes, np.int64)))
+        flags = [ir.AttrInt64("keepdims", 0), *([ir.AttrInt64s("axes", axes)] if by_attribute else [])]
+        flat = ir.Node("", "Reshape", [values[name], size])
+        positive = ir.Node("", "Abs", [flat.outputs[0]])
+        most = ir.Node("", "ReduceMax", [positive.outputs[0], *([] if by_attribute else [over])], flags)
+        for held in (size, *(() if by_attribute else (over,))):
+            made.graph.initializers[held.name or ""] = held
+        for node in (flat, positive, most):
+            node.outputs[0].name = names.free(f"{name}_{node.op_type}")
+            new.append(node)
+    out = ir.Value(name=names.free(_PEAKS), type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([None]))
+    new.append(ir.Node("", "Concat", [node.outputs[0] for node in new[2::3]], [ir.AttrInt64("axis", 0)], outputs=[out]))
+    made.graph.extend(new)
+    made.graph.outputs.clear()
+    made.graph.outputs.append(out)
+    return made
 
 
 def with_extremes(model: ir.Model) -> tuple[ir.Model, list[str]]:

@@ -30,6 +30,9 @@ class Samples:
         return self.passes()
 
 
+NONE = Samples(lambda: iter(()), "no data")
+
+
 def read(given: Any, reading: Reading) -> Samples:
     """The samples of what the user gave.
 

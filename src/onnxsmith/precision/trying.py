@@ -95,6 +95,7 @@ class Trying:
         shown = tuple(
             LayerDamage(one.name, one.op, one.nbytes, errors.get(one.name), reasons.get(one.name, "")) for one in layers
         )
+        self.work.notes += self.method.said(self.work)
         useful = kept is not None and len(kept) < len(layers)
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
@@ -108,6 +109,8 @@ class Trying:
         scores: dict[str, float] = {}
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():
+                if not self.method.offers(self.work, scheme):
+                    continue
                 self.work.scheme = scheme
                 if self._meets(always):
                     break
@@ -144,7 +147,7 @@ class Trying:
         with stage("damage"):
             try:
                 variant = self.method.measured(self.work, always, self.method.variant(self.work, always))
-                return damages.damage(self.work.model, variant, names, self.runtime, feeds)
+                return damages.damage(self.method.reference(self.work), variant, names, self.runtime, feeds)
             except OnnxsmithError as error:
                 self.work.notes.append(f"the damage of single layers was not measured: {error.problem.what}")
                 return {}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import onnx_ir as ir
 
 from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.equalising.equalised import Equalised
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
+from onnxsmith.precision.reading_data import NONE, Samples
 from onnxsmith.runtimes.base import Runtime
 
 
@@ -36,9 +37,11 @@ class Work:
     form: Form
     ranges: Ranges | None = None
     runtime: Runtime | None = None
-    calibration: Iterable[Sample] = ()
+    calibration: Samples = NONE
     clipped: Ranges | None = None
     """Narrower ranges, if a method has measured them."""
+    equalised: Equalised | None = None
+    """The model with equalised channels, if a method has made it."""
     scheme: str = ""
     """The scheme of the method that is in use."""
     notes: list[str] = field(default_factory=list)
@@ -79,6 +82,18 @@ class Method(ABC):
         """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
         one with the best score."""
         return ("",)
+
+    def offers(self, work: Work, scheme: str) -> bool:
+        """Whether the scheme differs from those before it for this model."""
+        return True
+
+    def said(self, work: Work) -> tuple[str, ...]:
+        """What the report has to say of the scheme in use."""
+        return ()
+
+    def reference(self, work: Work) -> ir.Model:
+        """The float32 model whose tensors those of a variant are compared with."""
+        return work.model
 
     def always(self, work: Work) -> Mapping[str, str]:
         """Layers that must stay as they are, each with the reason."""

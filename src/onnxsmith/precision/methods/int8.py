@@ -8,15 +8,20 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from onnxsmith.clock import stage
 from onnxsmith.precision.clipping import clipped
+from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 from onnxsmith.precision.ranges import Ranges
+from onnxsmith.words import several
 
 WHOLE = "ranges that hold each value"
 CLIPPED = "ranges with the least squared error"
+EQUALISED = "equalised channels, with the least squared error"
 ALONE = "products alone, with the least squared error"
+EQUALISED_ALONE = "products alone, equalised channels, with the least squared error"
 _CLIPPED_ON = 16
 """Samples on which ranges are narrowed. A choice: each runs nine quantisers behind each tensor."""
 
@@ -32,7 +37,13 @@ class Int8(Method):
     has_forms = True
 
     def schemes(self) -> tuple[str, ...]:
-        return WHOLE, CLIPPED, ALONE
+        return WHOLE, CLIPPED, EQUALISED, ALONE, EQUALISED_ALONE
+
+    def offers(self, work: Work, scheme: str) -> bool:
+        return scheme not in (EQUALISED, EQUALISED_ALONE) or not _equalised(work).why_not
+
+    def reference(self, work: Work) -> ir.Model:
+        return _equalised(work).model if work.scheme in (EQUALISED, EQUALISED_ALONE) else work.model
 
     def layers(self, work: Work) -> list[Layer]:
         return [
@@ -40,15 +51,14 @@ class Int8(Method):
         ]
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
-        assert work.ranges is not None
         bad = _endless(work)
         form = work.form
-        alone = work.scheme == ALONE
-        ranges = work.ranges if work.scheme in ("", WHOLE) else self._clipped(work)
+        alone = work.scheme in (ALONE, EQUALISED_ALONE)
         return work.arithmetic.quantised(
             "static",
             {*keep, *_apart(work.model, keep), *_touching(work.model, bad)},
-            ranges={name: (one.low, one.high) for name, one in ranges.by_name.items() if name not in bad},
+            of=_equalised(work).form if work.scheme in (EQUALISED, EQUALISED_ALONE) else None,
+            ranges={name: (one.low, one.high) for name, one in _ranges(work).by_name.items() if name not in bad},
             per_channel=form.per_channel,
             reduce_range=form.seven_bits(),
             weights="QInt8",
@@ -63,15 +73,35 @@ class Int8(Method):
         layers = {layer.name for layer in self.layers(work)}
         return dict.fromkeys(layers & _touching(work.model, bad), "a value that it reads or makes is not finite")
 
-    def _clipped(self, work: Work) -> Ranges:
-        """Narrower ranges; measured once for a model."""
-        assert work.ranges is not None
+    def said(self, work: Work) -> tuple[str, ...]:
+        if work.scheme not in (EQUALISED, EQUALISED_ALONE):
+            return ()
+        changed = _equalised(work).changed
+        return (f"the channels of {several(len(changed), 'activation')} were equalised: {'; '.join(changed)}",)
+
+
+def _equalised(work: Work) -> Equalised:
+    """The model with equalised channels; made once."""
+    if work.equalised is None:
         assert work.runtime is not None
-        if work.clipped is None:
-            samples = itertools.islice(work.calibration, _CLIPPED_ON)
-            tensors = _read_by_products(work.model)
-            work.clipped = clipped(work.model, work.ranges, tensors, work.runtime, samples)
-        return work.clipped
+        with stage("equalise"):
+            work.equalised = equalised(work.model, work.runtime, work.calibration)
+    return work.equalised
+
+
+def _ranges(work: Work) -> Ranges:
+    """The ranges of the scheme; narrower ones are measured once for a model."""
+    assert work.ranges is not None
+    assert work.runtime is not None
+    if work.scheme in ("", WHOLE):
+        return work.ranges
+    held = _equalised(work) if work.scheme in (EQUALISED, EQUALISED_ALONE) else work
+    if held.clipped is None:
+        assert held.ranges is not None
+        samples = itertools.islice(work.calibration, _CLIPPED_ON)
+        tensors = _read_by_products(held.model)
+        held.clipped = clipped(held.model, held.ranges, tensors, work.runtime, samples)
+    return held.clipped
 
 
 def _endless(work: Work) -> set[str]:
