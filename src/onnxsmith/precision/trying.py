@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -16,7 +16,7 @@ from onnxsmith.precision import ranges
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.keep import matching
 from onnxsmith.precision.keeping import Keep, Search
-from onnxsmith.precision.methods.base import Method, Work
+from onnxsmith.precision.methods.base import Layer, Method, Work
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
@@ -58,7 +58,8 @@ class Trying:
 
     def __post_init__(self) -> None:
         self._curve: list[CurvePoint] = []
-        self._known: dict[tuple[str, Keep], bool] = {}
+        self._known: dict[tuple[str, str, Keep, Keep], bool] = {}
+        self._errors: dict[str, float] = {}
 
     def run(self) -> Tried:
         """Searches the smallest keep-list.
@@ -73,9 +74,10 @@ class Trying:
             with stage("ranges"):
                 samples = (one for one in self.given.calibration)
                 self.work.ranges = ranges.measured(self.work.model, self.runtime, samples)
+        layers = self.method.layers(self.work)  # once more: which values are finite is known now
         names = [layer.name for layer in layers]
         why = dict.fromkeys(self._asked(names), "it is on the given keep-list") | dict(self.method.always(self.work))
-        always = frozenset(why)
+        always = self.work.always = frozenset(why)
         if always >= frozenset(names):
             raise problem(
                 "quantize/nothing",
@@ -84,24 +86,82 @@ class Trying:
                 fix="give a shorter keep-list, or another --to",
             )
         self._choose_scheme(always)
-        errors = self._damage(names, always)
-        order = [name for name in damages.ordered(errors, names) if name not in always]
-        with stage("search"):
-            left = max(1, self.most - len(self._curve))
-            search = Search(order[:-1], self._meets, left)  # one layer at least is changed
-            kept = search.smallest(always)
-        found = kept if kept is not None else frozenset(names)
-        reasons = why | {name: "the budget needs it" for name in found if name not in why}
-        shown = tuple(
-            LayerDamage(one.name, one.op, one.nbytes, errors.get(one.name), reasons.get(one.name, "")) for one in layers
-        )
+        kept = self._smallest(layers, always)
         self.work.notes += self.method.said(self.work)
-        useful = kept is not None and len(kept) < len(layers)
+        useful = kept is not None and (len(kept) < len(layers) or bool(self.method.stored(self.work, kept)))
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
-            shown, tuple(self._curve), len(self._curve), tuple(self.work.notes), found,
+            self._shown(layers, kept, why), tuple(self._curve), len(self._curve), tuple(self.work.notes),
+            kept if kept is not None else frozenset(names),
             self.work.ranges.samples if self.work.ranges is not None else 0,
         )  # fmt: skip
+
+    def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
+        """The layers for the report. Without a keep-list that meets the budget all are kept."""
+        found = kept if kept is not None else frozenset(layer.name for layer in layers)
+        stored = self.method.stored(self.work, found) if kept is not None else frozenset()
+        idle = "it has no large weights" if self.work.scheme == self.method.last_scheme(self.work) != "" else ""
+        shown = []
+        for one in layers:
+            needed = "the budget needs it" if one.name in found or idle else ""
+            kept_for = weights_for = ""
+            if one.name in stored:
+                weights_for = one.weights_alone or needed
+            elif one.name in why or one.name in found or idle:
+                kept_for = why.get(one.name, needed if one.name in found else idle)
+            damage = self._errors.get(one.name)
+            shown.append(LayerDamage(one.name, one.op, one.nbytes, damage, kept_for, weights_for))
+        return tuple(shown)
+
+    def _smallest(self, layers: Sequence[Layer], always: Keep) -> Keep | None:
+        """The smallest keep-list. What it names is written in the first way that can meet the budget; if none can, the
+        weights alone are narrow, and those that the budget forbids stay."""
+        with stage("search"):
+            if self._meets(always):
+                self._errors = self._damage(layers, always)
+                return always
+            way = self._way(layers, always)
+            last = self.method.last_scheme(self.work)
+            if way is not None or not last:
+                self.work.kept_as = way or ""
+                return self._searched(layers, always)
+            scheme, self.work.scheme = self.work.scheme, last
+            kept = self._searched(layers, always)
+            return kept if kept is None else self._with_activations(layers, scheme, kept)
+
+    def _way(self, layers: Sequence[Layer], always: Keep) -> str | None:
+        """The first way to keep layers with which the budget is met if all are kept; None if there is none. The last
+        way is not tried: it leaves the layers as they are."""
+        whole = always | {layer.name for layer in layers if not layer.weights_alone}
+        for way in self.method.ways_to_keep(self.work)[:-1]:
+            self.work.kept_as = way
+            if self._meets(whole):
+                return way
+        self.work.kept_as = ""
+        return None
+
+    def _with_activations(self, layers: Sequence[Layer], scheme: str, kept: Keep) -> Keep:
+        """Of a list with which the weights alone are narrow, what is left of it in a scheme with narrow activations."""
+        last, self.work.always = self.work.scheme, kept
+        self.work.scheme = scheme
+        if self._way(layers, kept) is not None:
+            found = self._searched(layers, kept)
+            if found is not None:
+                return found
+        self.work.scheme, self.work.kept_as = last, ""
+        return kept
+
+    def _searched(self, layers: Sequence[Layer], always: Keep) -> Keep | None:
+        """The smallest keep-list in the scheme and the way that are in use."""
+        self._errors = self._damage(layers, always)
+        order = damages.ordered(self._errors, [one.name for one in layers if one.name not in always])
+        left = max(1, self.most - len(self._curve))
+        if not self.work.kept_as:
+            whole = always | frozenset(order)  # the given model, which needs no evaluation
+            return Search(order, lambda keep: keep == whole or self._meets(keep), left).smallest(always)
+        alone = {one.name for one in layers if one.weights_alone}
+        order = [name for name in order if name not in alone]
+        return Search(order, self._meets, left).smallest(always) or always | frozenset(order)
 
     def _choose_scheme(self, always: Keep) -> None:
         """Takes the first scheme that meets the budget, else the one with the best score."""
@@ -109,7 +169,7 @@ class Trying:
         scores: dict[str, float] = {}
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():
-                if not self.method.offers(self.work, scheme):
+                if (scores and self._is_spent) or not self.method.offers(self.work, scheme):
                     continue
                 self.work.scheme = scheme
                 if self._meets(always):
@@ -142,7 +202,8 @@ class Trying:
             found |= met
         return found
 
-    def _damage(self, names: Sequence[str], always: Keep) -> dict[str, float]:
+    def _damage(self, layers: Sequence[Layer], always: Keep) -> dict[str, float]:
+        names = [layer.name for layer in layers]
         feeds = [dict(one.feeds) for one in itertools.islice(self.given.calibration, _DAMAGED_ON)]
         with stage("damage"):
             try:
@@ -153,10 +214,16 @@ class Trying:
                 return {}
 
     def _meets(self, keep: Keep) -> bool:
-        key = self.work.scheme, keep
+        key = self.work.scheme, self.work.kept_as if keep > self.work.always else "", self.work.always, keep
         if key not in self._known:
+            if self._curve and self._is_spent:
+                return False
             self._known[key] = self._evaluated(keep)
         return self._known[key]
+
+    @property
+    def _is_spent(self) -> bool:
+        return len(self._curve) >= self.most
 
     def _evaluated(self, keep: Keep) -> bool:
         variant = self.method.variant(self.work, keep)
@@ -165,7 +232,8 @@ class Trying:
         meets = scored.broken <= self.before.broken and self.given.budget.allows(
             self.before.value, scored.value, self.given.scoring.score.better
         )
-        self._curve.append(CurvePoint(len(keep), stored_bytes(variant), scored.value, meets))
+        stored = self.method.stored(self.work, keep)
+        self._curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
         return meets
 
     def _scored(self, variant: ir.Model) -> Scored:

@@ -12,4 +12,5 @@ class SignedForm(Form):
     symmetric = True
     around = ("Add", "MaxPool")
     more = {"QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
+    folds_casts = False  # it takes weights of 8 bits behind DequantizeLinear alone
     source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html"

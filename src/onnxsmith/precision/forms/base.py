@@ -23,7 +23,8 @@ class Form(ABC):
     """How one runtime wants int8. Forms are found by their files, which have the names of targets of `check`.
 
     `activations` is `QInt8` or `QUInt8`; with `symmetric` their zero point is 0. `around` are the operators between
-    products that become int8, too. `more` are further options of onnxruntime's quantiser.
+    products that become int8, too. `more` are further options of onnxruntime's quantiser. `folds_casts` says whether
+    the runtime computes a Cast and a Mul of constants when it loads the model: weights may be stored that way then.
     """
 
     title: ClassVar[str]
@@ -32,6 +33,7 @@ class Form(ABC):
     per_channel: ClassVar[bool] = True
     around: ClassVar[tuple[str, ...]] = AROUND
     more: ClassVar[Mapping[str, Any]] = {}
+    folds_casts: ClassVar[bool] = True
     source: ClassVar[str]
 
     def seven_bits(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import onnx_ir as ir
 
@@ -22,11 +24,11 @@ def is_plain(node: ir.Node) -> bool:
     return plain and weight is not None and weight.const_value is not None and not weight.is_graph_input()
 
 
-def written_out(model: ir.Model) -> ir.Model:
-    """A copy in which each such Gemm is a MatMul of the same name, with an Add behind it."""
+def written_out(model: ir.Model, only: Collection[str] | None = None) -> ir.Model:
+    """A copy in which each such Gemm, or those called `only`, is a MatMul of the same name, with an Add behind it."""
     made = cloned(model)
     names = Names(made)
-    for node in [one for one in made.graph if is_plain(one)]:
+    for node in [one for one in made.graph if is_plain(one) and (only is None or one.name in only)]:
         weight = node.inputs[1]
         assert weight is not None
         assert weight.const_value is not None

@@ -21,11 +21,13 @@ from onnxsmith.runtimes.base import Runtime
 
 @dataclass(frozen=True)
 class Layer:
-    """A node that the method can change. `nbytes` are those of its constant operands."""
+    """A node that the method can change. `nbytes` are those of its constant operands. `weights_alone` says why only
+    these can become narrow; "" if activations can, too."""
 
     name: str
     op: str
     nbytes: int
+    weights_alone: str = ""
 
 
 @dataclass
@@ -42,8 +44,14 @@ class Work:
     """Narrower ranges, if a method has measured them."""
     equalised: Equalised | None = None
     """The model with equalised channels, if a method has made it."""
+    held: dict[str, int] | None = None
+    """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
     scheme: str = ""
     """The scheme of the method that is in use."""
+    always: Keep = frozenset()
+    """Layers that stay as they are in any case."""
+    kept_as: str = ""
+    """How the other layers of a keep-list are written, one of the method's `ways_to_keep`."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -82,6 +90,19 @@ class Method(ABC):
         """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
         one with the best score."""
         return ("",)
+
+    def ways_to_keep(self, work: Work) -> tuple[str, ...]:
+        """Ways to write the layers that the budget keeps, the smallest first: the first with which the budget is met
+        if all are kept is used. The last, "", leaves them as they are."""
+        return ("",)
+
+    def last_scheme(self, work: Work) -> str:
+        """The scheme that is tried if no way to keep layers meets the budget; "" for none."""
+        return ""
+
+    def stored(self, work: Work, keep: Keep) -> Keep:
+        """Layers of which the weights alone become narrow with this keep-list."""
+        return frozenset()
 
     def offers(self, work: Work, scheme: str) -> bool:
         """Whether the scheme differs from those before it for this model."""

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
+from onnxsmith.model.graph import walk
+from onnxsmith.model.graph.copying import cloned
 from onnxsmith.precision.clipping import clipped
 from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 from onnxsmith.precision.ranges import Ranges
+from onnxsmith.precision.storing import holders, store
 from onnxsmith.words import several
 
 WHOLE = "ranges that hold each value"
@@ -22,16 +25,21 @@ CLIPPED = "ranges with the least squared error"
 EQUALISED = "equalised channels, with the least squared error"
 ALONE = "products alone, with the least squared error"
 EQUALISED_ALONE = "products alone, equalised channels, with the least squared error"
+WEIGHTS = "8 bits for the weights alone"
+FLOATS = "8 bits for the weights alone, which are floats again before they are multiplied"
+ENDLESS = "a value that it reads or makes is not finite"
 _CLIPPED_ON = 16
 """Samples on which ranges are narrowed. A choice: each runs nine quantisers behind each tensor."""
 
 
 class Int8(Method):
     """Pairs of QuantizeLinear and DequantizeLinear stand around products and what lies between them (QDQ), weights are
-    quantised per channel. The ranges of activations are the least and the greatest value that calibration saw."""
+    quantised per channel. The ranges of activations are the least and the greatest value that calibration saw. Layers
+    whose activations need more than 8 bits store their weights in 8 bits and compute in float32, and so do recurrent
+    layers, tables that are added, and layers in branches and loop bodies."""
 
     title = "int8 weights and activations"
-    changes = "Conv, ConvTranspose, Gemm, MatMul, and Gather from a constant table"
+    changes = "Conv, ConvTranspose, Gemm, MatMul, Gather from a constant table, and large constants of other nodes"
     opset = 13
     needs_ranges = True
     has_forms = True
@@ -45,18 +53,56 @@ class Int8(Method):
     def reference(self, work: Work) -> ir.Model:
         return _equalised(work).model if work.scheme in (EQUALISED, EQUALISED_ALONE) else work.model
 
+    def ways_to_keep(self, work: Work) -> tuple[str, ...]:
+        return (WEIGHTS, FLOATS, "") if work.form.folds_casts else (WEIGHTS, "")
+
+    def last_scheme(self, work: Work) -> str:
+        return FLOATS
+
     def layers(self, work: Work) -> list[Layer]:
-        return [
-            Layer(node.name or "", node.op_type, constant_bytes(node)) for node in work.model.graph if _is_layer(node)
-        ]
+        held = _held(work)
+        touching = _touching(work.model, _endless(work))
+        found = []
+        for node in walk.nodes(work.model.graph):
+            name = node.name or ""
+            if node.graph is work.model.graph and _is_layer(node):
+                alone = ENDLESS if name in touching and name in held else ""
+                found.append(Layer(name, node.op_type, constant_bytes(node), alone))
+            elif name in held:
+                inside = node.graph is not work.model.graph
+                why = "it lies in a branch or a loop body" if inside else f"{node.op_type} computes in float32"
+                found.append(Layer(name, node.op_type, held[name], why))
+        return found
+
+    def stored(self, work: Work, keep: Keep) -> Keep:
+        layers = self.layers(work)
+        if work.scheme == FLOATS:
+            found = {layer.name for layer in layers} - keep
+        else:
+            found = {layer.name for layer in layers if layer.weights_alone} - keep
+            found |= keep - work.always if work.kept_as in (WEIGHTS, FLOATS) else set()
+        return frozenset(found & _held(work).keys())
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
+        stored = self.stored(work, keep)
+        is_narrow = work.scheme != FLOATS and any(
+            one.name not in keep and not one.weights_alone for one in self.layers(work)
+        )
+        made = self._quantised(work, keep) if is_narrow else cloned(self.reference(work))
+        if not stored:
+            return made
+        by_cast = work.form.folds_casts
+        return store(made, stored, by_cast=by_cast, for_kernels=not (by_cast and FLOATS in (work.kept_as, work.scheme)))
+
+    def _quantised(self, work: Work, keep: Keep) -> ir.Model:
         bad = _endless(work)
         form = work.form
         alone = work.scheme in (ALONE, EQUALISED_ALONE)
+        operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
+        exclude = {*keep, *_apart(work.model, keep), *_touching(work.model, bad)}
         return work.arithmetic.quantised(
             "static",
-            {*keep, *_apart(work.model, keep), *_touching(work.model, bad)},
+            exclude,
             of=_equalised(work).form if work.scheme in (EQUALISED, EQUALISED_ALONE) else None,
             ranges={name: (one.low, one.high) for name, one in _ranges(work).by_name.items() if name not in bad},
             per_channel=form.per_channel,
@@ -64,20 +110,31 @@ class Int8(Method):
             weights="QInt8",
             activations=form.activations,
             symmetric=form.symmetric,
-            operators=[*PRODUCTS, "Gather", *(() if alone else form.around)],
+            operators=operators,
             more=dict(form.more),
         )
 
     def always(self, work: Work) -> Mapping[str, str]:
-        bad = _endless(work)
-        layers = {layer.name for layer in self.layers(work)}
-        return dict.fromkeys(layers & _touching(work.model, bad), "a value that it reads or makes is not finite")
+        touching = _touching(work.model, _endless(work))
+        return {
+            layer.name: ENDLESS for layer in self.layers(work) if layer.name in touching and not layer.weights_alone
+        }
 
     def said(self, work: Work) -> tuple[str, ...]:
         if work.scheme not in (EQUALISED, EQUALISED_ALONE):
             return ()
         changed = _equalised(work).changed
         return (f"the channels of {several(len(changed), 'activation')} were equalised: {'; '.join(changed)}",)
+
+
+def _held(work: Work) -> dict[str, int]:
+    """The nodes with constants that can be stored in 8 bits, and the bytes of these; found once."""
+    if work.held is None:
+        work.held = {
+            node.name or "": sum(value.const_value.nbytes for value in values if value.const_value is not None)
+            for node, values in holders(work.model)
+        }
+    return work.held
 
 
 def _equalised(work: Work) -> Equalised:

@@ -15,24 +15,27 @@ _MOST = 30
 @dataclass(frozen=True)
 class LayerDamage:
     """One layer. `damage` is the error of its result if it alone is changed, relative to the root mean square of that
-    result, None if unknown. `kept` is the reason for which it stays as it is, "" if it does not."""
+    result, None if unknown. `kept` is the reason for which it stays as it is, `weights` that for which its weights
+    alone became narrow; "" if it is not so."""
 
     name: str
     op: str
     nbytes: int
     damage: float | None
     kept: str
+    weights: str = ""
 
 
 @dataclass(frozen=True)
 class CurvePoint:
     """A keep-list that was evaluated: the number of layers kept, the bytes of the model's weights with it, the score,
-    and whether it is within the budget."""
+    and whether it is within the budget. Of `weights` layers the weights alone were narrow."""
 
     kept: int
     nbytes: int
     score: float
     meets: bool
+    weights: int = 0
 
 
 def _is_bad(name: str, value: str) -> bool:
@@ -79,10 +82,17 @@ class Quantisation(Part):
         """The layers that stay as they are."""
         return tuple(layer for layer in self.layers if layer.kept)
 
+    @property
+    def weights(self) -> tuple[LayerDamage, ...]:
+        """The layers whose weights alone became narrow."""
+        return tuple(layer for layer in self.layers if layer.weights)
+
     def summary(self) -> str:
         """One line: what became narrow, the score, the size and the time."""
         changed = len(self.layers) - len(self.kept)
         said = [f"{changed} of {amount(len(self.layers), 'layer')} became {self.to}"]
+        if self.weights:
+            said[0] += f" ({len(self.weights)} with their weights alone)"
         if self.after is not None:
             said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
         if self.bytes_after is not None:
@@ -115,7 +125,10 @@ class Quantisation(Part):
             yield Text(f"{amount(self.broken, 'sample')} gave an output that is not finite", Tone.BAD)
         if self.kept:
             yield self._table("stays as it is", self.kept)
-        changed = sorted((one for one in self.layers if not one.kept), key=lambda one: -(one.damage or 0.0))
+        if self.weights:
+            yield self._table("weights alone", self.weights)
+        whole = (one for one in self.layers if not one.kept and not one.weights)
+        changed = sorted(whole, key=lambda one: -(one.damage or 0.0))
         if changed:
             yield self._table("changed, most damage first", tuple(changed))
         if len(self.curve) > 1:
@@ -124,17 +137,26 @@ class Quantisation(Part):
 
     def _table(self, head: str, layers: tuple[LayerDamage, ...]) -> Table:
         rows = tuple(
-            (one.name, one.op, size(one.nbytes), "" if one.damage is None else f"{one.damage:.2g}", one.kept)
+            (
+                one.name,
+                one.op,
+                size(one.nbytes),
+                "" if one.damage is None else f"{one.damage:.2g}",
+                one.kept or one.weights,
+            )
             for one in layers
         )
         return Table((head, "operator", "weights", "own error", "why"), rows, right=(2, 3))
 
     def _curve(self) -> Table:
         rows = tuple(
-            (f"{one.kept}", size(one.nbytes), f"{one.score:.6g}", "yes" if one.meets else "no")
-            for one in sorted(self.curve, key=lambda one: (one.kept, one.nbytes))
+            (f"{one.kept}", f"{one.weights}", size(one.nbytes), f"{one.score:.6g}", "yes" if one.meets else "no")
+            for one in sorted(self.curve, key=lambda one: (one.kept, one.weights, one.nbytes))
         )
-        return Table(("layers kept", "weights", self.score, "within budget"), rows, right=(0, 1, 2))
+        head = ("layers kept", "weights alone", "weights", self.score, "within budget")
+        if any(one.weights for one in self.curve):
+            return Table(head, rows, right=(0, 1, 2, 3))
+        return Table(head[:1] + head[2:], tuple(row[:1] + row[2:] for row in rows), right=(0, 1, 2))
 
     def rows_in_terminal(self) -> int:
         """How many rows of a table a terminal shows."""
