@@ -13,6 +13,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.precision.clipping import clipped
 from onnxsmith.precision.equalising.equalised import Equalised, equalised
+from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
@@ -28,6 +29,8 @@ EQUALISED_ALONE = "products alone, equalised channels, with the least squared er
 WEIGHTS = "8 bits for the weights alone"
 FLOATS = "8 bits for the weights alone, which are floats again before they are multiplied"
 ENDLESS = "a value that it reads or makes is not finite"
+_FLOAT_RESULTS = {"OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"]}
+"""Where what lies between products is in float32, the kernels of these give it without a rounding of their results."""
 _CLIPPED_ON = 16
 """Samples on which ranges are narrowed. A choice: each runs nine quantisers behind each tensor."""
 
@@ -100,7 +103,7 @@ class Int8(Method):
         alone = work.scheme in (ALONE, EQUALISED_ALONE)
         operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
         exclude = {*keep, *_apart(work.model, keep), *_touching(work.model, bad)}
-        return work.arithmetic.quantised(
+        made = work.arithmetic.quantised(
             "static",
             exclude,
             of=_equalised(work).form if work.scheme in (EQUALISED, EQUALISED_ALONE) else None,
@@ -111,8 +114,10 @@ class Int8(Method):
             activations=form.activations,
             symmetric=form.symmetric,
             operators=operators,
-            more=dict(form.more),
+            more={**form.more, **(_FLOAT_RESULTS if alone else {})},
         )
+        narrow = {node.name or "" for node in work.model.graph if node.op_type in operators} - exclude
+        return reconnect(made, narrow)
 
     def always(self, work: Work) -> Mapping[str, str]:
         touching = _touching(work.model, _endless(work))
