@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.ranges import Range, Ranges
+from onnxsmith.precision.ranges import Range, Ranges, behind
 from onnxsmith.runtimes.base import Options, Runtime
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
@@ -37,7 +37,9 @@ def clipped(
     if not asked:
         return found
     total = np.zeros(len(asked) * len(SHARES))
-    options = Options(optimization="disable")  # thousands of small nodes, each of which would be tried for fusions
+    options = Options(
+        optimization="disable", in_order=True
+    )  # thousands of small nodes, each of which would be tried for fusions
     with runtime.prepare(with_errors(model, {name: found.by_name[name] for name in asked}), options) as session:
         for sample in samples:
             total += np.asarray(session.run(dict(sample.feeds))[_ERRORS], np.float64)
@@ -57,24 +59,20 @@ def with_errors(model: ir.Model, ranges: Mapping[str, Range]) -> ir.Model:
     names = Names(made)
     values = {value.name or "": value for value in made.graph.inputs}
     values |= {value.name or "": value for node in made.graph for value in node.outputs}
-    nodes: list[ir.Node] = []
     shape = _constant(made, names, "one", np.array([-1], np.int64))
     ends = [
-        _error(made, names, nodes, values[name], _part(whole, share), shape)
+        _error(made, names, values[name], _part(whole, share), shape)
         for name, whole in ranges.items()
         for share in SHARES
     ]
     out = ir.Value(name=names.free(_ERRORS), type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([len(ends)]))
-    nodes.append(ir.Node("", "Concat", ends, [ir.AttrInt64("axis", 0)], outputs=[out]))
-    made.graph.extend(nodes)
+    made.graph.append(ir.Node("", "Concat", ends, [ir.AttrInt64("axis", 0)], outputs=[out]))
     made.graph.outputs.clear()
     made.graph.outputs.append(out)
     return made
 
 
-def _error(
-    model: ir.Model, names: Names, nodes: list[ir.Node], value: ir.Value, part: Range, shape: ir.Value
-) -> ir.Value:
+def _error(model: ir.Model, names: Names, value: ir.Value, part: Range, shape: ir.Value) -> ir.Value:
     low, high = min(part.low, 0.0), max(part.high, 0.0)
     scale = max((high - low) / _STEPS, float(np.finfo(np.float32).tiny))
     step = _constant(model, names, "step", np.float32(scale))
@@ -85,9 +83,10 @@ def _error(
     square = ir.Node("", "Mul", [apart.outputs[0], apart.outputs[0]])
     mean = ir.Node("", "ReduceMean", [square.outputs[0]], [ir.AttrInt64("keepdims", 0)])
     flat = ir.Node("", "Reshape", [mean.outputs[0], shape])
-    for node in (narrow, wide, apart, square, mean, flat):
+    nodes = [narrow, wide, apart, square, mean, flat]
+    for node in nodes:
         node.outputs[0].name = names.free(f"{value.name}_error")
-        nodes.append(node)
+    behind(model.graph, value, nodes)
     return flat.outputs[0]
 
 

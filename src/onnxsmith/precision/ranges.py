@@ -1,5 +1,9 @@
 """The ranges of a model's float tensors over data, measured in the graph: nothing but two numbers for each tensor and
-sample leaves the runtime, or one for each channel. What is held does not grow with the number of samples."""
+sample leaves the runtime, or one for each channel.
+
+What is held does not grow with the number of samples. Each tensor is measured right behind the node that makes it, so
+that a run holds no more tensors than a run of the model alone.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.problem import problem
-from onnxsmith.runtimes.base import Runtime
+from onnxsmith.runtimes.base import Options, Runtime
 
 _LOW, _HIGH, _PEAKS = "lowest", "highest", "peaks"
 _AXES_ARE_INPUT = 18
@@ -66,7 +70,7 @@ def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ra
     lows = np.full(len(names), np.inf)
     highs = np.full(len(names), -np.inf)
     count = 0
-    with runtime.prepare(made) as session:
+    with runtime.prepare(made, Options(in_order=True)) as session:
         for sample in samples:
             outputs = session.run(dict(sample.feeds))
             lows = np.minimum(lows, np.asarray(outputs[_LOW], np.float64))
@@ -88,7 +92,7 @@ def channel_peaks(
     """
     ends = np.cumsum([one.count for one in tensors.values()])
     found = np.zeros(int(ends[-1]))
-    with runtime.prepare(with_channel_peaks(model, tensors)) as session:
+    with runtime.prepare(with_channel_peaks(model, tensors), Options(in_order=True)) as session:
         for sample in samples:
             found = np.maximum(found, np.asarray(session.run(dict(sample.feeds))[_PEAKS], np.float64))
     return dict(zip(tensors, np.split(found, ends[:-1]), strict=True))
@@ -100,7 +104,7 @@ def with_channel_peaks(model: ir.Model, tensors: Mapping[str, Channels]) -> ir.M
     names = Names(made)
     values = {value.name: value for node in made.graph for value in node.outputs}
     by_attribute = opsets.of(made) < _AXES_ARE_INPUT
-    new: list[ir.Node] = []
+    ends: list[ir.Value] = []
     for name, channels in tensors.items():
         axes = [0] if not channels.trailing else [0, 2]
         shape = [-1, channels.count] if not channels.trailing else [0, channels.count, -1]
@@ -114,10 +118,10 @@ def with_channel_peaks(model: ir.Model, tensors: Mapping[str, Channels]) -> ir.M
             made.graph.initializers[held.name or ""] = held
         for node in (flat, positive, most):
             node.outputs[0].name = names.free(f"{name}_{node.op_type}")
-            new.append(node)
+        behind(made.graph, values[name], [flat, positive, most])
+        ends.append(most.outputs[0])
     out = ir.Value(name=names.free(_PEAKS), type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([None]))
-    new.append(ir.Node("", "Concat", [node.outputs[0] for node in new[2::3]], [ir.AttrInt64("axis", 0)], outputs=[out]))
-    made.graph.extend(new)
+    made.graph.append(ir.Node("", "Concat", ends, [ir.AttrInt64("axis", 0)], outputs=[out]))
     made.graph.outputs.clear()
     made.graph.outputs.append(out)
     return made
@@ -134,25 +138,36 @@ def with_extremes(model: ir.Model) -> tuple[ir.Model, list[str]]:
     floats = [value for value in values if value.name and value.dtype == ir.DataType.FLOAT and not _is_empty(value)]
     axes = ir.Value(name=names.free("every_axis"), const_value=ir.tensor(np.array([-1], np.int64)))
     graph.initializers[axes.name or ""] = axes
-    new: list[ir.Node] = []
-    results = []
+    results, last = [], []
     for op, name in (("ReduceMin", _LOW), ("ReduceMax", _HIGH)):
-        ends = [_one_number(value, op, axes, names, new) for value in floats]
+        ends = [_one_number(graph, value, op, axes, names) for value in floats]
         out = ir.Value(name=names.free(name), type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([len(floats)]))
-        new.append(ir.Node("", "Concat", ends, [ir.AttrInt64("axis", 0)], outputs=[out]))
+        last.append(ir.Node("", "Concat", ends, [ir.AttrInt64("axis", 0)], outputs=[out]))
         results.append(out)
-    graph.extend(new)
+    graph.extend(last)
     graph.outputs.clear()
     graph.outputs.extend(results)
     made.opset_imports[""] = opsets.of(made)
     return made, [value.name or "" for value in floats]
 
 
-def _one_number(value: ir.Value, op: str, shape: ir.Value, names: Names, new: list[ir.Node]) -> ir.Value:
+def behind(graph: ir.Graph, value: ir.Value, nodes: list[ir.Node]) -> None:
+    """Inserts nodes right behind the one that makes the value; in front of all others for an input."""
+    maker = value.producer()
+    first = next(iter(graph), None)
+    if maker is not None:
+        graph.insert_after(maker, nodes)
+    elif first is not None:
+        graph.insert_before(first, nodes)
+    else:
+        graph.extend(nodes)
+
+
+def _one_number(graph: ir.Graph, value: ir.Value, op: str, shape: ir.Value, names: Names) -> ir.Value:
     extreme = ir.Value(name=names.free(f"{value.name}_{op}"))
     end = ir.Value(name=names.free(f"{value.name}_{op}_1"))
-    new.append(ir.Node("", op, [value], [ir.AttrInt64("keepdims", 0)], outputs=[extreme]))
-    new.append(ir.Node("", "Reshape", [extreme, shape], outputs=[end]))
+    reduced = ir.Node("", op, [value], [ir.AttrInt64("keepdims", 0)], outputs=[extreme])
+    behind(graph, value, [reduced, ir.Node("", "Reshape", [extreme, shape], outputs=[end])])
     return end
 
 

@@ -197,6 +197,7 @@ def _request(path: Path, weights: Path | None, options: Options, what: str) -> d
         "weights": None if weights is None else str(weights),
         "provider": options.provider,
         "optimization": options.optimization,
+        "in_order": options.in_order,
         "threads": options.threads,
     }
 

@@ -132,6 +132,8 @@ def _options(request: dict[str, Any]) -> Any:
     options.log_severity_level = 4
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[request["optimization"]])
     options.intra_op_num_threads = request["threads"]
+    if request.get("in_order"):
+        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     if request.get("weights") is not None:
         options.add_session_config_entry(_WEIGHTS, request["weights"])
     return options

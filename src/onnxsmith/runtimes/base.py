@@ -50,6 +50,9 @@ class Options:
     `provider` is the short name of the execution provider (`cpu`, `cuda`, `tensorrt`); `optimization` is `all`,
     `extended`, `basic` or `disable`; with `threads` 0 the runtime chooses.
 
+    With `in_order` nodes run in the order of the file, where the runtime lets one choose: a tensor whose readers stand
+    behind its node is freed early.
+
     `time_limit` (seconds) and `memory_limit` (bytes) are for one call of a runtime in its own process; 0 is no limit.
     None takes the environment variable (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute and 4 GB, and
     more for a large model or input. Memory is limited for the provider `cpu` only, because drivers of others reserve
@@ -59,6 +62,7 @@ class Options:
     provider: str = "cpu"
     optimization: str = "all"
     threads: int = 0
+    in_order: bool = False
     time_limit: float | None = None
     memory_limit: int | None = None
 
