@@ -26,6 +26,9 @@ from onnxsmith.runtimes.base import Runtime
 _DAMAGED_ON = 2
 """Samples on which the damage of layers is measured. A choice: it orders the layers, it decides nothing."""
 
+_WAYS = 2
+"""Ways to keep layers from which on there is a choice."""
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -58,7 +61,7 @@ class Trying:
 
     def __post_init__(self) -> None:
         self._curve: list[CurvePoint] = []
-        self._known: dict[tuple[str, Keep], bool] = {}
+        self._known: dict[tuple[str, str, Keep], bool] = {}
 
     def run(self) -> Tried:
         """Searches the smallest keep-list.
@@ -83,7 +86,9 @@ class Trying:
                 why="; ".join(dict.fromkeys(why.values()))[:400],
                 fix="give a shorter keep-list, or another --to",
             )
+        self.work.always = always
         self._choose_scheme(always)
+        self._choose_way(names)
         errors = self._damage(names, always)
         order = [name for name in damages.ordered(errors, names) if name not in always]
         with stage("search"):
@@ -91,7 +96,8 @@ class Trying:
             search = Search(order[:-1], self._meets, left)  # one layer at least is changed
             kept = search.smallest(always)
         found = kept if kept is not None else frozenset(names)
-        reasons = why | {name: "the budget needs it" for name in found if name not in why}
+        because = f"the budget needs it{f', in {self.work.kept_as}' if self.work.kept_as else ''}"
+        reasons = why | {name: because for name in found if name not in why}
         shown = tuple(
             LayerDamage(one.name, one.op, one.nbytes, errors.get(one.name), reasons.get(one.name, "")) for one in layers
         )
@@ -104,7 +110,7 @@ class Trying:
 
     def _choose_scheme(self, always: Keep) -> None:
         """Takes the first scheme that meets the budget, else the one with the best score."""
-        schemes = self.method.schemes()
+        schemes = self.method.schemes(self.work)
         scores: dict[str, float] = {}
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():
@@ -115,6 +121,19 @@ class Trying:
             else:
                 if scores:
                     self.work.scheme = max(scores, key=scores.__getitem__)
+
+    def _choose_way(self, names: Sequence[str]) -> None:
+        """Takes the first way to keep layers with which the budget is met if all are kept; the last is not tried, and
+        none if no layer has to be kept."""
+        ways = self.method.ways_to_keep(self.work)
+        if len(ways) < _WAYS or self._meets(self.work.always):
+            return
+        with stage("schemes"):
+            for way in ways[:-1]:
+                self.work.kept_as = way
+                if self._meets(frozenset(names)):
+                    return
+        self.work.kept_as = ways[-1]
 
     def _goodness(self, score: float) -> float:
         """A number that is larger for better scores; a score that is no number is the worst."""
@@ -151,7 +170,7 @@ class Trying:
                 return {}
 
     def _meets(self, keep: Keep) -> bool:
-        key = self.work.scheme, keep
+        key = self.work.scheme, self.work.kept_as if keep > self.work.always else "", keep
         if key not in self._known:
             self._known[key] = self._evaluated(keep)
         return self._known[key]

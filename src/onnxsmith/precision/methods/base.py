@@ -13,6 +13,7 @@ from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.moments import Moments
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.runtimes.base import Runtime
@@ -39,8 +40,14 @@ class Work:
     calibration: Iterable[Sample] = ()
     clipped: Ranges | None = None
     """Narrower ranges, if a method has measured them."""
+    moments: Moments | None = None
+    """What the activations of products are like, if a method has asked for it."""
     scheme: str = ""
     """The scheme of the method that is in use."""
+    always: Keep = frozenset()
+    """Layers that stay in any case."""
+    kept_as: str = ""
+    """How the other layers of a keep-list are written, one of the method's `ways_to_keep`."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -75,10 +82,19 @@ class Method(ABC):
         """The form of the variant whose score counts during the search; by default the variant itself."""
         return variant
 
-    def schemes(self) -> tuple[str, ...]:
+    def schemes(self, work: Work) -> tuple[str, ...]:
         """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
         one with the best score."""
         return ("",)
+
+    def ways_to_keep(self, work: Work) -> tuple[str, ...]:
+        """Ways to write the layers that the budget keeps, the smallest first: the first with which the budget is met
+        if all are kept is used. The last, "", leaves them as they are."""
+        return ("",)
+
+    def oldest_opset(self, form: Form) -> int:
+        """The oldest opset that can hold the result in this form."""
+        return self.opset
 
     def always(self, work: Work) -> Mapping[str, str]:
         """Layers that must stay as they are, each with the reason."""

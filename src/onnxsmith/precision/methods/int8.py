@@ -31,7 +31,7 @@ class Int8(Method):
     needs_ranges = True
     has_forms = True
 
-    def schemes(self) -> tuple[str, ...]:
+    def schemes(self, work: Work) -> tuple[str, ...]:
         return WHOLE, CLIPPED, ALONE
 
     def layers(self, work: Work) -> list[Layer]:
