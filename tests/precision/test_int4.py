@@ -107,8 +107,9 @@ def test_tensorrt_reads_whole_blocks_behind_dequantizelinear(tmp_path: Path, tar
     feeds = {"x": drawn((3, 256), 99)}
     for level in ("all", "disable"):
         assert apart(answers(path, feeds)["y"], answers(out, feeds, level)["y"]) < CLOSE
-    report = onnxsmith.check(out, [f"profile:{target}"]).report
-    assert report.verdict is Verdict.DONE, report.problems
+    if target != "tensorrt-rtx":  # software that is asked, not a table
+        report = onnxsmith.check(out, [target]).report
+        assert report.verdict is Verdict.DONE, report.headline
 
 
 @pytest.mark.parametrize("dtype", ["float", "float16"])
