@@ -102,7 +102,7 @@ def part(result: Result) -> Quantisation:
 )
 def test_each_method_keeps_the_score(tmp_path: Path, to: str, ratio: float, operator: str) -> None:
     path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
-    result = quantized(path, output=out, to=to, data=samples(path), metric="top1", budget="15%")
+    result = quantized(path, output=out, to=to, data=samples(path, 200), metric="top1", budget="15%")
     assert result.report.verdict is Verdict.DONE
     told = part(result)
     assert told.after is not None

@@ -40,6 +40,7 @@ import onnx_ir as ir
 from onnxsmith.comparison.quantisers import INTEGER_PRODUCTS, constant, is_constant, own_noise
 from onnxsmith.comparison.terms import MOVING, UNKNOWN
 from onnxsmith.comparison.terms import own as terms_of
+from onnxsmith.model.graph import walk
 from onnxsmith.problem import problem
 
 FACTOR = 8.0
@@ -67,6 +68,8 @@ _EXACT = MOVING | {
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
 """Half a step of an 8-bit quantiser relative to its range: a value between two steps may be rounded either way."""
+_INTEGERS = 4
+"""The accuracy level of MatMulNBits that computes with integers of 8 bits."""
 _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 
@@ -267,6 +270,15 @@ def quantises(model: ir.Model) -> bool:
     """Whether a node of the graph quantises or computes on quantised values."""
     kinds = _QUANTISING | INTEGER_PRODUCTS | {"DequantizeLinear"}
     return any(node.op_type in kinds for node in model.graph)
+
+
+def quantises_inside(model: ir.Model) -> bool:
+    """Whether a node of the graph leaves it to the runtime whether activations are quantised: MatMulNBits with accuracy
+    level 4, which is the least accuracy (onnxruntime, ContribOperators.md)."""
+    return any(
+        node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS
+        for node in walk.nodes(model.graph)
+    )
 
 
 def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:

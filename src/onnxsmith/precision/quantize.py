@@ -84,8 +84,8 @@ def quantize(
 
     `budget` is how much worse the score may become: `"0.5%"` of the score, or a number. Layers stay as they are until
     it is met; which these are is written to `keep_list`. Layers in `keep` (names, `*` for any characters) stay in any
-    case. `target` is the runtime whose form of int8 is made. At most `evaluations` keep-lists are tried for each
-    method, on at most `samples` samples. A file that is larger is refused, and one that is slower unless
+    case. `target` is the runtime whose form of int8 or int4 is made. At most `evaluations` keep-lists are tried for
+    each method, on at most `samples` samples. A file that is larger is refused, and one that is slower unless
     `allow_slower` is set; floats are narrow for accelerators, so that their time is not judged here. Without
     `measure_time` no time is measured.
 
@@ -196,7 +196,7 @@ class _Quantising:
         return f"{one.tried.name}: {one.final.said(self.before.value)}"
 
     def _one(self, name: str, method: Method) -> _Best:
-        ready = self._ready(method.opset)
+        ready = self._ready(method.oldest_opset(self._form))
         arithmetic = self._stack.enter_context(Arithmetic(ready.model))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
         tried = Trying(

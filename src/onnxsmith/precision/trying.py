@@ -103,7 +103,7 @@ class Trying:
         idle = "it has no large weights" if self.work.scheme == self.method.last_scheme(self.work) != "" else ""
         shown = []
         for one in layers:
-            needed = "the budget needs it" if one.name in found or idle else ""
+            needed = f"the budget needs it{self.method.way_said(self.work)}" if one.name in found or idle else ""
             kept_for = weights_for = ""
             if one.name in stored:
                 weights_for = one.weights_alone or needed
@@ -165,7 +165,7 @@ class Trying:
 
     def _choose_scheme(self, always: Keep) -> None:
         """Takes the first scheme that meets the budget, else the one with the best score."""
-        schemes = self.method.schemes()
+        schemes = self.method.schemes(self.work)
         scores: dict[str, float] = {}
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():

@@ -13,6 +13,7 @@ from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.equalising.equalised import Equalised
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.moments import Moments
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
@@ -46,6 +47,8 @@ class Work:
     """The model with equalised channels, if a method has made it."""
     held: dict[str, int] | None = None
     """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
+    moments: Moments | None = None
+    """What the activations of products are like, if a method has asked for it."""
     scheme: str = ""
     """The scheme of the method that is in use."""
     always: Keep = frozenset()
@@ -86,7 +89,7 @@ class Method(ABC):
         """The form of the variant whose score counts during the search; by default the variant itself."""
         return variant
 
-    def schemes(self) -> tuple[str, ...]:
+    def schemes(self, work: Work) -> tuple[str, ...]:
         """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
         one with the best score."""
         return ("",)
@@ -95,6 +98,11 @@ class Method(ABC):
         """Ways to write the layers that the budget keeps, the smallest first: the first with which the budget is met
         if all are kept is used. The last, "", leaves them as they are."""
         return ("",)
+
+    def way_said(self, work: Work) -> str:
+        """What the report adds to the reason of a layer that is kept in another way than as it is; begins with a
+        comma."""
+        return ""
 
     def last_scheme(self, work: Work) -> str:
         """The scheme that is tried if no way to keep layers meets the budget; "" for none."""
@@ -115,6 +123,10 @@ class Method(ABC):
     def reference(self, work: Work) -> ir.Model:
         """The float32 model whose tensors those of a variant are compared with."""
         return work.model
+
+    def oldest_opset(self, form: Form) -> int:
+        """The oldest opset that can hold the result in this form."""
+        return self.opset
 
     def always(self, work: Work) -> Mapping[str, str]:
         """Layers that must stay as they are, each with the reason."""

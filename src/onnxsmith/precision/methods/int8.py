@@ -47,7 +47,7 @@ class Int8(Method):
     needs_ranges = True
     has_forms = True
 
-    def schemes(self) -> tuple[str, ...]:
+    def schemes(self, work: Work) -> tuple[str, ...]:
         return WHOLE, CLIPPED, EQUALISED, ALONE, EQUALISED_ALONE
 
     def offers(self, work: Work, scheme: str) -> bool:
