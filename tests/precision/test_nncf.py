@@ -244,17 +244,17 @@ def test_a_branch_that_reads_from_outside(tmp_path: Path, to: str) -> None:
     """A weight that a branch reads, too, is there afterwards."""
     model = from_text(
         f"""<ir_version: 10, opset_import: ["": 21]>
-        g (float[n,{WIDTH}] x, bool c, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{CLASSES}] w2)
-        => (float[n,{CLASSES}] y) {{
+        g (float[n,{WIDTH}] x, bool c, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{4 * WIDTH}] w2)
+        => (float[n,{4 * WIDTH}] y) {{
             a = MatMul(x, w1)
             b = If (c) <then_branch = t () => (p) {{ p = MatMul(a, w1) }}, else_branch = e () => (q) {{ q = Neg(a) }}>
             y = MatMul(b, w2)
         }}"""
     )
-    given = {"w1": weights((WIDTH, WIDTH), 1, 0.1), "w2": weights((WIDTH, CLASSES), 2, 0.1)}
+    given = {"w1": weights((WIDTH, WIDTH), 1, 0.1), "w2": weights((WIDTH, 4 * WIDTH), 2, 0.1)}
     path = stored(filled(model, given), tmp_path)
     data = [{"x": weights((1, WIDTH), at), "c": np.array(at % 2 == 0)} for at in range(40)]
-    result = quantized(path, to=to, data=data, budget="5%", allow_slower=True)
+    result = quantized(path, to=to, data=data, budget="5%")
     assert result.report.verdict is Verdict.DONE, result.report.problems
 
 
@@ -286,3 +286,34 @@ def test_an_output_that_the_score_does_not_read(tmp_path: Path) -> None:
     feeds = samples(path)[0][0]
     with get("onnxruntime").prepare(path) as one, get("onnxruntime").prepare(out) as other:
         assert relative_error(one.run(feeds)["c"], other.run(feeds)["c"]) < 0.05
+
+
+def shared() -> ir.Model:
+    """Two products with one weight and one bias."""
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 21]>
+        g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH}] b, float[{WIDTH},{4 * WIDTH}] w2)
+        => (float[n,{4 * WIDTH}] y) {{
+            a = MatMul(x, w1) c = Add(a, b) d = Relu(c) e = MatMul(d, w1) f = Add(e, b) y = MatMul(f, w2)
+        }}"""
+    )
+    w1, w2 = weights((WIDTH, WIDTH), 1, WIDTH**-0.5), weights((WIDTH, 4 * WIDTH), 2, WIDTH**-0.5)
+    return filled(model, {"w1": w1, "b": weights((WIDTH,), 3), "w2": w2})
+
+
+@BOTH
+@pytest.mark.parametrize("keep", [(), ("node_Gemm_1",)])
+def test_a_weight_with_several_readers(tmp_path: Path, to: str, keep: tuple[str, ...]) -> None:
+    """Those that are kept have it in float32, and the bias of one is not corrected for the other."""
+    path, out = stored(shared(), tmp_path), tmp_path / "small.onnx"
+    data = [{"x": weights((1, WIDTH), at)} for at in range(40)]
+    result = quantized(path, output=out, to=to, data=data, budget="5%", keep=keep)
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert [layer.name for layer in part(result).layers if layer.kept] == list(keep)
+    wide = [tensor for tensor in walk.initializer_tensors(load(out)) if tensor.dtype == ir.DataType.FLOAT]
+    assert sum(tensor.size == WIDTH**2 for tensor in wide) == bool(keep)
+
+
+def test_a_bias_of_two_nodes_is_corrected_for_each() -> None:
+    found = error_by_scheme(shared(), inputs(32))
+    assert found[int8_nncf.CORRECTED] < 2 * found[int8_nncf.PLAIN]

@@ -14,6 +14,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.model.files.save import save_for_now
+from onnxsmith.precision.unsharing import unshare
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes import _wire
 from onnxsmith.runtimes._child import serve
@@ -29,8 +30,10 @@ def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str,
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # makes their import fail
     logging.disable(logging.WARNING)
-    model = ir.to_proto(ir.external_data.load_to_model(ir.load(request["path"])))
-    made = {"static": _static, "four_bits": _four_bits}[request["do"]](model, request["exclude"], request["options"])
+    model = ir.external_data.load_to_model(ir.load(request["path"]))
+    unshare(model, request["exclude"])
+    do = {"static": _static, "four_bits": _four_bits}[request["do"]]
+    made = do(ir.to_proto(model), request["exclude"], request["options"])
     save_for_now(ir.from_proto(made), Path(request["out"]))
     return {}, {}
 
