@@ -7,7 +7,7 @@ from pathlib import Path
 import onnxsmith
 from precision.case import Case
 
-OURS = ("float16", "bfloat16", "int8", "int8-dynamic", "int4", "auto")
+OURS = ("float16", "bfloat16", "int8", "int8-dynamic", "int8-nncf", "int4", "int4-nncf", "auto")
 """What `onnxsmith quantize --to` takes."""
 
 

@@ -25,7 +25,9 @@ class Quantize(Command):
 
     model: str = argument("the .onnx file, in float32", metavar="MODEL")
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
-    to: str = option("float16, bfloat16, int8, int8-dynamic, int4 or auto", default="auto", metavar="METHOD")
+    to: str = option(
+        "float16, bfloat16, int8, int8-dynamic, int8-nncf, int4, int4-nncf or auto", default="auto", metavar="METHOD"
+    )
     data: str | None = option(
         "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
     )

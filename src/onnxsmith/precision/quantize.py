@@ -46,7 +46,7 @@ _OF_BUDGET = 0.1
 """The share of the budget that simplifying may use. A choice."""
 _ROUNDING = 1e-4
 """The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
-AUTO = ("int8", "int8-dynamic", "int4", "float16")
+AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
 """The methods that `auto` tries."""
 
 
@@ -73,14 +73,14 @@ def quantize(
 ) -> Result:
     """Makes a model smaller by a narrower precision, as far as a score on the user's data allows.
 
-    `to` is the name of a method (`float16`, `bfloat16`, `int8`, `int8-dynamic`, `int4`), or `auto`: each of them is
-    tried, and the one with the smallest product of size and time is taken. `data` is what the score is measured on: a
-    folder of images, an `.npz`, a `.jsonl`, `file.py:function`, a function or an iterable of `(arrays by input name,
-    label)`. `calibration` is other data of such a kind, for the ranges of activations; without it each fourth sample of
-    `data` is used for that, and not for the test. `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`,
-    `perplexity`, `map50`), or a function of the predictions and the labels; `decode` makes a prediction of the outputs
-    by name, `preprocess` makes arrays of an item of the data. Without `data` inputs are generated, and the report says
-    that accuracy was not measured.
+    `to` is the name of a method (`float16`, `bfloat16`, `int8`, `int8-nncf`, `int8-dynamic`, `int4`, `int4-nncf`), or
+    `auto`: all but bfloat16 are tried, and the one with the smallest product of size and time is taken. Those of NNCF
+    need the extra `nncf`. `data` is what the score is measured on: a folder of images, an `.npz`, a `.jsonl`,
+    `file.py:function`, a function or an iterable of `(arrays by input name, label)`. `calibration` is other data of
+    such a kind, for the ranges of activations; without it each fourth sample of `data` is used for that, and not for
+    the test. `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`, `perplexity`, `map50`), or a function of the
+    predictions and the labels; `decode` makes a prediction of the outputs by name, `preprocess` makes arrays of an item
+    of the data. Without `data` inputs are generated, and the report says that accuracy was not measured.
 
     `budget` is how much worse the score may become: `"0.5%"` of the score, or a number. Layers stay as they are until
     it is met; which these are is written to `keep_list`. Layers in `keep` (names, `*` for any characters) stay in any
@@ -97,6 +97,7 @@ def quantize(
     """
     methods = _methods(to)
     shape = form(target)
+    unused = _unused(methods, shape, target)
     where = str(source) if isinstance(source, str | Path) else "the given model"
     list_path = None if keep_list is None else checked_path(Path(keep_list))
     request = Request(
@@ -110,7 +111,8 @@ def quantize(
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
         one = _Quantising(loaded, request, shape, stack, tuple(keep))
-        best = one.best(methods)
+        one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
+        best = one.best({name: method for name, method in methods.items() if name not in unused})
         shown, kept = one.written(best, output, list_path)
     return _report(where, best, one, (shown, Timing(dict(clock.seconds))), doubts, kept)
 
@@ -121,6 +123,15 @@ def _methods(to: str) -> dict[str, Method]:
     if not set(names) <= set(known):
         raise problem("quantize/unknown-method", f"no method is called {to!r}", fix=f"one of: {', '.join(known)}, auto")
     return {name: known[name] for name in names}
+
+
+def _unused(methods: Mapping[str, Method], shape: Form, target: str | None) -> dict[str, Problem]:
+    """The methods that cannot be used here, and why. Raises if it is the only one."""
+    found = {name: method.refusal(shape, target) for name, method in methods.items()}
+    unused = {name: refusal for name, refusal in found.items() if refusal is not None}
+    if len(methods) == 1 and unused:
+        raise OnnxsmithError(next(iter(unused.values())))
+    return unused
 
 
 def _refuse_quantised(model: ir.Model, where: str) -> None:
@@ -197,7 +208,7 @@ class _Quantising:
 
     def _one(self, name: str, method: Method) -> _Best:
         ready = self._ready(method.oldest_opset(self._form))
-        arithmetic = self._stack.enter_context(Arithmetic(ready.model))
+        arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
         tried = Trying(
             name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep

@@ -25,6 +25,8 @@ from onnxsmith.runtimes.base import Runtime
 
 _DAMAGED_ON = 2
 """Samples on which the damage of layers is measured. A choice: it orders the layers, it decides nothing."""
+_WORDS = 200
+"""Characters of a refusal. A choice."""
 
 
 @dataclass(frozen=True)
@@ -167,17 +169,26 @@ class Trying:
         """Takes the first scheme that meets the budget, else the one with the best score."""
         schemes = self.method.schemes(self.work)
         scores: dict[str, float] = {}
+        refused: OnnxsmithError | None = None
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():
                 if (scores and self._is_spent) or not self.method.offers(self.work, scheme):
                     continue
                 self.work.scheme = scheme
-                if self._meets(always):
-                    break
+                try:
+                    if self._meets(always):
+                        return
+                except OnnxsmithError as error:
+                    if error.problem.id != "quantize/refused":
+                        raise
+                    refused = error
+                    self.work.notes.append(f"{scheme}: {error.problem.what}: {error.problem.why}"[:_WORDS])
+                    continue
                 scores[scheme] = self._goodness(self._curve[-1].score)
-            else:
-                if scores:
-                    self.work.scheme = max(scores, key=scores.__getitem__)
+        if scores:
+            self.work.scheme = max(scores, key=scores.__getitem__)
+        elif refused is not None:
+            raise refused
 
     def _goodness(self, score: float) -> float:
         """A number that is larger for better scores; a score that is no number is the worst."""

@@ -10,6 +10,7 @@ from typing import ClassVar
 import onnx_ir as ir
 
 from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.precision.engines import ONNXRUNTIME, Engine
 from onnxsmith.precision.equalising.equalised import Equalised
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
@@ -17,6 +18,7 @@ from onnxsmith.precision.moments import Moments
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
+from onnxsmith.problem import Problem
 from onnxsmith.runtimes.base import Runtime
 
 
@@ -74,8 +76,14 @@ class Method(ABC):
     needs_ranges: ClassVar[bool] = False
     has_forms: ClassVar[bool] = False
     """Whether the form that a target wants makes a difference."""
+    engine: ClassVar[Engine] = ONNXRUNTIME
+    """The library that computes the quantised weights."""
     for_speed: ClassVar[bool] = True
     """Whether a result that is slower here is refused: floats are narrow for other hardware than a CPU."""
+
+    def refusal(self, form: Form, target: str | None) -> Problem | None:
+        """Why the method cannot be used here: its library is not installed, or `target` takes another form."""
+        return None
 
     @abstractmethod
     def layers(self, work: Work) -> list[Layer]:
