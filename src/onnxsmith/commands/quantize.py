@@ -43,7 +43,9 @@ class Quantize(Command):
         "a file with the names of layers that stay as they are; * for any characters", metavar="FILE"
     )
     keep_list: str | None = option("write the layers that stay to this file", metavar="FILE", writes=True)
-    target: str | None = option("the runtime whose form of int8 or int4 is made: onnxruntime, openvino, …", metavar="NAME")
+    target: str | None = option(
+        "the runtime whose form of int8 or int4 is made: onnxruntime, openvino, …", metavar="NAME"
+    )
     samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
     evaluations: int = option("keep-lists that are evaluated at most, for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower here")
