@@ -44,7 +44,7 @@ class Compared:
     notes: tuple[str, ...]
     coarser: Mapping[str, float]
     few_steps: bool
-    """Whether only one side quantises, or may do so: the tolerance then follows from the steps of its quantisers alone."""
+    """Whether only one side quantises, or may do so: the tolerance then follows from the steps of quantisers alone."""
     clauses: tuple[str, ...] = ()
     """Clauses for the headline: the runtime, if it is not the usual one."""
 

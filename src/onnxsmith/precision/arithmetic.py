@@ -40,7 +40,7 @@ class Arithmetic:
         self._child: Child | None = None
         self._number = 0
         self._forms: dict[Callable[[ir.Model], ir.Model] | None, ir.Model] = {}
-        self._blocks: dict[tuple[int, bool, int, int, bool], Blocks] = {}
+        self._blocks: dict[tuple[ir.Value, bool, int, int, bool], Blocks] = {}
         self._weight = sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
         self._samples: list[str] | None = None
         self._largest = 0
@@ -93,7 +93,7 @@ class Arithmetic:
         Raises:
             OnnxsmithError: as `quantised`.
         """
-        key = (id(value), by_columns, bits, block, symmetric)
+        key = (value, by_columns, bits, block, symmetric)
         if key not in self._blocks:
             whole, known = matrix(), moments()
             width = max(1, _ELEMENTS // max(1, whole.shape[0]))

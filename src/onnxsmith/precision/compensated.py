@@ -72,9 +72,12 @@ def _factor(moments: Array) -> Array | None:
         damped = moments.copy()
         np.fill_diagonal(damped, diagonal + share)
         try:
-            return np.asarray(np.linalg.cholesky(np.linalg.inv(damped)).T)
+            factor = np.asarray(np.linalg.cholesky(np.linalg.inv(damped)).T)
         except np.linalg.LinAlgError:
-            share *= 10
+            factor = np.full(1, np.nan)
+        if np.isfinite(factor).all():
+            return factor
+        share *= 10
     return None
 
 

@@ -47,6 +47,10 @@ class Moments:
             self._known = self._measured(self._group(name))
         return self._known[name]
 
+    def none(self) -> Moments:
+        """Moments that know no tensor."""
+        return Moments(self._model, self._runtime, (), {})
+
     def _group(self, first: str) -> list[str]:
         names = list(self._widths)
         names = names[names.index(first) :]

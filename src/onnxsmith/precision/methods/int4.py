@@ -15,6 +15,7 @@ from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
 from onnxsmith.precision.moments import Moments, total
 from onnxsmith.precision.stored_weights import Stored, reasons, stored
+from onnxsmith.problem import OnnxsmithError
 
 _FOUR = 4
 EIGHT = "8 bits"
@@ -103,7 +104,12 @@ def _blocks(one: Stored, work: Work, scheme: Scheme, bits: int, inputs: Mapping[
     def moments() -> Array | None:
         if work.moments is None or one.is_table or bits != _FOUR:
             return None
-        return total(work.moments.of(name) for name in inputs[id(one.value)])
+        try:
+            return total(work.moments.of(name) for name in inputs[id(one.value)])
+        except OnnxsmithError as error:
+            work.notes.append(f"weights were rounded without the data: {error.problem.what}")
+            work.moments = work.moments.none()
+            return None
 
     return work.arithmetic.blocks(
         one.value, one.array, moments, by_columns=one.by_columns, bits=width,
