@@ -18,6 +18,9 @@ from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
 from onnxsmith.runtimes.base import Runtime
 
+ASKED = "it is on the given keep-list"
+"""Why a layer stays, or its activations."""
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -48,6 +51,8 @@ class Work:
     """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
     scheme: str = ""
     """The scheme of the method that is in use."""
+    alone: Keep = frozenset()
+    """Layers of which the user wants the weights alone to be narrow."""
     always: Keep = frozenset()
     """Layers that stay as they are in any case."""
     kept_as: str = ""
