@@ -12,6 +12,7 @@ from onnxsmith.precision import keep
 from tests.conftest import Refused
 
 NAMES = ["/norm/Pow", "-> y", "# 1", '"quoted"', " spaced ", "two\nlines", "tab\t", "\u2028", "déjà", "", "x" * 300]
+NAMES += ["weights-alone: a", "weights-alone: # 1"]
 
 
 @pytest.mark.parametrize("as_json", [False, True])

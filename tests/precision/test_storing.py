@@ -163,6 +163,14 @@ def test_layers_that_8_bits_of_activations_ruin_keep_their_weights_narrow(tmp_pa
     assert part.bytes_after is not None
     assert part.bytes_after < 0.35 * part.bytes_before
     assert ("Cast" in walk.histogram(load(out))) == (large.step == 2)
+    lines = keep.read_text(encoding="utf-8").splitlines()[1:]
+    assert lines == sorted(f"weights-alone: {layer.name}" for layer in part.weights)
+    again = told(
+        onnxsmith.quantize(path, to="int8", data=data, metric="cosine", budget=2.0, measure_time=False, keep=lines)
+    )
+    assert {layer.name: layer.weights for layer in again.weights} == dict.fromkeys(
+        (layer.name for layer in part.weights), "it is on the given keep-list"
+    )
 
 
 def test_a_table_that_8_bits_ruin_stays_and_the_rest_does_not(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Reads and writes a keep-list: the names of the nodes that stay in float32, one on each line, or as JSON.
 
 A line that begins with `#` is a comment. `*` in a name stands for any characters. A name that would be misread is
-written as a JSON string.
+written as a JSON string. `weights-alone: ` before a name means that the layer's weights become narrow, its activations
+do not; `quantize --to int8` takes that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from onnxsmith.problem import OnnxsmithError, problem
+
+ALONE = "weights-alone: "
+"""Before the name of a layer whose weights alone become narrow."""
 
 
 def text(names: Sequence[str], to: str, *, as_json: bool = False) -> str:
@@ -62,10 +66,19 @@ def _names(found: object) -> tuple[str, ...]:
     return tuple(found)
 
 
+def bare(entry: str) -> str:
+    """The name or pattern of an entry, without `weights-alone: `."""
+    return entry.removeprefix(ALONE)
+
+
 def _line(name: str) -> str:
+    if name.startswith(ALONE):
+        return ALONE + _line(bare(name))
     plain = name == name.strip() and name.isprintable() and name and name[0] not in '#"'
     return name if plain else json.dumps(name)
 
 
 def _name(line: str) -> str:
+    if line.startswith(ALONE):
+        return ALONE + _name(bare(line).strip())
     return str(json.loads(line)) if line.startswith('"') else line

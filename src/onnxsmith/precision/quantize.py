@@ -21,7 +21,7 @@ from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.final import Final, final
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_nan
-from onnxsmith.precision.keep import matching
+from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
@@ -84,10 +84,10 @@ def quantize(
 
     `budget` is how much worse the score may become: `"0.5%"` of the score, or a number. Layers stay as they are until
     it is met; which these are is written to `keep_list`. Layers in `keep` (names, `*` for any characters) stay in any
-    case. `target` is the runtime whose form of int8 or int4 is made. At most `evaluations` keep-lists are tried for
-    each method, on at most `samples` samples. A file that is larger is refused, and one that is slower unless
-    `allow_slower` is set; floats are narrow for accelerators, so that their time is not judged here. Without
-    `measure_time` no time is measured.
+    case; with `weights-alone: ` before the name their weights become narrow (int8). `target` is the runtime whose form
+    of int8 or int4 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples` samples. A
+    file that is larger is refused, and one that is slower unless `allow_slower` is set; floats are narrow for
+    accelerators, so that their time is not judged here. Without `measure_time` no time is measured.
 
     Nothing is written before the file was read again, and its score was measured with all optimisations of onnxruntime
     and with none.
@@ -246,7 +246,7 @@ class _Quantising:
     def _why_not_simplified(self, model: ir.Model) -> str:
         """Why the simplified model is not taken: a keep-list that was made for the given model means its nodes."""
         names = [node.name or "" for node in walk.all_nodes(model)]
-        lost = [one for one in self._keep if not matching(one, names)]
+        lost = [one for one in map(bare, self._keep) if not matching(one, names)]
         if lost and all(matching(one, labels(self.loaded)) for one in lost):
             return f"{lost[0]}, which is on the keep-list, would be merged with other nodes"
         return "" if self._is_as_good(model) else "that changes the score"
@@ -315,6 +315,7 @@ class _Quantising:
                 files += self._place(place, model)
         if keep_list is not None:
             names = sorted(layer.name for layer in best.tried.layers if layer.kept)
+            names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
             write_keep(keep_list, names, best.tried.name)
             files.append(keep_list)
         shown = written(files) if files else Written({}, "no output was asked for")

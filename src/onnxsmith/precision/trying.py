@@ -14,9 +14,9 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision import damage as damages
 from onnxsmith.precision import ranges
 from onnxsmith.precision.given import Given
-from onnxsmith.precision.keep import matching
+from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.keeping import Keep, Search
-from onnxsmith.precision.methods.base import Layer, Method, Work
+from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
@@ -76,9 +76,13 @@ class Trying:
             with stage("ranges"):
                 samples = (one for one in self.given.calibration)
                 self.work.ranges = ranges.measured(self.work.model, self.runtime, samples)
-        layers = self.method.layers(self.work)  # once more: which values are finite is known now
         names = [layer.name for layer in layers]
-        why = dict.fromkeys(self._asked(names), "it is on the given keep-list") | dict(self.method.always(self.work))
+        alone = self._asked(names, [bare(one) for one in self.keep if one.startswith(ALONE)])
+        self.work.alone = frozenset(alone)
+        layers = self.method.layers(self.work)  # once more: which values are finite is known now
+        why = dict.fromkeys(self._asked(names, [one for one in self.keep if not one.startswith(ALONE)]), ASKED) | dict(
+            self.method.always(self.work)
+        )
         always = self.work.always = frozenset(why)
         if always >= frozenset(names):
             raise problem(
@@ -196,11 +200,11 @@ class Trying:
             return -math.inf
         return score if self.given.scoring.score.better == "higher" else -score
 
-    def _asked(self, names: Sequence[str]) -> set[str]:
-        """The layers that the user's keep-list names; `*` stands for any characters."""
+    def _asked(self, names: Sequence[str], entries: Sequence[str]) -> set[str]:
+        """The layers that entries of the user's keep-list name; `*` stands for any characters."""
         found: set[str] = set()
         nodes = {node.name or "" for node in walk.all_nodes(self.work.model)}
-        for pattern in self.keep:
+        for pattern in entries:
             met = matching(pattern, names)
             if not met and not matching(pattern, nodes):
                 raise problem(

@@ -21,6 +21,9 @@ from onnxsmith.precision.reading_data import NONE, Samples
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes.base import Runtime
 
+ASKED = "it is on the given keep-list"
+"""Why a layer stays, or its activations."""
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -53,6 +56,8 @@ class Work:
     """What the activations of products are like, if a method has asked for it."""
     scheme: str = ""
     """The scheme of the method that is in use."""
+    alone: Keep = frozenset()
+    """Layers of which the user wants the weights alone to be narrow."""
     always: Keep = frozenset()
     """Layers that stay as they are in any case."""
     kept_as: str = ""

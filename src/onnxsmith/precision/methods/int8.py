@@ -16,7 +16,7 @@ from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods._products import apart, endless, is_layer, touching
-from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.storing import holders, store
 from onnxsmith.words import several
@@ -69,8 +69,8 @@ class Int8(Method):
         for node in walk.nodes(work.model.graph):
             name = node.name or ""
             if node.graph is work.model.graph and is_layer(node):
-                alone = ENDLESS if name in near and name in held else ""
-                found.append(Layer(name, node.op_type, constant_bytes(node), alone))
+                alone = ASKED if name in work.alone else ENDLESS if name in near else ""
+                found.append(Layer(name, node.op_type, constant_bytes(node), alone if name in held else ""))
             elif name in held:
                 inside = node.graph is not work.model.graph
                 why = "it lies in a branch or a loop body" if inside else f"{node.op_type} computes in float32"
@@ -102,7 +102,8 @@ class Int8(Method):
         form = work.form
         alone = work.scheme in (ALONE, EQUALISED_ALONE)
         operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
-        exclude = {*keep, *apart(work.model, keep), *touching(work.model, bad)}
+        floats = keep | work.alone
+        exclude = {*floats, *apart(work.model, floats), *touching(work.model, bad)}
         made = work.arithmetic.quantised(
             "static",
             exclude,
