@@ -27,6 +27,7 @@ from onnxsmith.precision.methods.int4_nncf import Int4Nncf
 from onnxsmith.precision.methods.int8_nncf import Int8Nncf
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.precision.ranges import measured
+from onnxsmith.precision.unsharing import unshare
 from onnxsmith.problem import problem
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import get
@@ -194,6 +195,15 @@ def test_nncf_has_a_time_limit(tmp_path: Path, refused: Refused, monkeypatch: py
             nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
 
 
+def test_nncf_has_a_memory_limit(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Arithmetic(classifier(), NNCF) as nncf:
+        files = nncf.samples(inputs(2), 2)
+        monkeypatch.setenv("ONNXSMITH_MEMORY_LIMIT", "100MB")
+        with refused("runtime/memory") as refusal:
+            nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
+    assert refusal.problem.what.startswith("NNCF needed more than")
+
+
 def test_samples_on_disk_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     with Arithmetic(classifier(), NNCF) as nncf:
         assert len(nncf.samples(inputs(9), 4)) == 4
@@ -314,6 +324,15 @@ def test_a_weight_with_several_readers(tmp_path: Path, to: str, keep: tuple[str,
     assert sum(tensor.size == WIDTH**2 for tensor in wide) == bool(keep)
 
 
-def test_a_bias_of_two_nodes_is_corrected_for_each() -> None:
-    found = error_by_scheme(shared(), inputs(32))
-    assert found[int8_nncf.CORRECTED] < 2 * found[int8_nncf.PLAIN]
+def test_a_vector_is_copied_for_each_reader() -> None:
+    """The bias of one node is corrected without the other's."""
+    model = shared()
+    unshare(model, {"nobody"})
+    w1, b = (
+        [node.inputs[1] for node in model.graph if node.op_type == op and node.inputs[0].name != "f"]  # type: ignore[union-attr]
+        for op in ("MatMul", "Add")
+    )
+    assert len({id(value) for value in w1}) == 1
+    assert len({id(value) for value in b}) == 2
+    arrays = [value.const_value.numpy() for value in b if value is not None and value.const_value is not None]
+    np.testing.assert_array_equal(*arrays)
