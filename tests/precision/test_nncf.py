@@ -124,6 +124,22 @@ def test_smoothing_helps_where_few_channels_are_large() -> None:
     assert found[int8_nncf.SMOOTHED] < 0.5 * found[int8_nncf.PLAIN]
 
 
+def test_ranges_hold_the_values_of_each_sample() -> None:
+    """A single sample is ten times larger than the others."""
+    model, given = classifier(), inputs(16)
+    given[5] = Sample({"x": 10 * np.asarray(given[5].feeds["x"])})
+    with Arithmetic(prepared(model, opset=13).model, NNCF) as nncf:
+        files = nncf.samples(given, 16)
+        made = nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
+        node = next(one for one in made.graph if one.op_type == "QuantizeLinear")
+        scale = ir.convenience.get_const_tensor(node.inputs[1])  # type: ignore[arg-type]
+    x = np.concatenate([np.asarray(one.feeds["x"]) for one in given])
+    assert node.inputs[0] is not None
+    assert node.inputs[0].name == "x"
+    assert scale is not None
+    assert float(scale.numpy()) == pytest.approx(float(x.max() - x.min()) / 255, rel=0.01)
+
+
 def test_a_scheme_that_nncf_refuses_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(classifier(), tmp_path)
     whole = Int8Nncf.variant
