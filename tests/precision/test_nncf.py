@@ -27,6 +27,7 @@ from onnxsmith.precision.methods.int4_nncf import Int4Nncf
 from onnxsmith.precision.methods.int8_nncf import Int8Nncf
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.precision.ranges import measured
+from onnxsmith.precision.unsharing import unshare
 from onnxsmith.problem import problem
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import get
@@ -123,6 +124,22 @@ def test_smoothing_helps_where_few_channels_are_large() -> None:
     assert found[int8_nncf.SMOOTHED] < 0.5 * found[int8_nncf.PLAIN]
 
 
+def test_ranges_hold_the_values_of_each_sample() -> None:
+    """A single sample is ten times larger than the others."""
+    model, given = classifier(), inputs(16)
+    given[5] = Sample({"x": 10 * np.asarray(given[5].feeds["x"])})
+    with Arithmetic(prepared(model, opset=13).model, NNCF) as nncf:
+        files = nncf.samples(given, 16)
+        made = nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
+        node = next(one for one in made.graph if one.op_type == "QuantizeLinear")
+        scale = ir.convenience.get_const_tensor(node.inputs[1])  # type: ignore[arg-type]
+    x = np.concatenate([np.asarray(one.feeds["x"]) for one in given])
+    assert node.inputs[0] is not None
+    assert node.inputs[0].name == "x"
+    assert scale is not None
+    assert float(scale.numpy()) == pytest.approx(float(x.max() - x.min()) / 255, rel=0.01)
+
+
 def test_a_scheme_that_nncf_refuses_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(classifier(), tmp_path)
     whole = Int8Nncf.variant
@@ -192,6 +209,15 @@ def test_nncf_has_a_time_limit(tmp_path: Path, refused: Refused, monkeypatch: py
         monkeypatch.setenv("ONNXSMITH_TIME_LIMIT", "0.01")
         with refused("runtime/timeout"):
             nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
+
+
+def test_nncf_has_a_memory_limit(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Arithmetic(classifier(), NNCF) as nncf:
+        files = nncf.samples(inputs(2), 2)
+        monkeypatch.setenv("ONNXSMITH_MEMORY_LIMIT", "100MB")
+        with refused("runtime/memory") as refusal:
+            nncf.quantised("static", [], samples=files, correct_biases=False, smooth=False, reduce_range=False)
+    assert refusal.problem.what.startswith("NNCF needed more than")
 
 
 def test_samples_on_disk_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,6 +340,15 @@ def test_a_weight_with_several_readers(tmp_path: Path, to: str, keep: tuple[str,
     assert sum(tensor.size == WIDTH**2 for tensor in wide) == bool(keep)
 
 
-def test_a_bias_of_two_nodes_is_corrected_for_each() -> None:
-    found = error_by_scheme(shared(), inputs(32))
-    assert found[int8_nncf.CORRECTED] < 2 * found[int8_nncf.PLAIN]
+def test_a_vector_is_copied_for_each_reader() -> None:
+    """The bias of one node is corrected without the other's."""
+    model = shared()
+    unshare(model, {"nobody"})
+    w1, b = (
+        [node.inputs[1] for node in model.graph if node.op_type == op and node.inputs[0].name != "f"]  # type: ignore[union-attr]
+        for op in ("MatMul", "Add")
+    )
+    assert len({id(value) for value in w1}) == 1
+    assert len({id(value) for value in b}) == 2
+    arrays = [value.const_value.numpy() for value in b if value is not None and value.const_value is not None]
+    np.testing.assert_array_equal(*arrays)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import onnx_ir as ir
@@ -16,7 +20,7 @@ import onnx_ir as ir
 from onnxsmith.model.files.save import save_for_now
 from onnxsmith.precision.unsharing import unshare
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.runtimes import _wire
+from onnxsmith.runtimes import _bounds, _wire
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes.base import Outputs, Value
 
@@ -25,10 +29,28 @@ _UNUSED = ("torch", "openvino", "openvino_telemetry")
 seconds to import, and openvino-telemetry sends data about the usage to Intel."""
 
 
+class _Absent(MetaPathFinder, Loader):
+    """Makes these packages look as if they were not installed. None in `sys.modules` would do so too, but scipy takes
+    it for the package."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return (
+            ModuleSpec(fullname, self) if fullname in _UNUSED else None
+        )  # NNCF takes one without an origin for absent
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        raise ModuleNotFoundError(f"{spec.name} is not used here", name=spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Never called: there is no module."""
+
+
 def answer(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]:
     """Quantises the model at `path` and writes it to `out`."""
-    for name in _UNUSED:
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type] # makes their import fail
+    if not any(isinstance(one, _Absent) for one in sys.meta_path):
+        sys.meta_path.insert(0, _Absent())
     logging.disable(logging.WARNING)
     model = ir.external_data.load_to_model(ir.load(request["path"]))
     unshare(model, request["exclude"])
@@ -46,6 +68,7 @@ def _static(model: Any, exclude: list[str], options: dict[str, Any]) -> Any:
         OverflowFix,
         QuantizationParameters,
     )
+    from nncf.quantization.range_estimator import RangeEstimatorParametersSet
 
     return nncf.quantize(
         model,
@@ -61,6 +84,8 @@ def _static(model: Any, exclude: list[str], options: dict[str, Any]) -> Any:
             batchwise_statistics=False,
             # onnxruntime has no kernel for a Conv whose input has a scale for each channel
             activations_quantization_params=QuantizationParameters(per_channel=False),
+            # by default the means of the samples' extremes, beyond which every second sample is cut off
+            activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX,
         ),
     )
 
@@ -96,10 +121,11 @@ def _read(path: str) -> dict[str, Value]:
 
 
 def _translate(error: Exception) -> OnnxsmithError:
+    said = f"{type(error).__name__}: {error}"
     return problem(
-        "quantize/refused",
+        "runtime/failed" if _bounds.is_shortage(said) else "quantize/refused",  # the caller makes it runtime/memory
         "NNCF refuses the model",
-        why=f"{type(error).__name__}: {error}"[:600],
+        why=said[:600],
         fix="keep the nodes in question in float32: --keep keep.txt; or try --to int8 or --to int4",
     )
 

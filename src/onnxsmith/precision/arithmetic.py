@@ -60,8 +60,14 @@ class Arithmetic:
         shutil.rmtree(Path(self._folder.name) / str(self._number - 1), ignore_errors=True)
         out = Path(self._folder.name) / str(self._number) / "model.onnx"
         out.parent.mkdir()
-        request: dict[str, Any] = {"do": do, "out": str(out), "exclude": sorted(exclude), "options": options,
-                                   "memory": self._engine.memory(self._weight, self._largest)}  # fmt: skip
+        request: dict[str, Any] = {
+            "do": do,
+            "of": self._engine.title,
+            "out": str(out),
+            "exclude": sorted(exclude),
+            "options": options,
+            "memory": self._engine.memory(self._weight, self._largest),
+        }
         if of not in self._forms:
             self._forms[of] = of(self._model) if of is not None else self._model
         with on_disk(self._forms[of], refer=False) as (path, _):
