@@ -44,6 +44,8 @@ class Tried:
     keep: Keep = frozenset()
     calibrated: int = 0
     """Samples that the ranges were measured on."""
+    scheme: str = ""
+    """The scheme of the method that was taken."""
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Trying:
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
             shown, tuple(self._curve), len(self._curve), tuple(self.work.notes), found,
-            self.work.ranges.samples if self.work.ranges is not None else 0,
+            self.work.ranges.samples if self.work.ranges is not None else 0, self.work.scheme,
         )  # fmt: skip
 
     def _choose_scheme(self, always: Keep) -> None:
