@@ -262,6 +262,7 @@ def test_a_layer_that_four_bits_damage_gets_eight(tmp_path: Path) -> None:
     assert {layer.name: layer.kept for layer in part(result).layers} == {
         "good": "", "bad": "the budget needs it, in 8 bits",
     }  # fmt: skip
+    assert "(blocks of " in part(result).method
     bits = {node.name: node.attributes["bits"].as_int() for node in load(out).graph}
     assert bits == {"good": 4, "bad": 8}
 

@@ -279,7 +279,7 @@ class _Quantising:
         labelled = self.given.scoring.has_labels
         return Quantisation(
             to=tried.name,
-            method=tried.method.title,
+            method=f"{tried.method.title}{f' ({tried.scheme})' if tried.scheme else ''}",
             layers=tried.layers,
             score=score.title,
             better=score.better,

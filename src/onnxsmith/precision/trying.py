@@ -43,6 +43,8 @@ class Tried:
     keep: Keep = frozenset()
     calibrated: int = 0
     """Samples that the ranges were measured on."""
+    scheme: str = ""
+    """The scheme of the method that was taken."""
 
 
 @dataclass
@@ -99,7 +101,7 @@ class Trying:
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
             self._shown(layers, kept, why), tuple(self._curve), len(self._curve), tuple(self.work.notes),
             kept if kept is not None else frozenset(names),
-            self.work.ranges.samples if self.work.ranges is not None else 0,
+            self.work.ranges.samples if self.work.ranges is not None else 0, self.work.scheme,
         )  # fmt: skip
 
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:

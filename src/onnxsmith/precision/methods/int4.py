@@ -88,8 +88,8 @@ def _schemes(work: Work) -> list[Scheme]:
     errors of a table."""
     form = work.form.weights
     layers = list(stored(work.model, form))
-    sizes = {tuple(one.block(size, form) for one in layers): size for size in form.blocks}
-    blocks = sorted(sizes.values(), reverse=True)  # a size that changes no matrix is left out
+    ways = dict.fromkeys(tuple(one.block(size, form) for one in layers) for size in form.blocks)
+    blocks = [max((size for size in way if size), default=form.blocks[0]) for way in ways]
     if form.standard:
         return [Scheme(size, table=0) for size in blocks]
     if not any(one.is_table for one in layers):
