@@ -16,6 +16,7 @@ from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
+from onnxsmith.precision.storing import Rounded
 from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
@@ -49,6 +50,8 @@ class Work:
     """The model with equalised channels, if a method has made it."""
     held: dict[str, int] | None = None
     """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
+    rounded: dict[str, dict[str, Rounded]] = field(default_factory=dict)
+    """Weights in 8 bits by node, if a method has rounded them with data, for each form of the model."""
     scheme: str = ""
     """The scheme of the method that is in use."""
     alone: Keep = frozenset()
