@@ -12,7 +12,7 @@ Activations stay floats, so that only the rounding of the weights is lost. There
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,10 +85,21 @@ def holders(model: ir.Model) -> Iterator[tuple[ir.Node, list[ir.Value]]]:
             yield node, found
 
 
-def store(model: ir.Model, layers: Collection[str], *, by_cast: bool, for_kernels: bool = True) -> ir.Model:
+Rounded = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
+"""A constant in 8 bits, and its scale for each index of an axis."""
+
+
+def store(
+    model: ir.Model,
+    layers: Collection[str],
+    *,
+    by_cast: bool,
+    for_kernels: bool = True,
+    rounded: Mapping[str, Rounded] | None = None,
+) -> ir.Model:
     """A model in which the constants of these nodes are stored in 8 bits; the model given is changed too. With
     `by_cast` they have form 1, else form 2. With `for_kernels` a Gemm becomes a MatMul, and matrices of MatMul have
-    form 2 in any case."""
+    form 2 in any case. `rounded` are weights that were rounded already, by the nodes that read them."""
     gemms = [node for node in model.graph if for_kernels and node.name in layers and is_plain(node)]
     plain = [node.name or "" for node in gemms if constants(node)]
     made = written_out(model, only=plain) if plain else model
@@ -98,7 +109,8 @@ def store(model: ir.Model, layers: Collection[str], *, by_cast: bool, for_kernel
             continue
         for value in values:
             is_matrix = node.op_type == "MatMul" and len(value.uses()) == 1 and _rank(value) == _MATRIX
-            _store(value, node, names, by_cast=by_cast and not (for_kernels and is_matrix))
+            given = (rounded or {}).get(node.name or "") if node.inputs[1] is value else None
+            _store(value, node, names, given, by_cast=by_cast and not (for_kernels and is_matrix))
     return made
 
 
@@ -107,13 +119,13 @@ def _rank(value: ir.Value) -> int:
     return len(value.const_value.shape)
 
 
-def _store(value: ir.Value, node: ir.Node, names: Names, *, by_cast: bool) -> None:
+def _store(value: ir.Value, node: ir.Node, names: Names, given: Rounded | None, *, by_cast: bool) -> None:
     assert value.const_value is not None
     graph = value.graph if isinstance(value.graph, ir.Graph) else node.graph
     assert isinstance(graph, ir.Graph)
     array = value.const_value.numpy()
     axis = _axis(node, value, array.shape)
-    narrow, scale = quantised(array, axis)
+    narrow, scale = given or quantised(array, axis)
     shaped = (
         scale.reshape([-1 if at == axis else 1 for at in range(array.ndim)]) if by_cast and axis is not None else scale
     )

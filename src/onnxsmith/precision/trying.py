@@ -135,7 +135,9 @@ class Trying:
                 return self._searched(layers, always)
             scheme, self.work.scheme = self.work.scheme, last
             kept = self._searched(layers, always)
-            return kept if kept is None else self._with_activations(layers, scheme, kept)
+            if kept is None or len(kept) == len(layers):
+                return kept
+            return self._with_activations(layers, scheme, kept)
 
     def _way(self, layers: Sequence[Layer], always: Keep) -> str | None:
         """The first way to keep layers with which the budget is met if all are kept; None if there is none. The last

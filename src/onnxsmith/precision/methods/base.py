@@ -18,6 +18,7 @@ from onnxsmith.precision.moments import Moments
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
+from onnxsmith.precision.storing import Rounded
 from onnxsmith.problem import Problem
 from onnxsmith.runtimes.base import Runtime
 
@@ -54,6 +55,8 @@ class Work:
     """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
     moments: Moments | None = None
     """What the activations of products are like, if a method has asked for it."""
+    rounded: dict[str, dict[str, Rounded]] = field(default_factory=dict)
+    """Weights in 8 bits by node, if a method has rounded them with data, for each form of the model."""
     scheme: str = ""
     """The scheme of the method that is in use."""
     alone: Keep = frozenset()

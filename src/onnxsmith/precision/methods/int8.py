@@ -11,6 +11,7 @@ from onnxsmith.clock import stage
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.precision.clipping import clipped
+from onnxsmith.precision.compensating import rounded
 from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
@@ -18,7 +19,7 @@ from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods._products import apart, endless, is_layer, touching
 from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
-from onnxsmith.precision.storing import holders, store
+from onnxsmith.precision.storing import Rounded, holders, store
 from onnxsmith.words import several
 
 WHOLE = "ranges that hold each value"
@@ -94,8 +95,12 @@ class Int8(Method):
         made = self._quantised(work, keep) if is_narrow else cloned(self.reference(work))
         if not stored:
             return made
-        by_cast = work.form.folds_casts
-        return store(made, stored, by_cast=by_cast, for_kernels=not (by_cast and FLOATS in (work.kept_as, work.scheme)))
+        if not work.form.folds_casts:
+            return store(made, stored, by_cast=False)
+        if FLOATS not in (work.kept_as, work.scheme):
+            return store(made, stored, by_cast=True)
+        weights = _rounded(work, self.reference(work))
+        return store(made, stored, by_cast=True, for_kernels=False, rounded=weights)
 
     def _quantised(self, work: Work, keep: Keep) -> ir.Model:
         bad = endless(work)
@@ -139,6 +144,17 @@ def _held(work: Work) -> dict[str, int]:
             for node, values in holders(work.model)
         }
     return work.held
+
+
+def _rounded(work: Work, model: ir.Model) -> dict[str, Rounded]:
+    """The weights of layers, rounded with data; once for the given model, and once for the equalised one."""
+    form = "given" if model is work.model else "equalised"
+    if form not in work.rounded:
+        assert work.runtime is not None
+        samples = itertools.islice(work.calibration, _CLIPPED_ON)
+        with stage("round"):
+            work.rounded[form] = rounded(model, work.runtime, samples, list(_held(work)))
+    return work.rounded[form]
 
 
 def _equalised(work: Work) -> Equalised:
