@@ -17,6 +17,7 @@ from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.inputs.dynamic import is_auto
 from onnxsmith.exporter.module import dynamic_axes
+from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
@@ -42,8 +43,8 @@ def evaluating(module: Any) -> Iterator[bool]:
     other thread can run it."""
     with alone():
         modes = [(part, part.training) for part in module.modules()]
-        training = any(mode for _, mode in modes)
-        module.eval()
+        training = any(mode for _, mode in modes if not is_program(module))
+        set_evaluating(module)
         try:
             yield training
         finally:

@@ -14,6 +14,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
+from onnxsmith.exporter.module.evaluation import set_evaluating
 from onnxsmith.model.graph import walk
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -29,7 +30,8 @@ class Flat(torch.nn.Module):
         super().__init__()
         self.module = program.module
         self._program = (program,)  # a tuple, because torch.nn.Module would register other attributes
-        self.eval()
+        self.training = False
+        set_evaluating(program.module)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         (program,) = self._program
