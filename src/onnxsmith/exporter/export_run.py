@@ -17,8 +17,8 @@ from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.inputs.dynamic import is_auto
 from onnxsmith.exporter.module import dynamic_axes
-from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.module.dynamic_axes import Probed
+from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker

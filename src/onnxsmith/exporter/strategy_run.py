@@ -298,8 +298,8 @@ def _refuse_single_size(verification: Verification, given: Signature) -> None:
 
 
 _INSIDE = (
-    "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises what it "
-    "multiplies"
+    "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises the "
+    "other operand"
 )
 """Says why the optimised graph may differ by more than rounding."""
 

@@ -32,7 +32,8 @@ def store(model: ir.Model) -> None:
     1. A float weight that the graph quantises becomes integers.
     2. Integers of 4 bits get that dtype, from opset 21 on.
     3. A weight that is read transposed is stored transposed.
-    4. Scales that are computed at run time become products: runtimes dequantise an axis by stored scales only.
+    4. A Gemm becomes MatMul and Sum; see `_divide`.
+    5. Scales that are computed at run time become products: runtimes dequantise an axis by stored scales only.
     """
     names = Names(model)
     opset = model.graph.opset_imports.get("", 0)
@@ -50,11 +51,13 @@ def store(model: ir.Model) -> None:
         _write(node, weight, names)
         for reader in readers:
             _read_directly(node, reader)
+        for reader in [one for one, place in node.outputs[0].uses() if one.op_type == "Gemm" and place == 1]:
+            _divide(reader, names)
 
 
 @dataclass(frozen=True)
 class _Weight:
-    """Operands of a DequantizeLinear that are constant: the integers, their scale and zero point, its axis and block."""
+    """Constant operands of a DequantizeLinear: the integers, their scale and zero point, its axis and block."""
 
     numbers: Array
     scale: Array
@@ -165,6 +168,23 @@ def _read_directly(node: ir.Node, reader: ir.Node) -> None:
     reader.graph.remove(reader, safe=True)
 
 
+def _divide(gemm: ir.Node, names: Names) -> None:
+    """Writes a Gemm as MatMul and Sum. ONNX Runtime (1.32) has no quantised kernel for a Gemm with a scale for each
+    column: 450 µs instead of 22 µs for 8x512 by 512x512. It fuses MatMul and Add into a Gemm again, but not Sum."""
+    plain = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+    if gemm.domain or any(attribute.value != plain.get(name) for name, attribute in gemm.attributes.items()):
+        return
+    write = Inserter(gemm, "", 0, names.free)
+    x, weight, bias = [*gemm.inputs, None][:3]
+    made = write.op("MatMul", x, weight)
+    if bias is not None:
+        made.type, made.shape = gemm.outputs[0].type, gemm.outputs[0].shape
+        made = write.op("Sum", made, bias)
+    for node in write.made:
+        node.metadata_props.update(gemm.metadata_props)
+    write.replace([made])
+
+
 def _write(node: ir.Node, weight: _Weight, names: Names) -> None:
     for place, array in enumerate((weight.numbers, weight.scale, weight.zero)):
         old = node.inputs[place] if place < len(node.inputs) else None
@@ -215,7 +235,9 @@ def _multiply(node: ir.Node, names: Names) -> None:
     is_axis = scale is not None and scale.shape is not None and len(scale.shape) == 1
     if not is_axis or rank is None or _computed(scale) is not None or "block_size" in node.attributes:
         return
-    assert q is not None and scale is not None and q.dtype is not None
+    assert q is not None
+    assert scale is not None
+    assert q.dtype is not None
     write = Inserter(node, "rows", 0, names.free)
     form = [1] * rank
     form[node.attributes.get_int("axis", 1)] = -1

@@ -117,12 +117,16 @@ def blocked_axis(sizes: Sequence[Any], blocks: Sequence[int]) -> tuple[int, int]
 
 
 def as_blocks(sizes: Sequence[Any], blocks: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """The shape of a tensor with each axis divided into (blocks, block), and that of one value for each block."""
+    """The shape of a tensor with each divided axis as (blocks, block), and that of one value for each block."""
     grouped: list[Any] = []
     one: list[Any] = []
     for size, block in zip(sizes, blocks, strict=True):
-        grouped += [size // block, block]
-        one += [size // block, 1]
+        if block in (1, size):
+            grouped.append(size)
+            one.append(size if block == 1 else 1)
+        else:
+            grouped += [size // block, block]
+            one += [size // block, 1]
     return grouped, one
 
 

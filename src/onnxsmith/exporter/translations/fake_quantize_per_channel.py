@@ -15,6 +15,7 @@ class FakeQuantizePerChannel(Translation):
     """QuantizeLinear with an axis, a Clip for a narrow range, and DequantizeLinear."""
 
     targets = ("aten::fake_quantize_per_channel_affine",)
+    functions = (torch.fake_quantize_per_channel_affine,)
 
     def decompose(self, x: Any, scale: Any, zero_point: Any, axis: int, low: int, high: int) -> Any:
         dtype = dtype_of(low, high)

@@ -15,6 +15,7 @@ class FakeQuantizePerTensor(Translation):
     """QuantizeLinear, a Clip for a narrow range, and DequantizeLinear."""
 
     targets = ("aten::fake_quantize_per_tensor_affine",)
+    functions = (torch.fake_quantize_per_tensor_affine,)
 
     def decompose(self, x: Any, scale: Any, zero_point: Any, low: int, high: int) -> Any:
         dtype = dtype_of(low, high)

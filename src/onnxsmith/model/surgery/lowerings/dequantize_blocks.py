@@ -51,7 +51,8 @@ def _by_rows(node: ir.Node, sizes: list[int], block: int, write: Inserter) -> No
         return write.op("Reshape", value, write.constant(form))
 
     q, scale, zero = node.inputs[0], node.inputs[1], operand(node, 2)
-    assert q is not None and scale is not None
+    assert q is not None
+    assert scale is not None
     given = [last(q, [math.prod(sizes) // block, block]), last(scale, [-1])]
     if zero is not None:
         given.append(last(zero, [-1]))
@@ -67,5 +68,6 @@ def _is_narrow(value: ir.Value) -> bool:
 
 def _widened(value: ir.Value, write: Inserter) -> ir.Value:
     numbers = facts.constant(value)
-    assert numbers is not None and value.dtype is not None
+    assert numbers is not None
+    assert value.dtype is not None
     return write.constant(numbers.astype(_NARROW[value.dtype]), _NARROW[value.dtype])
