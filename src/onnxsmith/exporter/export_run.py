@@ -16,7 +16,7 @@ from onnxsmith.exporter.graph import capture as capturing
 from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.inputs.dynamic import is_auto
-from onnxsmith.exporter.module import dynamic_axes
+from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.settings import Settings
@@ -83,6 +83,10 @@ class Job:
 
     def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         """Runs the export. `clock` is the running clock; the report shows its stages."""
+        with packed_formats.explained(self.torch_model.module):
+            return self._run(output, clock)
+
+    def _run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         with stage("run eagerly"):
             built = self._built({})
             if not is_auto(self.settings.dynamic):
@@ -191,7 +195,8 @@ class Job:
             *random_nodes(model),
             *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
         ]
-        notes += baked.notes(built.program)
+        packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
+        notes += [*baked.notes(built.program), *([packed] if packed else [])]
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
         return Capture(

@@ -193,24 +193,42 @@ def _write(node: ir.Node, weight: _Weight, names: Names) -> None:
         known = facts.constant(old)
         if known is not None and known.dtype == array.dtype and known.shape == array.shape and known is array:
             continue
-        node.replace_input_with(place, _stored(node, old, array, names))
+        made = _stored(node, old, array, names)
+        source = _source(old).name or ""
+        node.replace_input_with(place, made)
         _drop(old)
+        _rename(made, source)
     node.outputs[0].shape = ir.Shape(weight.numbers.shape)
     if weight.scale.ndim:
         node.attributes["axis"] = ir.AttrInt64("axis", weight.axis)
 
 
 def _stored(node: ir.Node, old: ir.Value, array: Array, names: Names) -> ir.Value:
-    source = old
-    while source.producer() is not None and source.producer().inputs:  # type: ignore[union-attr]
-        source = source.producer().inputs[0]  # type: ignore[union-attr,assignment]
     tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape))
-    name = names.free(f"{source.name}")
+    name = names.free(_source(old).name or "")
     tensor.name = name
     made = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
     assert isinstance(node.graph, ir.Graph)
     node.graph.register_initializer(made)
     return made
+
+
+def _source(value: ir.Value) -> ir.Value:
+    """The constant from which a value is computed."""
+    while (node := value.producer()) is not None and node.inputs and node.inputs[0] is not None:
+        value = node.inputs[0]
+    return value
+
+
+def _rename(made: ir.Value, name: str) -> None:
+    """Gives the new constant the name of the old one, if that is gone."""
+    graph = made.graph
+    if isinstance(graph, ir.Graph) and name and name not in graph.initializers:
+        del graph.initializers[made.name or ""]
+        made.name = name
+        assert made.const_value is not None
+        made.const_value.name = name
+        graph.register_initializer(made)
 
 
 def _drop(value: ir.Value) -> None:
