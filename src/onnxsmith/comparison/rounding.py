@@ -274,6 +274,11 @@ def quantises(model: ir.Model) -> bool:
     return any(node.op_type in kinds for node in model.graph)
 
 
+def quantises_values(model: ir.Model) -> bool:
+    """Whether a node of the graph rounds floats to the steps of a quantiser."""
+    return any(node.op_type in _QUANTISING for node in model.graph)
+
+
 def quantises_inside(model: ir.Model) -> bool:
     """Whether a runtime may quantise floats of the graph that the graph itself does not quantise."""
     return any(_may_quantise_inside(node) for node in model.graph)

@@ -167,7 +167,9 @@ def _moved(name: str, kind: Kind, number: float) -> _Moved | None:
 def _name(func: Any) -> str:
     if isinstance(func, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
         text = str(func)
-        return text if text.startswith("quantized.") else text.partition(".")[2].partition(".")[0]
+        space, _, rest = text.partition(".")
+        operator = rest.partition(".")[0]
+        return operator if space == "aten" else f"{space}.{operator}"
     name: str = getattr(func, "__name__", "")
     if name == "__get__":
         return f"get {getattr(getattr(func, '__self__', None), '__name__', '')}"
