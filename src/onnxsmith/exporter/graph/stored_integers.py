@@ -121,10 +121,12 @@ def _result(node: ir.Node, given: list[Any]) -> Array | None:
     if kind == "Transpose":
         return np.transpose(first, node.attributes.get_ints("perm", tuple(reversed(range(first.ndim)))))
     if kind == "Clip" and len(given) == 3 and first.dtype.kind in "iu":
-        return np.clip(first, given[1], given[2])
+        held: Array = np.clip(first, given[1], given[2])
+        return held
     if kind == "QuantizeLinear" and len(given) == 3 and "block_size" not in node.attributes:
         return _quantised(first, given[1], given[2], node.attributes.get_int("axis", 1))
-    return first if kind == "Identity" else None
+    same: Array | None = first if kind == "Identity" else None
+    return same
 
 
 def _quantised(x: Array, scale: Array, zero: Array, axis: int) -> Array:
@@ -207,7 +209,7 @@ def _stored(node: ir.Node, old: ir.Value, array: Array, names: Names) -> ir.Valu
     tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape))
     name = names.free(_source(old).name or "")
     tensor.name = name
-    made = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+    made = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
     assert isinstance(node.graph, ir.Graph)
     node.graph.register_initializer(made)
     return made

@@ -165,7 +165,7 @@ def _moved(name: str, kind: Kind, number: float) -> _Moved | None:
 
 
 def _name(func: Any) -> str:
-    if isinstance(func, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
+    if type(func).__name__ in ("OpOverloadPacket", "OpOverload"):
         text = str(func)
         space, _, rest = text.partition(".")
         operator = rest.partition(".")[0]
