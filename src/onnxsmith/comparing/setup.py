@@ -16,7 +16,7 @@ from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
-from onnxsmith.comparison.rounding import Rounding, asked, quantises, quantises_inside, roundings
+from onnxsmith.comparison.rounding import Rounding, asked, leaves_activations_open, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
 from onnxsmith.feeds import given
@@ -196,7 +196,7 @@ def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
 
 def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
     """Whether one of two runtimes may quantise what the other computes with floats."""
-    return type(a.runtime) is not type(b.runtime) and a.inferred is not None and quantises_inside(a.inferred)
+    return type(a.runtime) is not type(b.runtime) and a.inferred is not None and leaves_activations_open(a.inferred)
 
 
 def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:

@@ -26,7 +26,7 @@ def compensated(matrix: Array, moments: Array, block: int, rounded: Callable[[Ar
     Where plain rounding is closer for a column, that is taken."""
     rows, columns = matrix.shape
     plain = rounded(matrix)
-    factor = _factor(moments)
+    factor = inverse_factor(moments)
     if factor is None:
         return plain
     left = matrix.astype(np.float64)
@@ -63,8 +63,9 @@ def _rows(left: Array, factor: Array, span: tuple[int, int], scales: Array, zero
     return numbers
 
 
-def _factor(moments: Array) -> Array | None:
-    """The upper triangular factor of the inverse of the moments; None if there is none."""
+def inverse_factor(moments: Array) -> Array | None:
+    """The upper triangular factor of the inverse of second moments float64 [n, n], which says how far the following
+    elements make up for what one loses; None if there is none."""
     diagonal = np.diag(moments).copy()
     diagonal[diagonal == 0] = 1.0  # an input that was always 0
     share = _DAMPING * float(diagonal.mean())

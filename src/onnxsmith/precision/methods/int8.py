@@ -11,11 +11,11 @@ from onnxsmith.clock import stage
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.precision.clipping import clipped
-from onnxsmith.precision.compensating import rounded
 from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.layer_rounding import rounded
 from onnxsmith.precision.methods._products import apart, endless, is_layer, touching
 from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
