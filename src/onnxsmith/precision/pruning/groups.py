@@ -94,10 +94,13 @@ def _elements(value: ir.Value) -> int:
 
 def _freed(found: Channels, sizes: dict[str, int]) -> float:
     """Elements of weights of which a part may go. Few large channels count less: a share of them is often none."""
-    return sum(
-        (1 - 1 / len(group.channels)) * sum(sizes[name] for name, _ in group.slots if name in sizes)
-        for group in found.free
-    )
+    total = 0.0
+    for group in found.free:
+        for place, (name, axis) in enumerate(group.slots):
+            if name in sizes:
+                covered = sum(len(channel[place][1]) for channel in group.channels)
+                total += (1 - 1 / len(group.channels)) * sizes[name] * covered / found.links.slots[name, axis]
+    return total
 
 
 def _grouped(links: Links) -> Channels:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.folders import replacing
 from onnxsmith.precision.pruning.surgery import Kept
-from onnxsmith.problem import problem
 
 Axes = dict[str, list[int]]
 
@@ -23,15 +20,7 @@ def of(model: ir.Model, kept: Kept) -> dict[str, Axes]:
     return found
 
 
-def write(path: Path, found: dict[str, Axes]) -> None:
-    """Writes the list as JSON, completely or not at all.
-
-    Raises:
-        OnnxsmithError: `save/failed`.
-    """
+def text(found: dict[str, Axes]) -> str:
+    """The list as JSON, a weight on each line."""
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(axes)}" for name, axes in found.items())
-    try:
-        with replacing(path) as aside:
-            aside.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
-    except OSError as error:
-        raise problem("save/failed", "the list could not be written", where=str(path), why=str(error)) from error
+    return "{\n" + lines + "\n}\n"

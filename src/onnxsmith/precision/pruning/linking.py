@@ -49,25 +49,17 @@ def _pin_the_rest(node: ir.Node, links: Links) -> None:
 
 
 def _pin_shared(model: ir.Model, links: Links) -> None:
-    """Pins weights that other nodes read, too: in another way, or as another layer's weight."""
+    """Pins weights that a node reads for which the same elements cannot go. Nodes that each follow the axis share a
+    weight: their channels go together."""
     weights = {value.name or "": value for value in model.graph.initializers.values()}
     outputs = {value.name for value in model.graph.outputs}
     inner = {name.name for node in model.graph for name in captures.captured(node)}
-    matrices = {name for name, _ in (*links.products, *_openers(links))}
     for slot in [slot for slot in links.slots if slot[0] in weights]:
         value = weights[slot[0]]
-        readers = {id(use.node) for use in value.uses()}
-        shared = slot[0] in matrices and len(value.uses()) > 1
-        other = readers - links.readers.get(slot, set())
-        if shared or other or slot[0] in outputs or slot[0] in inner:
+        readers = {id(use.node): use.node for use in value.uses()}
+        others = [node for at, node in readers.items() if at not in links.readers.get(slot, set())]
+        if others:
+            said = f"{walk.op_name(others[0])} {walk.node_label(others[0])!r} reads all of the weight {slot[0]!r}, too"
+            links.pin(value, slot[1], said)
+        elif slot[0] in outputs or slot[0] in inner or len(readers) < len(value.uses()):
             links.pin(value, slot[1], f"the weight {slot[0]!r} is shared")
-
-
-def _openers(links: Links) -> set[tuple[str, int]]:
-    """Axes of weights that begin channels."""
-    found = set()
-    for one, _, two, _ in links.ties:
-        for first, second in ((one, two), (two, one)):
-            if first in links.opened:
-                found.add(second)
-    return found

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, advance, stage
-from onnxsmith.inspection.costs.costs import costs
+from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -23,6 +23,7 @@ from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.given import Given, Request, refuse_nan
 from onnxsmith.precision.pruning import kept_list as kept_lists
 from onnxsmith.precision.pruning import refusals
+from onnxsmith.precision.pruning.counting import Counting
 from onnxsmith.precision.pruning.choosing import Choice, share_of
 from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
@@ -31,8 +32,9 @@ from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
 from onnxsmith.precision.pruning.working import Working, working
 from onnxsmith.precision.scoring import Scored
-from onnxsmith.precision.weights import stored_bytes
+from onnxsmith.precision.weights import own_weights, stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
+from onnxsmith.precision.writing import with_text
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer, Pruning, SharePoint
@@ -45,6 +47,7 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.settings import Verify
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
@@ -101,11 +104,15 @@ def prune(
     measure = _measure(by)
     if multiple < 1:
         raise problem("prune/multiple", f"channels cannot be a multiple of {multiple}", fix="give --multiple 8")
-    list_path = None if keep_list is None else checked_path(Path(keep_list))
+    for path in (output, keep_list):
+        if path is not None:
+            checked_path(Path(path))
+    list_path = None if keep_list is None else Path(keep_list)
     request = Request(
         data, calibration, metric, decode, preprocess, "1%" if budget is None else budget, samples, evaluations, seed,
         measure_time=measure_time,
     )  # fmt: skip
+    requests.refuse_without_data(request)
     with Clock() as clock:
         with stage("load"):
             loaded = load(source)
@@ -160,7 +167,8 @@ class _Pruning:
         self._sizes = sizes
         self._runtime: Runtime = runtimes.get("onnxruntime")
         with stage("channels"):
-            self._work: Working = working(loaded)
+            self._work: Working = _compared(loaded, sizes, request.seed)
+            self._counting = Counting(self._work.model, sizes, where)
             self._found: Channels = channels(self._work.model)
         if not self._found.free:
             raise refusals.nothing(self._found, where)
@@ -248,7 +256,8 @@ class _Pruning:
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
         score, found = self._given.scoring.score, self._found
-        before, after = _costs(self._work.model), None if done.model is None else _costs(done.model)
+        before, after = (None if one is None else self._counting.of(one) for one in (self._work.model, done.model))
+        assert before is not None
         return Pruning(
             share=done.share,
             by=self._measure.title,
@@ -262,6 +271,7 @@ class _Pruning:
             parameters_after=None if after is None else after[0],
             macs_before=before[1],
             macs_after=None if after is None else after[1],
+            sizes=self._counting.sizes,
             bytes_before=stored_bytes(self.loaded),
             bytes_after=done.nbytes,
             score=score.title,
@@ -295,25 +305,27 @@ class _Pruning:
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []
-        if output is not None:
-            with stage("save"), staged(output) as place:
-                place.write(done.model)
-                checked_model(done.model, where="the pruned model", file=place.path)
-                files += place.commit()
-        if keep_list is not None:
-            kept_lists.write(keep_list, kept_lists.of(self._work.model, done.kept))
-            files.append(keep_list)
+        text = kept_lists.text(kept_lists.of(self._work.model, done.kept))
+        with stage("save"), with_text(keep_list, text) as lists:
+            if output is not None:
+                with staged(output) as place:
+                    place.write(done.model)
+                    checked_model(done.model, where="the pruned model", file=place.path)
+                    files += place.commit()
+        files += lists
         return (written(files) if files else Written({}, "no output was asked for")), done.model
+
+
+def _compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
+    """The model that channels are followed through; where it is not proven to be the given one, without rewrites."""
+    found = working(loaded)
+    if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
+        return found
+    return working(loaded, rewritten=False)
 
 
 def _verdict(proof: Verification) -> Verdict:
     return Verdict.DIFFERENT if proof.differs else Verdict.CANNOT_TELL
-
-
-def _costs(model: ir.Model) -> tuple[int, int | None]:
-    """Parameters, and multiply-adds of a run at example sizes."""
-    found = costs(model, {}, "the model")
-    return found.parameters, found.macs.at
 
 
 def _report(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, size
@@ -47,7 +47,8 @@ class Pruning(Part):
 
     `share` is the share of the channels of each group, or of all with `is_global`, that was to go; `by` is the measure
     that ordered them. `removed` of `channels` went: a channel is what can only go together, in all layers that it goes
-    through. `macs_before` and `macs_after` are multiply-adds of one run, None if they could not be counted.
+    through. `macs_before` and `macs_after` are multiply-adds of one run at `sizes` of the symbolic dimensions, None if they
+    could not be counted.
 
     `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst that the
     budget allows, None without a budget. `labelled` says that it is against labels of the data, not against the given
@@ -80,6 +81,7 @@ class Pruning(Part):
     samples: int
     labelled: bool
     measured: bool
+    sizes: dict[str, int] = field(default_factory=dict)
     times_ratio: float | None = None
     times: str = ""
     curve: tuple[SharePoint, ...] = ()
@@ -103,6 +105,10 @@ class Pruning(Part):
             return " (accuracy was not measured)"
         return "" if self.labelled else " (without labels: agreement with the given model)"
 
+    def _sizes(self) -> str:
+        said = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return f" at {said}" if said and self.macs_before is not None else ""
+
     def blocks(self) -> Iterator[Block]:
         each = "all channels together" if self.is_global else "the channels of each group"
         after = "" if self.after is None else f"{self.after:.6g}"
@@ -115,7 +121,7 @@ class Pruning(Part):
                 ("worst that the budget allows", "" if self.bound is None else f"{self.bound:.6g} ({self.budget})"),
                 ("samples", f"{self.samples:,}"),
                 ("parameters", _change(self.parameters_before, self.parameters_after)),
-                ("multiply-adds", _change(self.macs_before, self.macs_after)),
+                ("multiply-adds", _change(self.macs_before, self.macs_after) + self._sizes()),
                 ("weights", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
                 ("time", self.times),
                 ("shares evaluated", f"{len(self.curve):,}" if self.curve else ""),
