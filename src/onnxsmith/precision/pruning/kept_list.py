@@ -7,17 +7,22 @@ import json
 import onnx_ir as ir
 
 from onnxsmith.precision.pruning.surgery import Kept
+from onnxsmith.precision.pruning.torch_names import Parameter, parameters
 
 Axes = dict[str, list[int]]
 
 
 def of(model: ir.Model, kept: Kept) -> dict[str, Axes]:
-    """For each weight that became smaller, by name: the axes, and the indices that stayed along each."""
+    """For each weight that became smaller: the axes, and the indices that stayed along each. A weight has the name and
+    the axes of its torch parameter, where the file says which one it is, else those of the file."""
+    known = parameters(model)
     found: dict[str, Axes] = {}
     for (name, axis), indices in sorted(kept.items()):
         if name in model.graph.initializers:
-            found.setdefault(name, {})[str(axis)] = [int(index) for index in indices]
-    return found
+            for one in known.get(name, [Parameter(name)]):
+                own = 1 - axis if one.is_transposed else axis
+                found.setdefault(one.name, {})[str(own)] = [int(index) for index in indices]
+    return {name: dict(sorted(axes.items())) for name, axes in sorted(found.items())}
 
 
 def text(found: dict[str, Axes]) -> str:
