@@ -94,7 +94,9 @@ def shrink(network: nn.Module, kept: dict[str, dict[str, list[int]]], merged: di
         if isinstance(module, nn.modules.conv._ConvNd):
             first, second = module.weight.shape[:2]
             if 1 < module.groups == module.in_channels:  # depthwise
-                module.groups = first * module.groups // (module.in_channels if module.transposed else module.out_channels)
+                module.groups = (
+                    first * module.groups // (module.in_channels if module.transposed else module.out_channels)
+                )
             sizes = first, second * module.groups
             module.out_channels, module.in_channels = sizes[::-1] if module.transposed else sizes
         elif isinstance(module, nn.Linear):

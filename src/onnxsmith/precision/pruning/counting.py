@@ -45,9 +45,9 @@ class Counting:
         return self._sizes.used()
 
     def of(self, model: ir.Model) -> tuple[int, int | None]:
-        """Parameters, and multiply-adds of one run. Shapes with symbols are inferred again from the sizes of the inputs,
-        so that a computed or declared dimension with a name of its own has the size that follows. Where a size does
-        not follow, multiply-adds are not counted."""
+        """Parameters, and multiply-adds of one run, None where a size is not known even then. Shapes with symbols are
+        inferred again from the sizes of the inputs, so that a dimension with a name of its own has the size that
+        follows."""
         made = cloned(model)
         for value in made.graph.inputs:
             if value.shape is not None:

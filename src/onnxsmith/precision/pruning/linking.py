@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import onnx_ir as ir
 
@@ -20,8 +20,9 @@ def families() -> Mapping[str, Operator]:
     return {op: family for family in found.values() for op in family.ops}
 
 
-def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None) -> Links:
-    """The ties of the main graph of a model with inferred shapes, whose constants are initializers."""
+def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None, keep: Container[str] = ()) -> Links:
+    """The ties of the main graph of a model with inferred shapes, whose constants are initializers. The channels of
+    results of nodes in `keep` stay."""
     links = Links(dict(views or {}))
     for node in model.graph:
         links.node = node
@@ -29,6 +30,10 @@ def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = No
         if family is not None:
             family.link(node, links)
         _pin_the_rest(node, links)
+        if walk.node_label(node) in keep:
+            for value in node.outputs:
+                for axis in links.live_axes(value):
+                    links.pin(value, axis, f"{links.label} is on the given keep-list")
     links.node = None
     for value in model.graph.outputs:
         for axis in links.live_axes(value):

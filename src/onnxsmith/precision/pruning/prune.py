@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,15 @@ from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import save_for_now, staged
-from onnxsmith.model.graph import walk
 from onnxsmith.precision import given as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.given import Given, Request, refuse_nan
 from onnxsmith.precision.pruning import kept_list as kept_lists
-from onnxsmith.precision.pruning import refusals
+from onnxsmith.precision.pruning import refusals, telling
+from onnxsmith.precision.pruning.choosing import BLOCK, Choice, share_of
 from onnxsmith.precision.pruning.counting import Counting
-from onnxsmith.precision.pruning.choosing import Choice, share_of
 from onnxsmith.precision.pruning.groups import Channels, channels
+from onnxsmith.precision.pruning.keeping import asked_layers
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
 from onnxsmith.precision.pruning.proof import proven
 from onnxsmith.precision.pruning.search import Search
@@ -37,7 +37,7 @@ from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import with_text
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer, Pruning, SharePoint
+from onnxsmith.report.parts.pruning import Pruning, SharePoint
 from onnxsmith.report.parts.ratios import Ratio
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
@@ -51,9 +51,6 @@ from onnxsmith.settings import Verify
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
-_BLOCK = 8
-"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
-AVX-512)."""
 _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
 
@@ -65,7 +62,8 @@ def prune(
     share: str | float | None = None,
     by: str = "norm",
     all_together: bool = False,
-    multiple: int = 1,
+    multiple: int | None = None,
+    keep: Iterable[str] = (),
     data: Any = None,
     calibration: Any = None,
     metric: Any = None,
@@ -84,7 +82,9 @@ def prune(
     A channel goes with all that depends on it: the weights that make it and read it, normalisations, the other side of
     a residual, its part of a joined tensor. `share` (`"30%"` or 0.3, the default) of the channels of each group go, or
     of all groups together with `all_together`; those with the least of the measure `by` (`norm`, `activation`). One
-    stays of each group at least, or a multiple of `multiple`.
+    stays of each group at least, or a multiple of `multiple`; without one, layers with 32 channels or more keep a
+    multiple of 8, which is the block of onnxruntime's kernels. Layers in `keep` (names of nodes, `*` for any
+    characters) keep all of their channels.
 
     `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are those of `quantize`. With a `budget`
     (`"1%"` of the score, or a number), the largest share up to `share` (0.9) is taken that meets it, found by halving
@@ -102,7 +102,7 @@ def prune(
     where = str(source) if isinstance(source, str | Path) else "the given model"
     asked = None if share is None else share_of(share)
     measure = _measure(by)
-    if multiple < 1:
+    if multiple is not None and multiple < 1:
         raise problem("prune/multiple", f"channels cannot be a multiple of {multiple}", fix="give --multiple 8")
     for path in (output, keep_list):
         if path is not None:
@@ -118,7 +118,7 @@ def prune(
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
-        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), sizes, where)
+        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), tuple(keep), sizes, where)
         top = asked if asked is not None else _SHARE if budget is None else _MOST
         done = one.at(top) if budget is None else one.within_budget(top)
         shown, model = one.written(done, output, list_path)
@@ -160,6 +160,7 @@ class _Pruning:
         request: Request,
         measure: Measure,
         choice: Choice,
+        keep: Sequence[str],
         sizes: Mapping[str, int] | None,
         where: str,
     ) -> None:
@@ -169,9 +170,9 @@ class _Pruning:
         with stage("channels"):
             self._work: Working = _compared(loaded, sizes, request.seed)
             self._counting = Counting(self._work.model, sizes, where)
-            self._found: Channels = channels(self._work.model)
+            self._found: Channels = channels(self._work.model, asked_layers(self._work.model, keep))
         if not self._found.free:
-            raise refusals.nothing(self._found, where)
+            raise refusals.nothing(self._work.model, self._found, where)
         with stage("score"), self._runtime.prepare(loaded) as session:
             self._given: Given = requests.read(loaded, request, session)
             self.before: Scored = self._given.scoring.first(session)
@@ -247,10 +248,8 @@ class _Pruning:
 
     def _slower(self, ratio: Ratio | None) -> tuple[str, ...]:
         slower = ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1
-        few = self._choice.multiple % _BLOCK
-        said = (
-            f"it is slower here: kernels for convolutions take channels in blocks of {_BLOCK}: try --multiple {_BLOCK}"
-        )
+        few = self._choice.multiple is not None and self._choice.multiple % BLOCK
+        said = f"it is slower here: kernels for convolutions take channels in blocks of {BLOCK}: try --multiple {BLOCK}"
         return (said,) if slower and few else ()
 
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
@@ -265,8 +264,9 @@ class _Pruning:
             multiple=self._choice.multiple,
             channels=sum(len(group.channels) for group in found.groups),
             removed=done.removed,
-            layers=tuple(self._layers(done.kept)),
-            fixed=tuple(FixedChannels(one.layers, len(one.channels), one.reason) for one in found.fixed),
+            free=sum(len(group.channels) for group in found.free),
+            layers=telling.layers(self._work.model, found, done.kept),
+            fixed=telling.fixed(self._work.model, found, done.kept, self._choice),
             parameters_before=before[0],
             parameters_after=None if after is None else after[0],
             macs_before=before[1],
@@ -288,15 +288,6 @@ class _Pruning:
             curve=tuple(self._curve),
             notes=(*self._work.notes, *done.notes),
         )
-
-    def _layers(self, kept: Kept) -> list[PrunedLayer]:
-        ops = {walk.node_label(node): walk.op_name(node) for node in self._work.model.graph}
-        links = self._found.links
-        return [
-            PrunedLayer(label, ops[label], links.slots[slot], len(kept[slot]))
-            for slot, label in links.opened.items()
-            if slot in kept
-        ]
 
     def written(
         self, done: _Done, output: str | Path | None, keep_list: Path | None

@@ -40,7 +40,10 @@ def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     note = _own_defaults(made)
     _lift(made)
     _bypass(made)
+    names = {value.name: node.name for node in made.graph for value in node.outputs if node.name}
     made, part = simplified(made, only=RULES, in_place=True) if rewritten else (made, None)
+    for node in made.graph:
+        node.name = next((names[value.name] for value in node.outputs if value.name in names), node.name)
     _type(made)
     model, not_inferred = inferred(made)
     _fix_sizes(model)
@@ -65,7 +68,11 @@ def _own_defaults(model: ir.Model) -> str:
     held = [value for value in graph.inputs if value.name in graph.initializers]
     for value in held:
         graph.inputs.remove(value)
-    return f"{len(held)} weights were graph inputs too, which a caller could replace: they are not any more" if held else ""
+    return (
+        f"{len(held)} weights were graph inputs too, which a caller could replace: they are not any more"
+        if held
+        else ""
+    )
 
 
 def _names(model: ir.Model) -> list[str]:

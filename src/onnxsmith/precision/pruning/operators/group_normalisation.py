@@ -19,7 +19,7 @@ class GroupNormalisation(Operator):
     def link(self, node: ir.Node, links: Links) -> None:
         x, y = node.inputs[0], node.outputs[0]
         count, groups = static(x, 1), integer(node, "num_groups", 1)
-        stored = node.inputs[1:3]
+        stored = [value for value in node.inputs[1:3] if value is not None]
         assert x is not None
         for axis in links.live_axes(x):
             if axis == 0:
@@ -29,7 +29,7 @@ class GroupNormalisation(Operator):
             elif count is not None and count % groups == 0 and all(is_weight(value) for value in stored):
                 self._tie(links, x, y, count // groups, stored)
 
-    def _tie(self, links: Links, x: ir.Value, y: ir.Value, each: int, stored: list[ir.Value] | tuple[ir.Value, ...]) -> None:
+    def _tie(self, links: Links, x: ir.Value, y: ir.Value, each: int, stored: list[ir.Value]) -> None:
         count = static(x, 1) or 0
         first = np.arange(count) // each * each
         links.tie(x, 1, x, 1, None, first)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.precision.pruning.cuts import Cuts
 from onnxsmith.precision.pruning.links import Indices, Links, is_weight, static
-from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
+from onnxsmith.precision.pruning.operators.base import Operator, operand
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _X, _W, _R, _B, _LENGTHS, _PEEPHOLES = 0, 1, 2, 3, 4, 7
@@ -18,7 +18,7 @@ _STATES = (5, 6)
 
 @dataclass(frozen=True)
 class _Layer:
-    """The operands of a node. The weights are [directions, gates · hidden, …], all gates of a kind beside each other."""
+    """The operands of a node. The weights are [directions, gates · hidden, …], all units of a gate together."""
 
     node: ir.Node
     hidden: int
@@ -30,8 +30,8 @@ class _Layer:
 
 
 class Recurrence(Operator):
-    """A hidden unit is a row of each gate in both weights and the bias, a column of the recurrent weight, and an element
-    of the outputs. Both directions lose the same units, because their weights are one tensor. Channels of the input are
+    """A hidden unit is a row of each gate in both weights and the bias, a column of the recurrent weight, and a part of
+    the outputs. Both directions lose the same units, because their weights are one tensor. Channels of the input are
     columns of the weight."""
 
     ops = ("GRU", "LSTM", "RNN")
@@ -66,9 +66,9 @@ class Recurrence(Operator):
             links.tie(*first, value, axis)
         links.tie(*first, recurrent, 2)
         links.sums(*first, recurrent, 2)
-        for value, parts in ((weight, gates), (recurrent, gates), (bias, 2 * gates), (peepholes, gates - 1)):
-            if value is not None:
-                links.tie(value, 1, *first, None, layer.rows(parts))
+        for stored, parts in ((weight, gates), (recurrent, gates), (bias, 2 * gates), (peepholes, gates - 1)):
+            if stored is not None:
+                links.tie(stored, 1, *first, None, layer.rows(parts))
         for place in _STATES:
             state = operand(node, place)
             if state is None:

@@ -33,7 +33,7 @@ class Spatial(Operator):
             if passes:
                 links.tie(x, axis, y, axis)
             else:
-                links.pin(x, axis, f"{node.op_type} computes from several channels")
+                links.pin(x, axis, f"{links.label} computes from several channels, or changes how many there are")
 
     def rewrite(self, node: ir.Node, cuts: Cuts) -> None:
         if node.op_type != "Resize" or not _has_sizes(node):
