@@ -73,6 +73,7 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
         raise problem(
             "quantize/evaluations", f"{request.evaluations} evaluations find nothing", fix="give --evaluations 20"
         )
+    refuse_without_data(request)
     budget = Budget.read(request.budget)
     interface = signature(model)
     reading = Reading(interface, _function(request.preprocess))
@@ -87,6 +88,23 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     scoring = Scoring(test, score, _function(request.decode), request.samples)
     is_real = request.data is not None
     return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None)
+
+
+def refuse_without_data(request: Request) -> None:
+    """Refuses a metric of what the model is for, where there is only generated noise to measure it on.
+
+    Raises:
+        OnnxsmithError: `quantize/no-data`; `quantize/unknown-metric`.
+    """
+    score = _score(request.metric)
+    if request.data is None and request.calibration is None and score.needs_data:
+        raise problem(
+            "quantize/no-data",
+            "the metric has no data to be measured on",
+            where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
+            why="without data inputs are generated: noise, of which the metric says nothing",
+            fix="give --data, or leave out --metric: then the cosine similarity of the outputs is measured",
+        )
 
 
 def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:

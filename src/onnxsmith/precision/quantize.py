@@ -30,7 +30,7 @@ from onnxsmith.precision.trying import Tried, Trying
 from onnxsmith.precision.units import labels
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
-from onnxsmith.precision.writing import write_keep
+from onnxsmith.precision.writing import with_keep
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.quantisation import Quantisation
@@ -99,7 +99,10 @@ def quantize(
     shape = form(target)
     unused = _unused(methods, shape, target)
     where = str(source) if isinstance(source, str | Path) else "the given model"
-    list_path = None if keep_list is None else checked_path(Path(keep_list))
+    for path in (output, keep_list):
+        if path is not None:
+            checked_path(Path(path))
+    list_path = None if keep_list is None else Path(keep_list)
     request = Request(
         data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time,
         dict(sizes or {}), target,
@@ -310,14 +313,13 @@ class _Quantising:
             return Written({}, best.refused[0].what), None
         files: list[Path] = []
         model = best.final.model
-        if output is not None:
-            with stage("save"), staged(output) as place:
-                files += self._place(place, model)
-        if keep_list is not None:
-            names = sorted(layer.name for layer in best.tried.layers if layer.kept)
-            names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
-            write_keep(keep_list, names, best.tried.name)
-            files.append(keep_list)
+        names = sorted(layer.name for layer in best.tried.layers if layer.kept)
+        names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
+        with stage("save"), with_keep(keep_list, names, best.tried.name) as lists:
+            if output is not None:
+                with staged(output) as place:
+                    files += self._place(place, model)
+        files += lists
         shown = written(files) if files else Written({}, "no output was asked for")
         return shown, model if output is None else load(output)  # the variant's own files go at the end
 

@@ -64,6 +64,13 @@ def module_of(node: ir.Node) -> str:
     return next((scope for scope in reversed(scopes[:-1]) if scope), "")
 
 
+def class_of(node: ir.Node) -> str:
+    """Returns the class of the torch module that a node comes from (`torch.nn.modules.linear.Linear`); "" if the file
+    does not name it."""
+    classes = _strings(node.metadata_props.get(_CLASSES, ""))
+    return classes[-2] if len(classes) > 1 else ""
+
+
 def modules_of(nodes: Iterable[ir.Node]) -> list[str]:
     """Returns the paths of the torch modules around all the nodes whose origin the file names, the outermost first."""
     common: list[str] | None = None

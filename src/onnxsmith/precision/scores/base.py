@@ -31,6 +31,9 @@ class Score(ABC):
         """What is expected of another model if this model's prediction is taken for the truth."""
         return prediction
 
+    needs_data: ClassVar[bool] = True
+    """Whether it says nothing on generated inputs."""
+
     @abstractmethod
     def value(self, pairs: Pairs) -> float:
         """The measure over all pairs, which can be read once."""

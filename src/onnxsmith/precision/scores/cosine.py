@@ -13,6 +13,7 @@ class Cosine(Score):
 
     title = "cosine similarity"
     expects = "a vector, as long as the label"
+    needs_data = False
 
     def value(self, pairs: Pairs) -> float:
         return mean(_cosine(np.ravel(np.asarray(a, np.float64)), np.ravel(np.asarray(b, np.float64))) for a, b in pairs)

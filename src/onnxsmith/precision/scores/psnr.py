@@ -21,6 +21,7 @@ class Psnr(Score):
 
     title = "PSNR in dB"
     expects = "an image, as large as the label"
+    needs_data = False
 
     def value(self, pairs: Pairs) -> float:
         return mean(_psnr(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in pairs)
