@@ -210,7 +210,9 @@ def test_without_labels_it_is_agreement(tmp_path: Path) -> None:
         ({"to": "int8", "metric": lambda found, labels: float("nan")}, "quantize/metric"),
         ({"to": "int8", "metric": lambda found, labels: 1 / 0}, "quantize/metric"),
         ({"to": "int8", "decode": lambda outputs: outputs["z"]}, "quantize/decode"),
-        ({"to": "int8", "metric": "map50"}, "quantize/metric"),
+        ({"to": "int8", "metric": "map50"}, "quantize/labels"),
+        ({"to": "int8", "data": None}, "quantize/no-data"),
+        ({"to": "int8", "data": None, "metric": "map50"}, "quantize/no-data"),
     ],
 )
 def test_bad_requests(tmp_path: Path, refused: Refused, options: dict[str, Any], problem: str) -> None:
@@ -233,6 +235,47 @@ def test_some_labels_only_are_refused(tmp_path: Path, refused: Refused) -> None:
     found = samples(path, 8)
     with refused("quantize/labels"):
         quantized(path, to="int8", data=[*found[:7], found[7][0]], metric="top1")
+
+
+@pytest.mark.parametrize(
+    ("label", "said"), [("class3", "is 'class3'"), (100, "is 100"), (3.5, "is 3.5"), ([1, 2], "has 2 numbers")]
+)
+def test_a_label_that_no_prediction_can_be_is_refused(tmp_path: Path, refused: Refused, label: Any, said: str) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path, 8)
+    found[6] = (found[6][0], label)
+    with refused("quantize/labels") as refusal:
+        quantized(path, to="int8", data=found, metric="top1")
+    assert said in refusal.problem.what
+    assert "[6]" in refusal.problem.where
+
+
+def test_a_score_that_cannot_become_worse_is_no_start(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    wrong = [(feeds, (label + 1) % CLASSES) for feeds, label in samples(path, 8)]
+    with refused("quantize/metric") as refusal:
+        quantized(path, to="int8", data=wrong, metric="top1")
+    assert "right nowhere" in refusal.problem.what
+
+
+def test_a_sample_without_rows_is_named(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path, 8)
+    found[6] = ({"x": np.zeros((0, WIDTH), np.float32)}, 0)
+    with refused("quantize/data") as refusal:
+        quantized(path, to="int8", data=found, metric="top1")
+    assert "[6]" in refusal.problem.where
+    assert f"x [0, {WIDTH}]" in refusal.problem.why
+
+
+@pytest.mark.parametrize("metric", ["cosine", lambda found, labels: float(np.mean(found))])
+def test_a_sample_whose_score_is_no_number_is_named(tmp_path: Path, refused: Refused, metric: Any) -> None:
+    path = stored(classifier(), tmp_path)
+    found = [({"x": feeds["x"]}, np.zeros((1, CLASSES))) for feeds, _ in samples(path, 8)]
+    found[6][0]["x"][0, 0] = np.nan
+    with refused("quantize/metric") as refusal:
+        quantized(path, to="int8", data=found, metric=metric)
+    assert "[6]" in refusal.problem.where
 
 
 def test_a_quantised_model_is_refused(tmp_path: Path, refused: Refused) -> None:

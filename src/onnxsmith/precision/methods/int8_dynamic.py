@@ -13,8 +13,8 @@ _CONTRIB = "com.microsoft"
 _OPERATORS = {
     "MatMul": "", "Gemm": "", "LSTM": "", "Gather": "", "Attention": _CONTRIB, "EmbedLayerNormalization": _CONTRIB,
 }  # fmt: skip
-"""Operators with their domains. Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger, which is slower than Conv in
-float32 (onnxruntime issue #6732)."""
+"""Operators with their domains. Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger,
+which is slower than Conv in float32 (onnxruntime issue #6732)."""
 
 
 class Int8Dynamic(Method):
