@@ -20,7 +20,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.final import Final, final
 from onnxsmith.precision.forms.base import Form, form
-from onnxsmith.precision.given import Given, Request, read, refuse_nan
+from onnxsmith.precision.given import Given, Request, read, refuse_worthless
 from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
@@ -175,7 +175,7 @@ class _Quantising:
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
-        refuse_nan(self.before.value, self.given.scoring.score, self.before.broken)
+        refuse_worthless(self.before, self.given.scoring.score)
         self.notes: list[str] = []
         self._prepared: dict[int, Prepared] = {}
 

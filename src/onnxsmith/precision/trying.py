@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import onnx_ir as ir
 
@@ -13,6 +14,7 @@ from onnxsmith.clock import advance, stage
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import damage as damages
 from onnxsmith.precision import ranges
+from onnxsmith.precision.culprits import culprits
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.keeping import Keep, Search
@@ -21,12 +23,18 @@ from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage
-from onnxsmith.runtimes.base import Runtime
+from onnxsmith.runtimes.base import Runtime, Session
+
+T = TypeVar("T")
 
 _DAMAGED_ON = 2
 """Samples on which the damage of layers is measured. A choice: it orders the layers, it decides nothing."""
 _WORDS = 200
-"""Characters of a refusal. A choice."""
+"""Characters of a refusal among other notes. A choice."""
+_LONG = 600
+"""Characters of a refusal that is the problem. A choice."""
+_REFUSED = ("quantize/refused", "quantize/cannot-run")
+"""The quantiser cannot make a variant, or the runtime cannot run it."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +101,7 @@ class Trying:
                 why="; ".join(dict.fromkeys(why.values()))[:400],
                 fix="give a shorter keep-list, or another --to",
             )
-        self._choose_scheme(always)
-        kept = self._smallest(layers, always)
+        kept = self._accepted(layers, why)
         self.work.notes += self.method.said(self.work)
         useful = kept is not None and (len(kept) < len(layers) or bool(self.method.stored(self.work, kept)))
         return Tried(
@@ -120,6 +127,40 @@ class Trying:
             damage = self._errors.get(one.name)
             shown.append(LayerDamage(one.name, one.op, one.nbytes, damage, kept_for, weights_for))
         return tuple(shown)
+
+    def _accepted(self, layers: Sequence[Layer], why: dict[str, str]) -> Keep | None:
+        """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
+        `why` with the message."""
+        always, noted = self.work.always, len(self.work.notes)
+        try:
+            self._choose_scheme(always)
+            return self._smallest(layers, always)
+        except OnnxsmithError as error:
+            if error.problem.id not in _REFUSED:
+                raise
+            refused = error
+        self.work.scheme, self.work.kept_as = self.method.schemes(self.work)[0], ""
+        with stage("refused layers"):
+            found = culprits([layer.name for layer in layers], always, self._is_accepted)
+        if not found:
+            raise refused
+        said = f"{refused.problem.what}: {refused.problem.why}"[:_WORDS]
+        why |= dict.fromkeys((layer.name for layer in layers if layer.name in found), said)
+        del self.work.notes[noted:]
+        always = self.work.always = frozenset(why)
+        self._choose_scheme(always)
+        return self._smallest(layers, always)
+
+    def _is_accepted(self, keep: Keep) -> bool:
+        """Whether the quantiser and the runtime take the variant."""
+        try:
+            variant = self.method.measured(self.work, keep, self.method.variant(self.work, keep))
+            self._run(variant, lambda session: session.run(dict(next(iter(self.given.scoring.samples)).feeds)))
+        except OnnxsmithError as error:
+            if error.problem.id not in _REFUSED:
+                raise
+            return False
+        return True
 
     def _smallest(self, layers: Sequence[Layer], always: Keep) -> Keep | None:
         """The smallest keep-list. What it names is written in the first way that can meet the budget; if none can, the
@@ -187,7 +228,7 @@ class Trying:
                     if self._meets(always):
                         return
                 except OnnxsmithError as error:
-                    if error.problem.id != "quantize/refused":
+                    if error.problem.id not in _REFUSED:
                         raise
                     refused = error
                     self.work.notes.append(f"{scheme}: {error.problem.what}: {error.problem.why}"[:_WORDS])
@@ -247,7 +288,14 @@ class Trying:
     def _evaluated(self, keep: Keep) -> bool:
         variant = self.method.variant(self.work, keep)
         advance("search", len(self._curve) + 1, self.most)
-        scored = self._scored(self.method.measured(self.work, keep, variant))
+        try:
+            scored = self._run(self.method.measured(self.work, keep, variant), self.given.scoring.of)
+        except OnnxsmithError as error:
+            if error.problem.id != "quantize/cannot-run" or keep == self.work.always:
+                raise  # with all layers changed: it may be because of a few
+            said = f"a variant was refused: {error.problem.why}"[:_WORDS]
+            self.work.notes += [said] if said not in self.work.notes else []
+            scored = Scored(math.nan, 0)  # the next list keeps more layers
         meets = scored.broken <= self.before.broken and self.given.budget.allows(
             self.before.value, scored.value, self.given.scoring.score.better
         )
@@ -255,18 +303,26 @@ class Trying:
         self._curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
         return meets
 
-    def _scored(self, variant: ir.Model) -> Scored:
-        """The score of a variant; no number if the runtime refuses it or crashes: the next list keeps more layers."""
+    def _run(self, variant: ir.Model, use: Callable[[Session], T]) -> T:
+        """What `use` gives for a session of the variant.
+
+        Raises:
+            OnnxsmithError: `quantize/cannot-run` if the runtime refuses it or crashes.
+        """
         try:
             with self.runtime.prepare(variant) as session:
-                return self.given.scoring.of(session)
+                return use(session)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
-            said = f"a variant was refused: {error.problem.what}"
-            if said not in self.work.notes:
-                self.work.notes.append(said)
-            return Scored(math.nan, 0)
+            said = error.problem
+            raise problem(
+                "quantize/cannot-run",
+                f"{self.runtime.title} cannot run the {self.name} model",
+                where=said.where,
+                why=f"{said.what}: {said.why}"[:_LONG] if said.why else said.what,
+                fix="try another --to",
+            ) from error
 
     def _nothing(self) -> OnnxsmithError:
         return problem(

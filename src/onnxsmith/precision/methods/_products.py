@@ -66,3 +66,11 @@ def apart(model: ir.Model, keep: Keep) -> set[str]:
             or beside.isdisjoint((*node.inputs, *node.outputs))
         )
     }
+
+
+def namesakes(model: ir.Model, operators: Mapping[str, str]) -> set[str]:
+    """Nodes that are called like one of the operators and are of another domain than it: onnxruntime's quantiser reads
+    names alone, and takes the Attention of ONNX for its own."""
+    return {
+        node.name or "" for node in model.graph if node.op_type in operators and node.domain != operators[node.op_type]
+    }

@@ -19,7 +19,7 @@ from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import save_for_now, staged
 from onnxsmith.precision import given as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
-from onnxsmith.precision.given import Given, Request, refuse_nan
+from onnxsmith.precision.given import Given, Request, refuse_worthless
 from onnxsmith.precision.pruning import kept_list as kept_lists
 from onnxsmith.precision.pruning import refusals, telling
 from onnxsmith.precision.pruning.choosing import BLOCK, Choice, share_of
@@ -176,7 +176,7 @@ class _Pruning:
         with stage("score"), self._runtime.prepare(loaded) as session:
             self._given: Given = requests.read(loaded, request, session)
             self.before: Scored = self._given.scoring.first(session)
-        refuse_nan(self.before.value, self._given.scoring.score)
+        refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
             subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration)
             self._scores: Sequence[Floats] = measure.scores(subject)
