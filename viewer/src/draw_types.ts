@@ -1,0 +1,49 @@
+/** Writes the types of values below the items that give them; symbolic dimensions have a colour of their own. */
+
+import type { Frame } from "./compose";
+import type { View } from "./draw";
+import type { TypeParts } from "./graph";
+import { itemsOfRow, type Box } from "./picture";
+import { listOf } from "./rows";
+import { UNIT } from "./sizes";
+import type { Surface } from "./surface";
+
+const SIZE = 9.5;
+/** An item with many outputs names the types of the first few. */
+const MOST = 2;
+
+export function drawTypes(surface: Surface, view: View, frame: Frame, seen: Box, first: number, last: number): void {
+  const { edges, items } = view.picture.graph.model.rooms[frame.room];
+  for (let row = first; row <= last; row++) {
+    for (const item of itemsOfRow(frame, row, seen.left - UNIT, seen.right)) {
+      // Inputs say their type themselves.
+      if (items.kind[item] === 2 || frame.inner.has(item)) continue;
+      const values = new Set<number>();
+      for (const edge of listOf(frame.rows.leaving, item)) values.add(edges.value[edge]);
+      let line = 0;
+      for (const value of values) {
+        const type = view.picture.graph.type(value);
+        if (!type || line >= MOST) continue;
+        writeType(surface, view, type, frame.x[item] + 6, frame.y[item] + frame.halfHeight[item] + 10 + line * 12);
+        line += 1;
+      }
+    }
+  }
+}
+
+function writeType(surface: Surface, view: View, type: TypeParts, worldX: number, worldY: number): void {
+  const { camera, palette, measure } = view;
+  const size = SIZE * camera.zoom;
+  let x = camera.screenX(worldX);
+  const y = camera.screenY(worldY);
+  const parts: [string, string][] = [];
+  (type.dims ?? []).forEach((dim, at) => {
+    if (at) parts.push(["×", palette.dim]);
+    parts.push([measure.fit(dim.text, "plain", size, 90 * camera.zoom), dim.symbolic ? palette.symbolic : palette.dim]);
+  });
+  parts.push([type.dims?.length ? ` ${type.dtype}` : type.dtype, palette.dim]);
+  for (const [text, colour] of parts) {
+    surface.text(text, x, y, size, "plain", colour);
+    x += measure.width(text, "plain") * size;
+  }
+}
