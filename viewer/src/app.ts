@@ -24,8 +24,6 @@ export type Colour = "family" | "difference" | number;
 
 /** A jump zooms in to this, where words are legible. */
 const LEGIBLE = 0.75;
-/** A picture is first shown whole if it is still this large, else from its top. */
-const LEAST_FIRST_ZOOM = 0.35;
 
 export class App {
   readonly sides: Side[];
@@ -81,7 +79,7 @@ export class App {
   }
 
   private first(): void {
-    this.sides.forEach((side) => side.camera.fitTop(boxOf(side), LEAST_FIRST_ZOOM));
+    this.sides.forEach((side) => side.home());
     this.follow(this.active);
   }
 
@@ -134,19 +132,16 @@ export class App {
   toggle(model: number, room: number): void {
     const side = this.sides[model];
     side.toggle(room);
-    this.mirror(model, room, (other, theirs) => other.opened.has(theirs) !== side.opened.has(room) && other.toggle(theirs));
+    this.openPartners(model);
     this.pictureChanged(model);
     this.say(`${side.graph.model.rooms[room].title} ${side.opened.has(room) ? "opened" : "closed"}`);
   }
 
   enter(model: number, room: number): void {
     const left = this.sides[model].room;
-    const show = (side: Side, at: number): void => {
-      side.enter(at);
-      side.camera.fitTop(boxOf(side), LEAST_FIRST_ZOOM);
-    };
-    show(this.sides[model], room);
-    this.mirror(model, room, show);
+    this.sides[model].enter(room);
+    this.sides[model].home();
+    this.openPartners(model);
     this.active = model;
     this.sides[model].selection = [{ kind: "room", ref: left === room ? room : left }].filter(({ ref }) => this.sides[model].picture.spotOfRoom(ref, false)) as Chosen[];
     this.pictureChanged(model);
@@ -176,12 +171,15 @@ export class App {
     this.say("All rooms are closed");
   }
 
-  /** Does the same to the other model's room that holds the partners of a room. */
-  private mirror(model: number, room: number, act: (side: Side, room: number) => void): void {
-    const other = this.sides[1 - model];
-    if (!other || !this.differences) return;
-    const theirs = this.differences.partnerRoom(model, room);
-    if (theirs >= 0) act(other, theirs);
+  /** Shows in the other model the room that is shown here, with the partners of all rooms that are open. */
+  openPartners(model: number): void {
+    const [side, other] = [this.sides[model], this.sides[1 - model]];
+    const { differences } = this;
+    if (!other || !differences) return;
+    const theirs = (room: number): number => differences.partnerRoom(model, room);
+    other.room = Math.max(0, theirs(side.room));
+    other.opened = new Set([...side.opened].map(theirs).filter((room) => room >= 0));
+    other.recompose();
   }
 
   toggleSelected(): void {
@@ -224,7 +222,7 @@ export class App {
     const side = this.sides[model];
     this.active = model;
     const changed = side.uncover(side.roomOf(all[0]));
-    if (changed) this.uncoverPartner(model, all[0]);
+    if (changed) this.openPartners(model);
     side.selection = all;
     const boxes = all.flatMap((one) => side.spot(one) ?? []).map((spot) => side.picture.box(spot));
     if (boxes.length > 1) side.camera.fit(around(boxes), LEGIBLE, 80);
@@ -236,12 +234,6 @@ export class App {
     this.selectionChanged();
     this.panes[model].movedFromOutside();
     this.follow(model);
-  }
-
-  private uncoverPartner(model: number, chosen: Chosen): void {
-    const partner = chosen.kind === "node" ? (this.differences?.partner(model, chosen.ref) ?? -1) : -1;
-    if (partner >= 0) this.sides[1 - model].uncover(this.sides[1 - model].graph.model.nodes.room[partner]);
-    else this.mirror(model, this.sides[model].room, (other, room) => room !== other.room && other.enter(room));
   }
 
   private show(side: Side, chosen: Chosen): void {
@@ -257,7 +249,7 @@ export class App {
   }
 
   fit(): void {
-    this.sides.forEach((side) => side.camera.fit(boxOf(side)));
+    this.sides.forEach((side) => side.camera.fit(side.box()));
     this.panes.forEach((pane) => pane.redraw());
     this.moved(this.active);
   }
@@ -402,11 +394,6 @@ export class App {
     save(this.pane.svg(`${model.name}: ${model.rooms[this.side.room].title}`), fileName(model.name, "svg"), "image/svg+xml");
     this.page.toast("Saved what is visible as SVG");
   }
-}
-
-export function boxOf(side: Side): Box {
-  const { root } = side.picture;
-  return { left: root.left, top: root.top, right: root.left + root.width, bottom: root.top + root.height };
 }
 
 function around(boxes: Box[]): Box {

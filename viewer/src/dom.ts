@@ -29,8 +29,8 @@ export function replace(parent: HTMLElement, ...children: Child[]): void {
 }
 
 /** A button with a visible or a spoken name. `key` is shown in its tooltip. */
-export function button(text: string, act: () => void, how: { title?: string; key?: string; class?: string } = {}): HTMLButtonElement {
-  const title = how.key ? `${how.title ?? text} (${how.key})` : how.title;
+export function button(text: string | Node, act: () => void, how: { title?: string; key?: string; class?: string } = {}): HTMLButtonElement {
+  const title = how.key ? `${how.title ?? String(text)} (${how.key})` : how.title;
   const properties = { type: "button", class: how.class, title, "aria-label": how.title, onclick: () => act() };
   return el("button", properties, text);
 }

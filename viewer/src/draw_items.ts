@@ -94,7 +94,7 @@ function drawWords(surface: Surface, view: View, place: Place, paint: Paint, lab
   const small = 10.5 * zoom;
   const lines = small < LEAST_TEXT ? [] : label.lines.slice(-2);
   const wide = measure.width(label.title, "bold");
-  const largest = lines.length ? Math.max(13 * zoom, Math.min(11, 17 * zoom)) : Math.min(12, 34 * zoom);
+  const largest = lines.length ? Math.max(13 * zoom, Math.min(11, 17 * zoom)) : Math.min(12, 27 * zoom);
   const size = Math.max(13 * zoom, Math.min(largest, free / wide));
   if (size < LEAST_TEXT) return;
   const pitch = small * 1.42;
@@ -103,7 +103,8 @@ function drawWords(surface: Surface, view: View, place: Place, paint: Paint, lab
   y += size / 2 + pitch / 2 + zoom;
   lines.forEach((line, at) => {
     const strong = label.note && at === lines.length - 1;
-    surface.text(measure.fit(line, strong ? "bold" : "plain", small, free), place.x + indent, y, small, strong ? "bold" : "plain", strong ? paint.text : paint.dim);
+    const cut = strong || (lines.length > 1 && at === 0) ? "end" : "middle";
+    surface.text(measure.fit(line, strong ? "bold" : "plain", small, free, cut), place.x + indent, y, small, strong ? "bold" : "plain", strong ? paint.text : paint.dim);
     y += pitch;
   });
 }

@@ -13,6 +13,7 @@ const SIZE = 9.5;
 const MOST = 2;
 
 export function drawTypes(surface: Surface, view: View, frame: Frame, seen: Box, first: number, last: number): void {
+  const ground = frame.depth ? view.palette.rooms[(frame.depth - 1) % view.palette.rooms.length] : view.palette.ground;
   const { edges, items } = view.picture.graph.model.rooms[frame.room];
   for (let row = first; row <= last; row++) {
     for (const item of itemsOfRow(frame, row, seen.left - UNIT, seen.right)) {
@@ -24,14 +25,14 @@ export function drawTypes(surface: Surface, view: View, frame: Frame, seen: Box,
       for (const value of values) {
         const type = view.picture.graph.type(value);
         if (!type || line >= MOST) continue;
-        writeType(surface, view, type, frame.x[item] + 6, frame.y[item] + frame.halfHeight[item] + 10 + line * 12);
+        writeType(surface, view, type, frame.x[item] + 6, frame.y[item] + frame.halfHeight[item] + (items.kind[item] === 1 ? 15 : 10) + line * 12, ground);
         line += 1;
       }
     }
   }
 }
 
-function writeType(surface: Surface, view: View, type: TypeParts, worldX: number, worldY: number): void {
+function writeType(surface: Surface, view: View, type: TypeParts, worldX: number, worldY: number, ground: string): void {
   const { camera, palette, measure } = view;
   const size = SIZE * camera.zoom;
   let x = camera.screenX(worldX);
@@ -42,6 +43,9 @@ function writeType(surface: Surface, view: View, type: TypeParts, worldX: number
     parts.push([measure.fit(dim.text, "plain", size, 90 * camera.zoom), dim.symbolic ? palette.symbolic : palette.dim]);
   });
   parts.push([type.dims?.length ? ` ${type.dtype}` : type.dtype, palette.dim]);
+  // Edges that pass behind the words are hidden there.
+  const width = parts.reduce((sum, [text]) => sum + measure.width(text, "plain") * size, 0);
+  surface.rect(x - 2, y - size * 0.6, width + 4, size * 1.2, ground);
   for (const [text, colour] of parts) {
     surface.text(text, x, y, size, "plain", colour);
     x += measure.width(text, "plain") * size;

@@ -36,7 +36,9 @@ export class Labels {
       if (text && text.length <= VALUE) parts.push(text);
       else if (type?.dims && type.dims.length > 1 && !parts.length) parts.push(`⟨${dimsText(type)}⟩`);
     }
-    for (const [name, value, isDefault] of nodes.attributes[node]) if (!isDefault) parts.push(`${name} ${shortened(value)}`);
+    // The shape of the weights tells the size of the kernel.
+    const known = parts[0]?.startsWith("⟨") ? "kernel_shape" : "";
+    for (const [name, value, isDefault] of nodes.attributes[node]) if (!isDefault && name !== known) parts.push(`${name} ${shortened(value)}`);
     return parts.slice(0, 4).join("  ");
   }
 }

@@ -9,6 +9,8 @@ import type { Picture } from "./picture";
 
 const WIDTH = 160;
 const HEIGHT = 220;
+/** Least width and height of a picture that is stretched. */
+const LEAST = 48;
 /** So many items are drawn; of more, a part. */
 const MOST_ITEMS = 20_000;
 
@@ -16,7 +18,8 @@ export class Minimap {
   readonly element: HTMLElement;
   private readonly canvas = el("canvas", { "aria-hidden": "true" });
   private readonly still = document.createElement("canvas");
-  private scale = 1;
+  private scaleX = 1;
+  private scaleY = 1;
   private picture: Picture | null = null;
 
   constructor(private readonly go: (x: number, y: number) => void) {
@@ -24,7 +27,7 @@ export class Minimap {
     const move = (event: PointerEvent): void => {
       if (!(event.buttons & 1)) return;
       const box = this.canvas.getBoundingClientRect();
-      this.go((event.clientX - box.left) / this.scale, (event.clientY - box.top) / this.scale);
+      this.go((event.clientX - box.left) / this.scaleX, (event.clientY - box.top) / this.scaleY);
       event.preventDefault();
     };
     this.canvas.addEventListener("pointerdown", move);
@@ -35,9 +38,12 @@ export class Minimap {
   fill(picture: Picture, look: Look, palette: Palette): void {
     this.picture = picture;
     const { root } = picture;
-    this.scale = Math.min(WIDTH / root.width, HEIGHT / root.height);
+    const scale = Math.min(WIDTH / root.width, HEIGHT / root.height);
+    // A long thin picture is stretched, so that its width is seen.
+    this.scaleX = Math.max(scale, Math.min(LEAST / root.width, 1));
+    this.scaleY = Math.max(scale, Math.min(LEAST / root.height, 1));
     const ratio = Math.min(2, window.devicePixelRatio || 1);
-    const [width, height] = [Math.max(24, root.width * this.scale), Math.max(24, root.height * this.scale)];
+    const [width, height] = [Math.max(LEAST / 2, root.width * this.scaleX), Math.max(LEAST / 2, root.height * this.scaleY)];
     for (const canvas of [this.canvas, this.still]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -45,9 +51,9 @@ export class Minimap {
     style(this.canvas, "width", `${width}px`);
     style(this.canvas, "height", `${height}px`);
     const context = this.still.getContext("2d")!;
-    context.setTransform(ratio * this.scale, 0, 0, ratio * this.scale, 0, 0);
+    context.setTransform(ratio * this.scaleX, 0, 0, ratio * this.scaleY, 0, 0);
     const every = Math.max(1, Math.ceil(picture.size / MOST_ITEMS));
-    drawSmall(context, picture, root, look, palette, every, 1.4 / this.scale);
+    drawSmall(context, picture, root, look, palette, every, [1.2 / this.scaleX, 1.2 / this.scaleY]);
   }
 
   frame(camera: Camera, palette: Palette): void {
@@ -58,9 +64,9 @@ export class Minimap {
     context.clearRect(0, 0, width, height);
     context.drawImage(this.still, 0, 0);
     const seen = camera.view();
-    const at = (world: number): number => world * this.scale * ratio;
-    const [left, top] = [Math.max(1, at(seen.left)), Math.max(1, at(seen.top))];
-    const [right, bottom] = [Math.min(width - 1, at(seen.right)), Math.min(height - 1, at(seen.bottom))];
+    const [x, y] = [this.scaleX * ratio, this.scaleY * ratio];
+    const [left, top] = [Math.max(1, seen.left * x), Math.max(1, seen.top * y)];
+    const [right, bottom] = [Math.min(width - 1, seen.right * x), Math.min(height - 1, seen.bottom * y)];
     context.strokeStyle = palette.accent;
     context.lineWidth = 1.5 * ratio;
     context.strokeRect(Math.min(left, width - 4), Math.min(top, height - 4), Math.max(3, right - left), Math.max(3, bottom - top));
@@ -69,7 +75,7 @@ export class Minimap {
   }
 }
 
-function drawSmall(context: CanvasRenderingContext2D, picture: Picture, frame: Frame, look: Look, palette: Palette, every: number, least: number): void {
+function drawSmall(context: CanvasRenderingContext2D, picture: Picture, frame: Frame, look: Look, palette: Palette, every: number, least: [number, number]): void {
   const { kind, ref } = picture.graph.model.rooms[frame.room].items;
   if (frame.depth > 0) {
     context.fillStyle = palette.rooms[(frame.depth - 1) % palette.rooms.length];
@@ -78,7 +84,7 @@ function drawSmall(context: CanvasRenderingContext2D, picture: Picture, frame: F
   for (let item = 0; item < kind.length; item += every) {
     if (kind[item] === 4 || frame.inner.has(item)) continue;
     context.fillStyle = kind[item] === 0 ? look.node(ref[item]).strong : kind[item] === 1 ? look.room(ref[item]).strong : palette.dim;
-    const [w, h] = [Math.max(least, 2 * frame.halfWidth[item]), Math.max(least, 2 * frame.halfHeight[item])];
+    const [w, h] = [Math.max(least[0], 2 * frame.halfWidth[item]), Math.max(least[1], 2 * frame.halfHeight[item])];
     context.fillRect(frame.x[item] - w / 2, frame.y[item] - h / 2, w, h);
   }
   for (const inner of frame.inner.values()) drawSmall(context, picture, inner, look, palette, every, least);

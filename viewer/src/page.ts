@@ -5,6 +5,7 @@ import { Changes } from "./changes";
 import { button, el, replace } from "./dom";
 import { Figures } from "./figures";
 import { helpDialog } from "./help";
+import { icon } from "./icons";
 import { Inspector } from "./inspector";
 import { differenceLegend, familyLegend, overlayLegend } from "./legend";
 import { listenToKeys } from "./keyboard";
@@ -83,7 +84,7 @@ export class Page {
       app.scene.models[0].rooms.length > 1 ? button("Close all", () => app.closeAll(), { title: "Close all rooms", key: "E" }) : null,
     );
     const help = el("p", { id: "picture-help", class: "offscreen" }, "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.");
-    const main = el("main", {}, this.stage, this.legend, tools, this.message, help);
+    const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
     replace(root, this.header(), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
@@ -96,16 +97,16 @@ export class Page {
       "header",
       {},
       el("h1", { class: "offscreen" }, app.scene.headline || app.scene.models[0].name),
-      button("☰", () => this.togglePanel("left"), { title: "Lists", key: "l", class: "icon" }),
+      button(icon("menu"), () => this.togglePanel("left"), { title: "Lists", key: "l", class: "icon" }),
       this.crumbs,
       el("div", { class: "searching", role: "search" }, this.search, this.found),
       el("label", { class: "colour-by" }, el("span", { class: "dim" }, "Colour by"), this.colours),
-      app.sides.length > 1 ? button("◫", () => app.setBoth(!app.both), { title: "Two pictures or one", key: "v", class: "icon" }) : null,
-      app.sides.length > 1 ? button("⇄", () => app.activate(1 - app.active), { title: "The other model", key: "x", class: "icon" }) : null,
-      button("⭳", () => app.saveSvg(), { title: "Save what is visible as SVG", key: "s", class: "icon" }),
-      button("◐", () => this.switchTheme(), { title: "Light or dark", key: "t", class: "icon" }),
+      app.sides.length > 1 ? button(icon("split"), () => app.setBoth(!app.both), { title: "Two pictures or one", key: "v", class: "icon" }) : null,
+      app.sides.length > 1 ? button(icon("swap"), () => app.activate(1 - app.active), { title: "The other model", key: "x", class: "icon" }) : null,
+      button(icon("save"), () => app.saveSvg(), { title: "Save what is visible as SVG", key: "s", class: "icon" }),
+      button(icon("theme"), () => this.switchTheme(), { title: "Light or dark", key: "t", class: "icon" }),
       button("?", () => this.help(), { title: "Keys", key: "?", class: "icon" }),
-      button("ⓘ", () => this.togglePanel("right"), { title: "Inspector", key: "i", class: "icon" }),
+      button(icon("panel"), () => this.togglePanel("right"), { title: "Inspector", key: "i", class: "icon" }),
     );
   }
 

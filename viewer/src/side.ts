@@ -7,13 +7,16 @@ import type { Graph } from "./graph";
 import { Labels } from "./labels";
 import type { Look } from "./looks";
 import { outside } from "./overlays";
-import { Picture, type Spot } from "./picture";
+import { Picture, type Box, type Spot } from "./picture";
 import { listOf } from "./rows";
+import { firstOf } from "./walk";
 
 export type Chosen = { kind: "node" | "room" | "value"; ref: number };
 
 /** "Open all" stops at so many items, so that the picture stays one that is looked at. */
 export const MOST_OPENED = 5000;
+/** A picture is first shown whole if it is still this large, else from its top. */
+const LEAST_FIRST_ZOOM = 0.45;
 /** A room with more items is entered by a jump, and not opened in its place. */
 const MOST_IN_PLACE = 3000;
 
@@ -59,6 +62,18 @@ export class Side {
     const now = this.picture.box(after);
     this.camera.x += (now.left + now.right - old.left - old.right) / 2;
     this.camera.y += now.top - old.top;
+  }
+
+  /** The whole picture. */
+  box(): Box {
+    return this.picture.box({ frame: this.picture.root, item: -1 });
+  }
+
+  /** Shows the picture whole where it stays legible, else its top. */
+  home(): void {
+    const spot = firstOf(this.picture, this.room);
+    this.camera.fitTop(this.box(), LEAST_FIRST_ZOOM);
+    if (this.camera.zoom === LEAST_FIRST_ZOOM && spot) this.camera.x = spot.frame.x[spot.item];
   }
 
   enter(room: number): void {

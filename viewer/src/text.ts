@@ -34,25 +34,25 @@ export class TextMeasure {
     return width;
   }
 
-  /** The text, or its beginning and end with … between, at most `width` wide. */
-  fit(text: string, face: Face, size: number, width: number): string {
+  /** The text, or what fits of it with …: between its beginning and its end, which names tell apart, or at its end. */
+  fit(text: string, face: Face, size: number, width: number, cut: "middle" | "end" = "middle"): string {
     if (text.length * size * 0.2 < width && this.width(text, face) * size <= width) return text;
-    const key = `${face}${size}/${Math.round(width)}/${text}`;
+    const key = `${face}${cut}${size}/${Math.round(width)}/${text}`;
     let found = this.fitted.get(key);
     if (found === undefined) {
       if (this.fitted.size > 20_000) this.fitted.clear();
-      this.fitted.set(key, (found = this.shorten(text, face, width / size)));
+      this.fitted.set(key, (found = this.shorten(text, face, width / size, cut)));
     }
     return found;
   }
 
-  private shorten(text: string, face: Face, width: number): string {
+  private shorten(text: string, face: Face, width: number, cut: "middle" | "end"): string {
     const letters = [...text.slice(0, 400)];
     if (text.length > 400) letters.push(...text.slice(-100));
     const tail = letters.length;
     let [low, high] = [0, letters.length];
     const shortened = (kept: number): string => {
-      const end = Math.floor(kept * 0.45);
+      const end = cut === "end" ? 0 : Math.floor(kept * 0.45);
       return `${letters.slice(0, kept - end).join("")}…${end ? letters.slice(tail - end).join("") : ""}`;
     };
     while (high - low > 1) {

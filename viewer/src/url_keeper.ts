@@ -1,8 +1,7 @@
 /** Keeps the address up to date, and goes where an address leads. */
 
-import { boxOf, type App, type Colour } from "./app";
+import type { App, Colour } from "./app";
 import { chosenByLink, nameInLink } from "./naming";
-import type { Side } from "./side";
 import { fromHash, toHash, type PlaceInUrl } from "./url";
 
 /** After so many milliseconds of rest the address is written: browsers refuse many writes a second. */
@@ -69,13 +68,13 @@ export class UrlKeeper {
     if (place.open[0] === "*") side.openAll();
     else side.opened = new Set(place.open.flatMap((path) => side.graph.roomByPath.get(path) ?? []));
     side.recompose();
-    this.openPartners(side);
+    app.openPartners(app.active);
     const chosen = chosenByLink(side.graph, place.at) ?? (side.graph.roomByPath.has(place.room) ? null : chosenByLink(side.graph, `node:${place.room}`));
     side.selection = chosen ? [chosen] : [];
     app.page.layOut();
     app.panes.forEach((pane) => pane.resize());
     if (place.camera) Object.assign(side.camera, place.camera);
-    else side.camera.fitTop(boxOf(side), 0.35);
+    else side.home();
     app.page.colourChanged();
     app.pictureChanged(app.active);
     if (chosen && !place.camera) app.jump(app.active, chosen);
@@ -87,15 +86,5 @@ export class UrlKeeper {
     if (title === "family" || (title === "difference" && this.app.differences)) return title;
     const at = this.app.overlays.findIndex(({ overlay }) => overlay.title === title);
     return at >= 0 ? at : null;
-  }
-
-  private openPartners(side: Side): void {
-    const { differences, sides } = this.app;
-    const other = sides[1 - side.graph.index];
-    if (!other || !differences) return;
-    const theirs = (room: number): number => differences.partnerRoom(side.graph.index, room);
-    other.room = Math.max(0, theirs(side.room));
-    other.opened = new Set([...side.opened].map(theirs).filter((room) => room >= 0));
-    other.recompose();
   }
 }
