@@ -105,7 +105,7 @@ export function paintOf(hue: string, palette: Palette): Paint {
 
 /** A card filled with a colour; the text on it is black or white, whichever is easier to read. */
 export function filled(colour: string): Paint {
-  const text = luminance(colour) > 0.18 ? "#10141a" : "#ffffff";
+  const text = contrast(colour, "#000000") > contrast(colour, "#ffffff") ? "#000000" : "#ffffff";
   return { strong: colour, soft: colour, line: mix(colour, text, 0.35), text, dim: text };
 }
 

@@ -22,7 +22,7 @@ export const KEYS: [string, Key[]][] = [
     "Move",
     [
       { keys: "← ↑ ↓ →", words: "go to the neighbour of the selection; without one, pan", on: Object.keys(ARROWS), act: arrow },
-      { keys: "Shift + ← ↑ ↓ →", words: "pan", on: [], act: () => undefined },
+      { keys: "Shift + arrow", words: "pan", on: [], act: () => undefined },
       { keys: "+  −", words: "zoom in, zoom out", on: ["+", "=", "-", "_"], act: (app, event) => app.pane.zoomBy("+=".includes(event.key) ? ZOOM : 1 / ZOOM) },
       { keys: "0", words: "zoom to 100 %", on: ["0"], act: (app) => app.pane.zoomBy(1 / app.side.camera.zoom) },
       { keys: "f", words: "fit the whole picture", on: ["f"], act: (app) => app.fit() },

@@ -1,6 +1,5 @@
 /** What the colours of the picture mean. */
 
-import { classColour } from "./scales";
 import type { Palette } from "./colours";
 import { familyPaints, FAMILIES } from "./colours";
 import { STATE_SIGNS } from "./differences";
@@ -31,8 +30,8 @@ export function differenceLegend(palette: Palette): HTMLElement[] {
 
 export function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLElement[] {
   const { overlay } = figures;
-  if (overlay.scale === "classes") return overlay.classes.map((name, at) => swatch(classColour(at, dark), name));
   const scale = scaleOf(overlay, dark);
+  if (overlay.scale === "classes") return overlay.classes.map((name, at) => swatch(scale.colour(at), name));
   const steps = Array.from({ length: STEPS }, (_, at) => {
     const step = el("span", {});
     style(step, "background", along(at / (STEPS - 1), dark));

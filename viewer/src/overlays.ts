@@ -2,12 +2,14 @@
 
 import type { Graph } from "./graph";
 import type { Overlay } from "./scene";
-import { additive, measured, numeric } from "./words";
+import { additive, grouped, measured, numeric } from "./words";
 
 export interface RoomFigure {
   /** The worst figure inside; NaN is worst of all. */
   worst: number;
   worstNode: number;
+  /** How many nodes inside have the worst figure. */
+  times: number;
   sum: number;
   count: number;
 }
@@ -39,11 +41,13 @@ export class OverlayFigures {
 
   private count(room: number, node: number, figure: number): void {
     const known = this.rooms.get(room);
-    if (!known) this.rooms.set(room, { worst: figure, worstNode: node, sum: figure, count: 1 });
+    if (!known) this.rooms.set(room, { worst: figure, worstNode: node, times: 1, sum: figure, count: 1 });
     else {
       known.sum += figure;
       known.count += 1;
-      if (this.compare(figure, known.worst) < 0) [known.worst, known.worstNode] = [figure, node];
+      const order = this.compare(figure, known.worst);
+      if (order === 0) known.times += 1;
+      else if (order < 0) [known.worst, known.worstNode, known.times] = [figure, node, 1];
     }
   }
 
@@ -76,6 +80,7 @@ export class OverlayFigures {
   /** What a closed room says: the sum, where figures may be added, and the worst. */
   writeRoom(figure: RoomFigure): string {
     const worst = this.write(figure.worst);
+    if (this.overlay.scale === "classes") return `${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`;
     if (figure.count > 1 && additive(this.overlay.unit)) return `Σ ${this.write(figure.sum)}, worst ${worst}`;
     return figure.count > 1 ? `worst ${worst}` : worst;
   }

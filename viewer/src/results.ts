@@ -46,9 +46,9 @@ export class Results {
   }
 
   private refill(): void {
-    this.shown = KINDS.filter((kind) => !this.only || this.only === kind).flatMap((kind) => this.found.get(kind) ?? []);
+    this.shown = this.only ? (this.found.get(this.only) ?? []) : withoutRepeats(KINDS.flatMap((kind) => this.found.get(kind) ?? []));
     this.at = -1;
-    const all = [...this.found].reduce((sum, [, results]) => sum + results.length, 0);
+    const all = this.only ? withoutRepeats([...this.found.values()].flat()).length : this.shown.length;
     const chip = (kind: Kind | null, text: string, count: number): HTMLButtonElement => {
       const made = button(`${text} ${grouped(count)}`, () => this.choose(kind), { class: "chip" });
       made.setAttribute("aria-pressed", String(this.only === kind));
@@ -89,4 +89,10 @@ export class Results {
     this.app.jump(this.app.active, this.shown[index].chosen);
     this.app.say(`Result ${index + 1} of ${this.shown.length}`);
   }
+}
+
+/** A node that matches in several ways is one result. */
+function withoutRepeats(results: Result[]): Result[] {
+  const seen = new Set<string>();
+  return results.filter(({ chosen: { kind, ref } }) => !seen.has(`${kind}${ref}`) && seen.add(`${kind}${ref}`));
 }

@@ -6,8 +6,8 @@ import { numeric } from "./words";
 
 /** Viridis, whose steps are told apart with all common colour blindness, and in grey (van der Walt and Smith, 2015). */
 const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
-/** Okabe and Ito (2008), for classes; their yellow and black are left out. */
-const CLASSES = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6bb1", "#7a7a7a"];
+/** Okabe and Ito (2008), for classes, from harmless to worst; their yellow and black are left out. */
+const CLASSES = ["#0072b2", "#56b4e9", "#009e73", "#8c6bb1", "#cc79a7", "#e69f00", "#d55e00"];
 
 export interface Scale {
   /** The ends of the scale; equal if all figures are. */
@@ -26,7 +26,7 @@ const DECADES = 12;
 
 export function scaleOf(overlay: Overlay, dark: boolean): Scale {
   const figures = overlay.figures.map(numeric);
-  return overlay.scale === "classes" ? classScale(overlay, dark) : spanScale(figures, overlay.scale === "log", overlay.worst, dark);
+  return overlay.scale === "classes" ? classScale(overlay) : spanScale(figures, overlay.scale === "log", overlay.worst, dark);
 }
 
 function spanScale(figures: number[], log: boolean, worst: "high" | "low", dark: boolean): Scale {
@@ -58,7 +58,7 @@ function spanScale(figures: number[], log: boolean, worst: "high" | "low", dark:
   };
 }
 
-function classScale(overlay: Overlay, dark: boolean): Scale {
+function classScale(overlay: Overlay): Scale {
   const count = Math.max(1, overlay.classes.length);
   const badness = (figure: number): number => {
     const share = count < 2 ? 0.5 : Math.min(count - 1, Math.max(0, figure)) / (count - 1);
@@ -66,14 +66,18 @@ function classScale(overlay: Overlay, dark: boolean): Scale {
   };
   return {
     low: 0, high: count - 1, log: false, badness,
-    colour: (figure) => classColour(Number.isNaN(figure) ? count : figure, dark),
+    colour: (figure) => classColour(badness(figure), count),
     ticks: () => Array.from({ length: count }, (_, at) => at),
   };
 }
 
-export function classColour(index: number, dark: boolean): string {
-  const colour = CLASSES[Math.max(0, Math.trunc(index)) % CLASSES.length];
-  return dark ? colour : mix(colour, "#ffffff", 0.12);
+/** The colour of a class by its badness: of few classes the colours lie far apart. */
+export function classColour(badness: number, count: number): string {
+  const last = CLASSES.length - 1;
+  if (count === 3) return CLASSES[[0, last - 1, last][Math.round(badness * 2)]];
+  if (count <= CLASSES.length) return CLASSES[Math.round(badness * last)];
+  // More classes than colours: neighbours differ, and the words of the legend and of the cards tell the rest.
+  return CLASSES[Math.round(badness * (count - 1)) % CLASSES.length];
 }
 
 /** The colour of a badness: the worst end differs most from the ground. */
