@@ -52,10 +52,21 @@ function* nodesAround(picture: Picture, x: number, y: number): Generator<number>
   }
 }
 
+/** What is selected, if it is in view and has a partner: what a person looks at stays beside its partner. */
+function selected(from: Side, to: Side, differences: Differences): Anchor | null {
+  const last = from.selection.at(-1);
+  const partner = last?.kind === "node" ? differences.partner(from.graph.index, last.ref) : -1;
+  const spot = last && partner >= 0 ? from.picture.spotOfNode(last.ref) : null;
+  if (!spot || spot.item < 0 || !to.picture.spotOfNode(partner)) return null;
+  const [seen, box] = [from.camera.view(), from.picture.box(spot)];
+  const isSeen = box.right > seen.left && box.left < seen.right && box.bottom > seen.top && box.top < seen.bottom;
+  return isSeen ? { node: last!.ref, partner } : null;
+}
+
 /** Puts the partner of the anchor at the same place of the screen. Without an anchor, at the same share of the picture. */
 export function follow(from: Side, to: Side, differences: Differences | null): void {
   to.camera.zoom = from.camera.zoom;
-  const found = differences && anchor(from, to, differences);
+  const found = differences && (selected(from, to, differences) ?? anchor(from, to, differences));
   const here = found && from.picture.spotOfNode(found.node);
   const there = found && to.picture.spotOfNode(found.partner);
   if (here && there) {

@@ -9,8 +9,6 @@ export interface Row {
   /** Depth and state in a tree. */
   level?: number;
   expanded?: boolean;
-  /** What is read aloud, where the parts are not enough. */
-  label?: string;
 }
 
 export interface ListOptions {
@@ -106,10 +104,10 @@ export class List {
         "aria-posinset": isTree ? undefined : index + 1,
         "aria-level": isTree ? (row.level ?? 1) : undefined,
         "aria-expanded": row.expanded === undefined ? undefined : String(row.expanded),
-        "aria-label": row.label,
         "data-index": index,
       },
-      ...row.parts,
+      // Between the parts stand spaces: they are not seen, but heard.
+      ...row.parts.flatMap((part) => [part, " "]),
     );
     style(made, "top", `${index * this.options.rowHeight}px`);
     style(made, "height", `${this.options.rowHeight}px`);

@@ -17,6 +17,8 @@ export class Outline {
   private readonly list: List;
   private lines: Line[] = [];
   private stale = true;
+  /** The row that was opened or closed last: the list stays there. */
+  private turned: Chosen | null = null;
 
   constructor(private readonly app: App) {
     this.list = new List({
@@ -69,7 +71,7 @@ export class Outline {
   }
 
   private current(): number {
-    const last = this.app.side.selection.at(-1);
+    const last = this.app.side.selection.at(-1) ?? this.turned;
     if (!last) return -1;
     return this.lines.findIndex((line) => {
       const chosen = this.chosen(line);
@@ -87,7 +89,7 @@ export class Outline {
       const open = line.frame.inner.has(line.item);
       const room = side.graph.model.rooms[at];
       const sign = el("span", { class: "turn", "data-toggle": true, "aria-hidden": "true" }, open ? "▾" : "▸");
-      return { level, expanded: open, parts: [sign, el("b", {}, room.title), el("span", { class: "dim end" }, plural(room.count, "node"))], label: `${room.title}, ${plural(room.count, "node")}` };
+      return { level, expanded: open, parts: [sign, el("b", {}, room.title), el("span", { class: "dim end" }, plural(room.count, "node"))] };
     }
     const dot = el("span", { class: "dot", "aria-hidden": "true" });
     if (kind[line.item] === 0) {
@@ -95,10 +97,10 @@ export class Outline {
       const label = side.labels.node(at);
       const name = side.graph.nodeName(at);
       const sign = side.paint.nodeSign(at);
-      return { level, parts: [dot, el("b", {}, label.title), el("span", { class: "dim" }, name), sign ? el("span", { class: "end sign" }, sign.text) : ""], label: `${label.title} ${name}` };
+      return { level, parts: [dot, el("b", {}, label.title), el("span", { class: "dim" }, name), sign ? el("span", { class: "end sign" }, sign.text) : ""] };
     }
     const word = kind[line.item] === 2 ? "input" : "output";
-    return { level, parts: [dot, el("span", { class: "dim" }, word), side.graph.valueName(at)], label: `${word} ${side.graph.valueName(at)}` };
+    return { level, parts: [dot, el("span", { class: "dim" }, word), side.graph.valueName(at)] };
   }
 
   private pick(index: number): void {
@@ -107,6 +109,7 @@ export class Outline {
 
   private toggle(index: number): void {
     const chosen = this.chosen(this.lines[index]);
+    this.turned = chosen;
     if (chosen.kind === "room") this.app.toggle(this.app.active, chosen.ref);
   }
 }

@@ -3,7 +3,6 @@
 import type { App } from "./app";
 import { el, replace } from "./dom";
 import { List } from "./list";
-import { plural } from "./words";
 
 const NONE: ReadonlySet<number> = new Set();
 
@@ -46,7 +45,6 @@ export class ProgramPanel {
     return {
       class: `code${line.nodes.length ? "" : " without"}`,
       parts: [el("span", { class: "number", "aria-hidden": "true" }, String(index + 1)), line.text || line.name, line.nodes.length ? el("span", { class: "end dim" }, String(line.nodes.length)) : ""],
-      label: `${line.text || line.name}; ${plural(line.nodes.length, "node")}`,
     };
   }
 
