@@ -19,8 +19,8 @@ _EQUAL, _ATTRIBUTES, _WEIGHTS, _BOTH, _OPERATOR, _WIRING = range(6)
 
 
 def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]) -> Difference:
-    """Makes the difference of two scenes from the pairs of the `models` that they show. The scenes were made of copies
-    with inferred shapes, whose nodes stand in the same order."""
+    """Makes the difference of two scenes from the pairs of the `models` that they show. A scene may have been made of a
+    copy, whose nodes stand in the same order."""
     numbers = [_numbers(model, viewed) for model, viewed in zip(models, shown, strict=True)]
     copies = [
         dict(zip(walk.all_nodes(m), walk.all_nodes(v.source), strict=True)) for m, v in zip(models, shown, strict=True)

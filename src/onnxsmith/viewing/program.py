@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.inspection.program_lines import of_model
 from onnxsmith.inspection.scopes import nodes
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.walk import node_label
 from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.program import Program
@@ -14,6 +15,8 @@ from onnxsmith.viewing import scene
 
 def recorded(source: ir.Model) -> Program | None:
     """Returns the program as the metadata of the nodes records it; None if they do not."""
+    if not any(node.metadata_props or node.doc_string for node in walk.all_nodes(source)):
+        return None
     try:
         return of_model(source, "the model")
     except OnnxsmithError:

@@ -16,8 +16,8 @@ from onnxsmith.words import several
 
 MOST_BYTES = 64 * 2**20
 """Bytes of weights that are read. A choice: half a second of work."""
-_MOST_TENSORS = 4000
-"""Tensors of which statistics are made. A choice: they take a tenth of a millisecond each."""
+_MOST_TENSORS = 1000
+"""Tensors of which statistics are made. A choice: they take 0.2 ms each, and nobody looks at more."""
 _WHOLE = 16
 """Elements of the largest tensor whose values are shown. A choice: one line."""
 _BINS = 24
@@ -83,12 +83,13 @@ def _figures(tensor: ir.TensorProtocol, known: object) -> dict[str, Figure]:
 
 
 def _histogram(tensor: ir.TensorProtocol, low: float, high: float) -> list[int]:
-    """Counts the finite elements in equal intervals, in float64, where intervals of large numbers do not overflow."""
-    if tensor.dtype.is_integer() or tensor.dtype.is_floating_point():
-        array = flat(tensor).astype(np.float64)
-        array = array[np.isfinite(array)]
-        if not low < high or not np.isfinite(float(high) - float(low)):
-            return []
-        counts, _ = np.histogram(array, bins=_BINS, range=(float(low), float(high)))
-        return [int(count) for count in counts]
-    return []
+    """Counts the finite elements in equal intervals, in float64, in which the range of any dtype is finite."""
+    span = float(high) - float(low)
+    if not (tensor.dtype.is_integer() or tensor.dtype.is_floating_point()) or not 0 < span < np.inf:
+        return []
+    array = flat(tensor).astype(np.float64)
+    array = array[np.isfinite(array)]
+    array -= float(low)
+    array *= _BINS / span
+    counts = np.bincount(np.minimum(array.astype(np.int64), _BINS - 1), minlength=_BINS)
+    return [int(count) for count in counts]

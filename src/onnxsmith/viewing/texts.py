@@ -27,6 +27,8 @@ def dtype(one: ir.DataType | None) -> str:
 def _type(kind: ir.TypeProtocol | None, shape: ir.ShapeProtocol | None) -> str:
     if kind is None:
         return "" if shape is None else f"?{_shape(shape)}"
+    if type(kind) is ir.TensorType:  # nearly all are; the checks below are slow
+        return f"{dtype(kind.dtype)}{_shape(shape)}"
     if isinstance(kind, ir.SequenceType):
         return f"sequence({_type(kind.elem_type, shape)})"
     if isinstance(kind, ir.OptionalType):

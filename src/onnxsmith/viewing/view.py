@@ -27,9 +27,6 @@ from onnxsmith.viewing import scene
 from onnxsmith.viewing.difference import difference
 from onnxsmith.viewing.html import to_html
 from onnxsmith.viewing.model_scene import Viewed, viewed
-from onnxsmith.viewing.picture.drawing import draw
-from onnxsmith.viewing.picture.png import to_png
-from onnxsmith.viewing.picture.svg import to_svg
 from onnxsmith.viewing.program import listed, recorded
 from onnxsmith.viewing.reports import Laid, laid, read
 from onnxsmith.viewing.shapes import with_shapes
@@ -113,8 +110,8 @@ def _made(sources: Sequence[Source]) -> _Made:
     shown = []
     for model, path in zip(models, paths, strict=True):
         with stage("shapes"):
-            copy, told, trouble = with_shapes(model)
-        shown.append(viewed(copy, path, told))
+            own, told, trouble = with_shapes(model, own=path is not None)
+        shown.append(viewed(own, path, told))
         notes += [trouble] if trouble else []
         notes += [f"{path.name}: {note}" if len(models) > 1 and path else note for note in shown[-1].notes]
     if found is None:
@@ -172,6 +169,10 @@ def _pictures(
     room = _room(shown, module)
     if svg is None and png is None:
         return {}, []
+    from onnxsmith.viewing.picture.drawing import draw  # Pillow is slow to import
+    from onnxsmith.viewing.picture.png import to_png
+    from onnxsmith.viewing.picture.svg import to_svg
+
     with stage("picture"):
         picture = draw(shown.scene, room)
         files: dict[Path, bytes] = {}
