@@ -1,5 +1,5 @@
-"""Opens a model of 20,000 nodes in the page of `onnxsmith view` and in Netron, in the same browser and the same run: time to
-the first picture, frames a second while panning and zooming, memory of the page.
+"""Opens a model of 20,000 nodes in the page of `onnxsmith view` and in Netron, in the same browser and the same run:
+time to the first picture, frames a second while panning and zooming, memory of the page.
 
 Needs Chromium on PATH, and the packages playwright and netron (`pip install playwright netron`; no browser is
 downloaded). Our page is opened from disk, Netron's from its own server on this machine. Frames are counted by
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import shutil
 import statistics
 import subprocess
@@ -38,18 +39,44 @@ COUNT = """() => {
 }"""
 
 
+def evaluated(page: Any, expression: str) -> Any:
+    """The value of a function without arguments. The browser is asked: Netron's page forbids playwright's `eval`."""
+    session = page.context.new_cdp_session(page)
+    answer = session.send(
+        "Runtime.evaluate", {"expression": f"({expression})()", "awaitPromise": True, "returnByValue": True}
+    )
+    session.detach()
+    return answer["result"].get("value")
+
+
+ZOOMED = """() => {
+  const app = window.onnxsmithView;
+  app.fit();
+  app.pane.zoomBy(%f / app.side.camera.zoom);
+}"""
+SECOND_FRAME = """() => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame((now) => done(now))))"""
+
+
 def onnx_file(model: Any, path: Path) -> None:
     """The nodes of a scene as an ONNX file, with the types of their values."""
     from onnx import TensorProto, helper, save
 
     names, nodes = model["values"]["name"], model["nodes"]
     made = [
-        helper.make_node(model["ops"][nodes["op"][at]]["type"], [names[value] for value in nodes["inputs"][at]], [names[value] for value in nodes["outputs"][at]], name=nodes["name"][at])
+        helper.make_node(
+            model["ops"][nodes["op"][at]]["type"],
+            [names[value] for value in nodes["inputs"][at]],
+            [names[value] for value in nodes["outputs"][at]],
+            name=nodes["name"][at],
+        )
         for at in range(len(nodes["op"]))
     ]
     kind = model["values"]["kind"]
     typed = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 64, 56, 56]) for name in names]
-    weights = [helper.make_tensor(names[at], TensorProto.FLOAT, [1], [0.0]) for at in range(len(names)) if kind[at] == 3]
+    weights = [
+        helper.make_tensor(names[at], TensorProto.FLOAT, [1], [0.0]) for at in range(len(names)) if kind[at] == 3
+    ]
     graph = helper.make_graph(
         made,
         "flat",
@@ -66,7 +93,9 @@ def megabytes(browser_pid: int) -> float:
     found = [0.0]
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            if b"--type=renderer" not in (process / "cmdline").read_bytes() or not _descends(int(process.name), browser_pid):
+            if b"--type=renderer" not in (process / "cmdline").read_bytes() or not _descends(
+                int(process.name), browser_pid
+            ):
                 continue
             lines = (process / "smaps_rollup").read_text().splitlines()
             found.append(sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1000)
@@ -83,14 +112,14 @@ def _descends(pid: int, ancestor: int) -> bool:
 
 def frames(page: Any, move: Any) -> tuple[float, float]:
     """Frames a second during a movement, and the 95th percentile of the time between two, in milliseconds."""
-    page.evaluate(COUNT)
+    evaluated(page, COUNT)
     start = time.monotonic()
     step = 0
     while time.monotonic() - start < SECONDS:
         move(step)
         step += 1
-    stamps = page.evaluate("() => window.__stop()")
-    gaps = [after - before for before, after in zip(stamps, stamps[1:], strict=False)]
+    stamps = evaluated(page, "() => window.__stop()")
+    gaps = [after - before for before, after in itertools.pairwise(stamps)]
     return 1000 * len(gaps) / sum(gaps), statistics.quantiles(gaps, n=20)[-1]
 
 
@@ -99,7 +128,9 @@ def movements(page: Any) -> dict[str, tuple[float, float]]:
     middle = (SIZE["width"] / 2, SIZE["height"] / 2)
 
     def drag(step: int) -> None:
-        page.mouse.move(middle[0] + 120 * ((step // 12) % 2 * 2 - 1) * (step % 12) / 12, middle[1] - 150 + 25 * (step % 12))
+        page.mouse.move(
+            middle[0] + 120 * ((step // 12) % 2 * 2 - 1) * (step % 12) / 12, middle[1] - 150 + 25 * (step % 12)
+        )
 
     def wheel(step: int) -> None:
         page.mouse.wheel(0, 60 if (step // 30) % 2 else -60)
@@ -125,8 +156,8 @@ def _shown(page: Any, condition: str) -> float:
     start = time.monotonic()
     while time.monotonic() - start < PATIENCE:
         with contextlib.suppress(Exception):
-            if page.evaluate(condition):
-                return float(page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame((now) => done(now))))")) / 1000
+            if evaluated(page, condition):
+                return float(evaluated(page, SECOND_FRAME)) / 1000
         time.sleep(0.02)
     return float("nan")
 
@@ -145,25 +176,34 @@ def netrons(page: Any, address: str) -> float:
     """Netron asks whether a large graph is to be drawn; the answer is yes, as soon as it asks."""
     page.goto(address, wait_until="commit")
     condition = """() => {
-      const yes = document.querySelector('#message-button'); if (yes && yes.offsetParent) yes.click();
-      return document.querySelectorAll('#canvas g.node, #target g.node, svg g.node').length > 100 && document.body.className.includes('default');
+      const yes = document.querySelector('#message-button');
+      if (yes && yes.offsetParent) yes.click();
+      return document.querySelectorAll('svg g.node').length > 100
+        && document.body.className.includes('default');
     }"""
     return _shown(page, condition)
 
 
 def measured(nodes: int) -> None:
     from playwright.sync_api import sync_playwright
+
     from tests.viewer import scenes
 
     scene = scenes.flat(nodes)
-    print(f"{nodes} nodes, window of {SIZE['width']}×{SIZE['height']}")
+    print(f"{nodes} nodes, window of {SIZE['width']} by {SIZE['height']}")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as running:
         folder = Path(name)
         onnx_file(scene["models"][0], folder / "flat.onnx")
         chromium = shutil.which("chromium")
         for tool in ("onnxsmith", "netron"):
-            server = running.chromium.launch_persistent_context(str(folder / tool), executable_path=chromium, args=["--no-sandbox"], viewport=SIZE)
-            pid = int(subprocess.run(["pgrep", "-f", "-o", f"user-data-dir={folder / tool}"], capture_output=True, text=True, check=True).stdout.split()[0])
+            server = running.chromium.launch_persistent_context(
+                str(folder / tool), executable_path=chromium, args=["--no-sandbox"], viewport=SIZE
+            )
+            pid = int(
+                subprocess.run(
+                    ["pgrep", "-f", "-o", f"user-data-dir={folder / tool}"], capture_output=True, text=True, check=True
+                ).stdout.split()[0]
+            )
             page = server.new_page()
             page.set_default_timeout(PATIENCE * 1000)
             if tool == "onnxsmith":
@@ -184,7 +224,7 @@ def report(tool: str, page: Any, shown: float, pid: int, fit: str) -> None:
         print(f"  {what}: {rate:.0f} frames a second, 95 % of the frames within {gap:.0f} ms")
     if fit:
         for zoom in (0.02, 0.05, 0.12, 0.3):
-            page.evaluate(f"() => {{ const app = window.onnxsmithView; app.fit(); app.pane.zoomBy({zoom} / app.side.camera.zoom); }}")
+            evaluated(page, ZOOMED % zoom)
             time.sleep(0.5)
             for what, (rate, gap) in movements(page).items():
                 print(f"  {what} from {zoom:.0%}: {rate:.0f} frames a second, 95 % of the frames within {gap:.0f} ms")

@@ -34,14 +34,25 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
     contexts: list[Any] = []
     complaints: list[str] = []
 
-    def open_page(scene: Any, hash_: str = "", *, text: str | None = None, size: tuple[int, int] = (1280, 800), **how: Any) -> Any:
+    def open_page(
+        scene: Any, hash_: str = "", *, text: str | None = None, size: tuple[int, int] = (1280, 800), **how: Any
+    ) -> Any:
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, offline=True, **how)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+        page.on(
+            "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+        )
         path = written(tmp_path, scene, f"view{len(contexts)}.html", text)
-        page.on("request", lambda request: complaints.append(f"request: {request.url}") if not request.url.startswith((path.as_uri(), "blob:")) else None)
+        page.on(
+            "request",
+            lambda request: (
+                complaints.append(f"request: {request.url}")
+                if not request.url.startswith((path.as_uri(), "blob:"))
+                else None
+            ),
+        )
         page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.goto(path.as_uri() + hash_)
         return page

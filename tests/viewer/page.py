@@ -1,4 +1,4 @@
-"""Writes a page of the viewer without the Python half: the scene, the built script and style, and the policy."""
+"""Writes a page of the viewer: the template, the built script and style, and a scene that no model was needed for."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "onnxsmith" / "viewing" / "page"
 
 
-def _source(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def html(scene: Any, text: str | None = None) -> str:
     """The page of a scene; `text` stands in its place for scenes that are broken on purpose."""
-    script = (BUILT / "viewer.js").read_text(encoding="utf-8")
-    style = (BUILT / "viewer.css").read_text(encoding="utf-8")
+    source, script, style = (
+        (BUILT / name).read_text(encoding="utf-8") for name in ("page.html.jinja", "viewer.js", "viewer.css")
+    )
     held = json.dumps(scene, separators=(",", ":")).replace("<", "\\u003c") if text is None else text
-    policy = f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>onnxsmith view</title>'
-        f'<style>{style}</style></head><body><div id="app"></div>'
-        f'<script type="application/json" id="scene">{held}</script><script>{script}</script></body></html>'
+    page = Environment(autoescape=True).from_string(source)
+    return page.render(
+        title="a page", script=script, style=style, script_hash=_hash(script), style_hash=_hash(style), scene=held
     )
 
 

@@ -32,11 +32,17 @@ class ModelMaker:
             "path": name,
             "hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
             "facts": [["opset", "20"], ["producer", "onnxsmith"]],
-            "ops": [{"type": op, "domain": "", "family": family, "doc": f"https://onnx.ai/onnx/operators/onnx__{op}.html"} for op, family in OPS],
+            "ops": [
+                {"type": op, "domain": "", "family": family, "doc": f"https://onnx.ai/onnx/operators/onnx__{op}.html"}
+                for op, family in OPS
+            ],
             "types": [],
             "modules": [],
             "sources": [],
-            "nodes": {key: [] for key in ("name", "op", "room", "module", "source", "inputs", "outputs", "attributes", "bodies")},
+            "nodes": {
+                key: []
+                for key in ("name", "op", "room", "module", "source", "inputs", "outputs", "attributes", "bodies")
+            },
             "values": {key: [] for key in ("name", "type", "producer", "kind")},
             "constants": {},
             "rooms": [],
@@ -61,7 +67,17 @@ class ModelMaker:
         self.model["constants"][value] = {"bytes": 0, "file": "", "figures": None, "histogram": [], "text": ""} | about
         return value
 
-    def node(self, op: str, inputs: list[int], room: int = 0, name: str = "", type_: str = "float32[batch, 64, 56, 56]", module: str = "", line: int = 0, attributes: Any = ()) -> tuple[int, int]:
+    def node(
+        self,
+        op: str,
+        inputs: list[int],
+        room: int = 0,
+        name: str = "",
+        type_: str = "float32[batch, 64, 56, 56]",
+        module: str = "",
+        line: int = 0,
+        attributes: Any = (),
+    ) -> tuple[int, int]:
         """A node with one output: the index of both."""
         nodes = self.model["nodes"]
         at = len(nodes["op"])
@@ -71,8 +87,12 @@ class ModelMaker:
         nodes["name"].append(name)
         nodes["op"].append(OP[op])
         nodes["room"].append(room)
-        nodes["module"].append(self._index("modules", {"path": module, "type": "torch.nn.modules.Module"}) if module else -1)
-        nodes["source"].append(self._index("sources", {"file": "model.py", "line": line, "text": "x = self.layer(x)"}) if line else -1)
+        nodes["module"].append(
+            self._index("modules", {"path": module, "type": "torch.nn.modules.Module"}) if module else -1
+        )
+        nodes["source"].append(
+            self._index("sources", {"file": "model.py", "line": line, "text": "x = self.layer(x)"}) if line else -1
+        )
         nodes["inputs"].append(inputs)
         nodes["outputs"].append([out])
         nodes["attributes"].append([list(one) for one in attributes])
@@ -81,12 +101,25 @@ class ModelMaker:
 
     def room(self, title: str, kind: str = "module", path: str | None = None, parent: int = 0, repeats: int = 1) -> int:
         rooms = self.model["rooms"]
-        empty = {"items": {"kind": [], "ref": [], "row": [], "x": []}, "edges": {"from": [], "to": [], "value": [], "bends": []}}
-        rooms.append({"title": title, "kind": kind, "path": title if path is None else path, "parent": parent if rooms else -1, "count": 0, "repeats": repeats} | empty)
+        empty = {
+            "items": {"kind": [], "ref": [], "row": [], "x": []},
+            "edges": {"from": [], "to": [], "value": [], "bends": []},
+        }
+        rooms.append(
+            {
+                "title": title,
+                "kind": kind,
+                "path": title if path is None else path,
+                "parent": parent if rooms else -1,
+                "count": 0,
+                "repeats": repeats,
+            }
+            | empty
+        )
         return len(rooms) - 1
 
     def finish(self) -> dict[str, Any]:
-        """Gives each room its items, edges and layout: from the nodes and rooms in it, and the values that cross its border."""
+        """Gives each room its items, edges and layout: from what is in it, and the values that cross its border."""
         model = self.model
         rooms, nodes, values = model["rooms"], model["nodes"], model["values"]
         children = defaultdict(list)
@@ -110,7 +143,9 @@ class ModelMaker:
         return model
 
 
-def _fill(room: Any, at: int, inside: Any, own: list[int], children: list[int], nodes: Any, values: Any, readers: Any) -> None:
+def _fill(
+    room: Any, at: int, inside: Any, own: list[int], children: list[int], nodes: Any, values: Any, readers: Any
+) -> None:
     items: list[tuple[int, int]] = [(0, node) for node in own] + [(1, child) for child in children]
     item_of = {node: item for item, node in enumerate(own)}
     for number, child in enumerate(children):
@@ -168,12 +203,25 @@ def _lay_out(room: Any, items: list[tuple[int, int]], edges: list[tuple[int, int
             used[step] += 0.25
         bends.append(steps)
     room["items"] = {"kind": [kind for kind, _ in items], "ref": [ref for _, ref in items], "row": row, "x": x}
-    room["edges"] = {"from": [edge[0] for edge in edges], "to": [edge[1] for edge in edges], "value": [edge[2] for edge in edges], "bends": bends}
+    room["edges"] = {
+        "from": [edge[0] for edge in edges],
+        "to": [edge[1] for edge in edges],
+        "value": [edge[2] for edge in edges],
+        "bends": bends,
+    }
 
 
 def scene(*models: Any, **more: Any) -> dict[str, Any]:
     count = len(models[0]["nodes"]["op"])
-    return {"format": 1, "headline": f"{models[0]['name']}: {count} nodes", "notes": [], "models": list(models), "overlays": [], "difference": None, "program": None} | more
+    return {
+        "format": 1,
+        "headline": f"{models[0]['name']}: {count} nodes",
+        "notes": [],
+        "models": list(models),
+        "overlays": [],
+        "difference": None,
+        "program": None,
+    } | more
 
 
 def flat(count: int, seed: int = 0) -> dict[str, Any]:
@@ -211,10 +259,21 @@ def encoder(blocks: int = 6, name: str = "encoder.onnx", fused: bool = False) ->
         figures={"min": -0.42, "max": 0.39, "mean": 0.0003, "std": 0.021, "zeros": 0.001, "nan": 0},
         histogram=[1, 2, 5, 11, 30, 80, 190, 320, 410, 330, 180, 77, 31, 12, 4, 1],
     )
-    _, h = maker.node("Conv", [x, weight], stem, "patches", "float32[batch, 768, 14, 14]", "embeddings.projection", 12, [("strides", "[16, 16]", 0), ("kernel_shape", "[16, 16]", 0), ("group", "1", 1), ("auto_pad", "NOTSET", 1)])
+    _, h = maker.node(
+        "Conv",
+        [x, weight],
+        stem,
+        "patches",
+        "float32[batch, 768, 14, 14]",
+        "embeddings.projection",
+        12,
+        [("strides", "[16, 16]", 0), ("kernel_shape", "[16, 16]", 0), ("group", "1", 1), ("auto_pad", "NOTSET", 1)],
+    )
     shape = maker.constant("shape", "int64[3]", bytes=24, text="[0, 768, -1]")
     _, h = maker.node("Reshape", [h, shape], stem, "", "float32[batch, 768, 196]", "embeddings", 13)
-    _, h = maker.node("Transpose", [h], stem, "", "float32[batch, 196, 768]", "embeddings", 14, [("perm", "[0, 2, 1]", 0)])
+    _, h = maker.node(
+        "Transpose", [h], stem, "", "float32[batch, 196, 768]", "embeddings", 14, [("perm", "[0, 2, 1]", 0)]
+    )
     for block in range(blocks):
         h = _block(maker, layers, block, blocks, h, fused)
     head = maker.room("classifier", path="classifier")
@@ -230,20 +289,44 @@ def _block(maker: ModelMaker, layers: int, block: int, blocks: int, h: int, fuse
     room = maker.room(f"layer.{block}", "block", path, layers, blocks)
     attention = maker.room("attention", path=f"{path}.attention", parent=room)
     wide = "float32[batch, 196, 768]"
-    _, n = maker.node("LayerNormalization", [h], room, f"norm1_{block}", wide, f"{path}.norm1", 20, [("epsilon", "1e-06", 0), ("axis", "-1", 1)])
+    _, n = maker.node(
+        "LayerNormalization",
+        [h],
+        room,
+        f"norm1_{block}",
+        wide,
+        f"{path}.norm1",
+        20,
+        [("epsilon", "1e-06", 0), ("axis", "-1", 1)],
+    )
     heads = []
     for part in "qkv":
         weight = maker.constant(f"{path}.{part}", "float32[768, 768]", bytes=2359296)
         _, p = maker.node("MatMul", [n, weight], attention, f"{part}_{block}", wide, f"{path}.attention.{part}", 30)
         heads.append(p)
-    _, scores = maker.node("MatMul", heads[:2], attention, f"scores_{block}", "float32[batch, 12, 196, 196]", f"{path}.attention", 33)
+    _, scores = maker.node(
+        "MatMul", heads[:2], attention, f"scores_{block}", "float32[batch, 12, 196, 196]", f"{path}.attention", 33
+    )
     if not fused:
         scale = maker.constant(f"{path}.scale", "float32[]", bytes=4, text="0.125")
-        _, scores = maker.node("Mul", [scores, scale], attention, f"scale_{block}", "float32[batch, 12, 196, 196]", f"{path}.attention", 34)
-    _, scores = maker.node("Softmax", [scores], attention, f"softmax_{block}", "float32[batch, 12, 196, 196]", f"{path}.attention", 35, [("axis", "-1", 0)])
+        _, scores = maker.node(
+            "Mul", [scores, scale], attention, f"scale_{block}", "float32[batch, 12, 196, 196]", f"{path}.attention", 34
+        )
+    _, scores = maker.node(
+        "Softmax",
+        [scores],
+        attention,
+        f"softmax_{block}",
+        "float32[batch, 12, 196, 196]",
+        f"{path}.attention",
+        35,
+        [("axis", "-1", 0)],
+    )
     _, a = maker.node("MatMul", [scores, heads[2]], attention, f"context_{block}", wide, f"{path}.attention", 36)
     _, h1 = maker.node("Add", [h, a], room, f"residual1_{block}", wide, path, 40)
-    _, n2 = maker.node("LayerNormalization", [h1], room, f"norm2_{block}", wide, f"{path}.norm2", 41, [("epsilon", "1e-06", 0)])
+    _, n2 = maker.node(
+        "LayerNormalization", [h1], room, f"norm2_{block}", wide, f"{path}.norm2", 41, [("epsilon", "1e-06", 0)]
+    )
     mlp = maker.room("mlp", path=f"{path}.mlp", parent=room)
     up = maker.constant(f"{path}.up", "float32[768, 3072]", bytes=9437184)
     down = maker.constant(f"{path}.down", "float32[3072, 768]", bytes=9437184)
@@ -261,11 +344,56 @@ def with_overlays(blocks: int = 6, seed: int = 1) -> dict[str, Any]:
     count = len(model["nodes"]["op"])
     nodes = list(range(0, count, 2))
     overlays = [
-        {"title": "time", "model": 0, "unit": "s", "scale": "log", "classes": [], "worst": "high", "nodes": nodes, "figures": [10 ** chance.uniform(-6, -2) for _ in nodes], "texts": ["median of 20 runs"] * len(nodes), "from": "onnxsmith bench, bench.json"},
-        {"title": "error", "model": 0, "unit": "", "scale": "linear", "classes": [], "worst": "high", "nodes": nodes, "figures": ["nan", *(chance.random() for _ in nodes[1:])], "texts": [""] * len(nodes), "from": "compare.json"},
-        {"title": "target", "model": 0, "unit": "", "scale": "classes", "classes": ["taken", "slow", "refused"], "worst": "high", "nodes": list(range(count)), "figures": [chance.choice([0, 0, 0, 1, 2]) for _ in range(count)], "texts": ["opset too new"] * count, "from": "check.json"},
+        {
+            "title": "time",
+            "model": 0,
+            "unit": "s",
+            "scale": "log",
+            "classes": [],
+            "worst": "high",
+            "nodes": nodes,
+            "figures": [10 ** chance.uniform(-6, -2) for _ in nodes],
+            "texts": ["median of 20 runs"] * len(nodes),
+            "from": "onnxsmith bench, bench.json",
+        },
+        {
+            "title": "error",
+            "model": 0,
+            "unit": "",
+            "scale": "linear",
+            "classes": [],
+            "worst": "high",
+            "nodes": nodes,
+            "figures": ["nan", *(chance.random() for _ in nodes[1:])],
+            "texts": [""] * len(nodes),
+            "from": "compare.json",
+        },
+        {
+            "title": "target",
+            "model": 0,
+            "unit": "",
+            "scale": "classes",
+            "classes": ["taken", "slow", "refused"],
+            "worst": "high",
+            "nodes": list(range(count)),
+            "figures": [chance.choice([0, 0, 0, 1, 2]) for _ in range(count)],
+            "texts": ["opset too new"] * count,
+            "from": "check.json",
+        },
     ]
-    program = {"from": "encoder.py", "lines": [{"name": f"op_{node}", "text": f"x{node} = aten.{OPS[model['nodes']['op'][node]][0].lower()}(x{node - 1})", "source": model["nodes"]["source"][node], "module": model["nodes"]["module"][node], "nodes": [node]} for node in range(count)]}
+    program = {
+        "from": "encoder.py",
+        "lines": [
+            {
+                "name": f"op_{node}",
+                "text": f"x{node} = aten.{OPS[model['nodes']['op'][node]][0].lower()}(x{node - 1})",
+                "source": model["nodes"]["source"][node],
+                "module": model["nodes"]["module"][node],
+                "nodes": [node],
+            }
+            for node in range(count)
+        ],
+    }
     return scene(model, overlays=overlays, program=program)
 
 

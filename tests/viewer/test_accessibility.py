@@ -11,13 +11,19 @@ from tests.viewer.conftest import Open, settled
 from tests.viewer.page import ROOT
 
 AXE = ROOT / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
-pytestmark = pytest.mark.skipif(not AXE.exists(), reason="`npm ci` was not run in viewer: `make test` does where npm is")
+pytestmark = pytest.mark.skipif(
+    not AXE.exists(), reason="`npm ci` was not run in viewer: `make test` does where npm is"
+)
 
 
 def faults(page: Any) -> list[str]:
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("() => axe.run()")["violations"]
-    return [f"{one['id']}: {[node['target'] for node in one['nodes']][:4]}" for one in found if one["impact"] in ("serious", "critical")]
+    return [
+        f"{one['id']}: {[node['target'] for node in one['nodes']][:4]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

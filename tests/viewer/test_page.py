@@ -31,7 +31,10 @@ def spot(page: Any, kind: str, ref: int, model: int = 0) -> dict[str, float]:
           const side = window.onnxsmithView.sides[model];
           const box = side.picture.box(side.spot({ kind, ref }));
           const place = window.onnxsmithView.panes[model].canvas.getBoundingClientRect();
-          return { x: place.left + side.camera.screenX((box.left + box.right) / 2), y: place.top + side.camera.screenY((box.top + box.bottom) / 2) };
+          return {
+            x: place.left + side.camera.screenX((box.left + box.right) / 2),
+            y: place.top + side.camera.screenY((box.top + box.bottom) / 2),
+          };
         }""",
         [kind, ref, model],
     )
@@ -116,7 +119,11 @@ def test_an_overlay_colours_lists_and_leads_to_the_worst(opened: Open) -> None:
     # Not-a-number is the worst of all.
     assert of(page, "app.side.selection[0].ref") == scene["overlays"][1]["nodes"][0]
     press(page, "w")
-    figures = {node: figure for node, figure in zip(scene["overlays"][1]["nodes"], scene["overlays"][1]["figures"], strict=True) if figure != "nan"}
+    figures = {
+        node: figure
+        for node, figure in zip(scene["overlays"][1]["nodes"], scene["overlays"][1]["figures"], strict=True)
+        if figure != "nan"
+    }
     assert of(page, "app.side.selection[0].ref") == max(figures, key=lambda node: figures[node])
     page.locator("select").select_option("2")
     assert page.locator(".legend").inner_text().split() == ["taken", "slow", "refused"]
@@ -128,7 +135,7 @@ def test_two_models_move_together(opened: Open) -> None:
     press(page, "d")
     state = of(page, "app.differences.state(0, app.sides[0].selection[0].ref)")
     assert state == "removed"
-    assert page.locator(".row.current .sign").inner_text() == "−"
+    assert page.locator(".row.current .sign").inner_text() == "\N{MINUS SIGN}"
     # The rooms that opened on one side opened on the other, too.
     assert of(page, "app.sides[0].opened.size") == of(page, "app.sides[1].opened.size") > 0
     press(page, "d")
@@ -157,8 +164,13 @@ def test_two_models_are_shown_in_one_picture(opened: Open) -> None:
 
 def test_changes_are_marked_by_a_sign(opened: Open) -> None:
     page = opened(scenes.two(2))
-    signs = page.evaluate("window.onnxsmithView.differences.changes.map((c) => window.onnxsmithView.sides[c.nodes[0] < 0 ? 1 : 0].paint.nodeSign(c.nodes[c.nodes[0] < 0 ? 1 : 0]).text)")
-    assert set(signs) == {"+", "−", "≠"}
+    signs = page.evaluate(
+        """() => window.onnxsmithView.differences.changes.map(({ nodes: [old, now] }) => {
+          const model = old < 0 ? 1 : 0;
+          return window.onnxsmithView.sides[model].paint.nodeSign(model ? now : old).text;
+        })"""
+    )
+    assert set(signs) == {"+", "\N{MINUS SIGN}", "≠"}
     assert page.locator(".legend").inner_text().split("\n") != []
 
 
@@ -200,8 +212,16 @@ def test_the_outline_is_a_tree_of_the_room(opened: Open) -> None:
     page = opened(scenes.with_overlays(2))
     press(page, "o")
     tree = page.locator("[role=tree]")
-    names = page.locator("[role=treeitem]").evaluate_all("rows => rows.map((row) => row.textContent.replace(/\\s+/g, ' ').trim())")
-    assert names == ["input pixels", "▸ embeddings 3 nodes", "▸ encoder 28 nodes", "▸ classifier 2 nodes", "output logits_out"]
+    names = page.locator("[role=treeitem]").evaluate_all(
+        "rows => rows.map((row) => row.textContent.replace(/\\s+/g, ' ').trim())"
+    )
+    assert names == [
+        "input pixels",
+        "▸ embeddings 3 nodes",
+        "▸ encoder 28 nodes",
+        "▸ classifier 2 nodes",
+        "output logits_out",
+    ]
     for _ in range(2):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -239,7 +259,10 @@ def test_a_selection_becomes_a_command(opened: Open) -> None:
     page.evaluate("window.onnxsmithView.jump(0, { kind: 'node', ref: 0 })")
     page.locator(".offer button").first.click()
     page.wait_for_selector(".toast:not([hidden])")
-    assert page.evaluate("navigator.clipboard.readText()") == "onnxsmith extract encoder.onnx --from pixels --to patches_out -o part.onnx"
+    assert (
+        page.evaluate("navigator.clipboard.readText()")
+        == "onnxsmith extract encoder.onnx --from pixels --to patches_out -o part.onnx"
+    )
 
 
 def test_what_is_visible_is_saved_as_svg(opened: Open, tmp_path: Path) -> None:
@@ -270,7 +293,12 @@ def test_it_prints_on_white(opened: Open, tmp_path: Path) -> None:
 
 
 def test_hostile_names_do_nothing(opened: Open) -> None:
-    scene = json.loads(json.dumps(scenes.with_overlays(2)).replace("softmax_0", HOSTILE).replace("encoder.layer.0.attention", HOSTILE).replace("layer.0", HOSTILE))
+    scene = json.loads(
+        json.dumps(scenes.with_overlays(2))
+        .replace("softmax_0", HOSTILE)
+        .replace("encoder.layer.0.attention", HOSTILE)
+        .replace("layer.0", HOSTILE)
+    )
     scene["headline"] = scene["notes"] = HOSTILE
     scene["notes"] = [HOSTILE]
     scene["models"][0]["name"] = scene["models"][0]["path"] = HOSTILE
@@ -291,7 +319,12 @@ def test_hostile_names_do_nothing(opened: Open) -> None:
 
 def test_a_broken_scene_is_said_in_plain_words(opened: Open) -> None:
     whole = json.dumps(scenes.with_overlays(1))
-    for text, words in [(whole[: len(whole) // 2], "cut off"), ("", "missing"), ('{"format": 9}', "newer onnxsmith"), ('{"format": 1, "models": []}', "no model")]:
+    for text, words in [
+        (whole[: len(whole) // 2], "cut off"),
+        ("", "missing"),
+        ('{"format": 9}', "newer onnxsmith"),
+        ('{"format": 1, "models": []}', "no model"),
+    ]:
         page = opened(None, text=text)
         assert words in page.locator(".refused").inner_text()
 
@@ -339,7 +372,9 @@ def test_branches_are_entered_from_their_node(opened: Open) -> None:
     maker.model["nodes"]["bodies"][node] = [["then_branch", branch]]
     page = opened(scenes.scene(maker.finish()))
     # A node in a branch that isn't shown is represented by the node that holds the branch.
-    assert of(page, f"app.side.spot({{ kind: 'node', ref: {inner} }}).item") == of(page, f"app.side.graph.itemOfNode[{node}]")
+    assert of(page, f"app.side.spot({{ kind: 'node', ref: {inner} }}).item") == of(
+        page, f"app.side.graph.itemOfNode[{node}]"
+    )
     page.evaluate(f"window.onnxsmithView.jump(0, {{ kind: 'node', ref: {node} }})")
     page.locator("button", has_text="then_branch").click()
     assert of(page, "app.side.room") == branch
@@ -373,8 +408,12 @@ def test_a_stub_leads_to_the_other_end(opened: Open) -> None:
     page = opened(scenes.scene(model))
     for stub, node in [("out", last), ("in", first)]:
         at = page.evaluate(
-            """(item) => { const { side, pane } = window.onnxsmithView; const frame = side.picture.root; const box = pane.canvas.getBoundingClientRect();
-            return { x: box.left + side.camera.screenX(frame.x[item]), y: box.top + side.camera.screenY(frame.y[item]) }; }""",
+            """(item) => {
+              const { side, pane } = window.onnxsmithView;
+              const { x, y } = side.picture.root;
+              const box = pane.canvas.getBoundingClientRect();
+              return { x: box.left + side.camera.screenX(x[item]), y: box.top + side.camera.screenY(y[item]) };
+            }""",
             stubs[stub],
         )
         page.mouse.click(at["x"], at["y"])

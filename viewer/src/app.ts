@@ -159,7 +159,7 @@ export class App {
 
   openAll(): void {
     const all = this.sides.map((side) => side.openAll());
-    this.fit();
+    this.sides.forEach((side) => side.home());
     this.pictureChanged(this.active);
     this.say(all.every(Boolean) ? "All rooms are open" : "Rooms are open up to 5,000 items; open others one by one");
   }

@@ -2,7 +2,7 @@
 
 import type { Frame } from "./compose";
 import type { View } from "./draw";
-import type { TypeParts } from "./graph";
+import { shortDim, type TypeParts } from "./graph";
 import { itemsOfRow, type Box } from "./picture";
 import { listOf } from "./rows";
 import { UNIT } from "./sizes";
@@ -40,7 +40,7 @@ function writeType(surface: Surface, view: View, type: TypeParts, worldX: number
   const parts: [string, string][] = [];
   (type.dims ?? []).forEach((dim, at) => {
     if (at) parts.push(["×", palette.dim]);
-    parts.push([measure.fit(dim.text, "plain", size, 90 * camera.zoom), dim.symbolic ? palette.symbolic : palette.dim]);
+    parts.push([shortDim(dim.text), dim.symbolic ? palette.symbolic : palette.dim]);
   });
   parts.push([type.dims?.length ? ` ${type.dtype}` : type.dtype, palette.dim]);
   // Edges that pass behind the words are hidden there.

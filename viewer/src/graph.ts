@@ -127,7 +127,14 @@ export function typeParts(text: string): TypeParts {
   return { dtype: found[1], dims: dims.map((dim) => ({ text: dim || "?", symbolic: !/^\d+$/.test(dim) })) };
 }
 
-/** The dimensions of a type as people write them: "batch×3×224". */
+/** Dimensions may be long formulas; the picture shows their beginning, the inspector all. */
+const LONGEST_DIM = 11;
+
+export function shortDim(text: string): string {
+  return text.length > LONGEST_DIM ? `${text.slice(0, LONGEST_DIM - 1)}…` : text;
+}
+
+/** The dimensions of a type as people write them, shortened: "batch×3×224". */
 export function dimsText(parts: TypeParts): string {
-  return parts.dims ? (parts.dims.length ? parts.dims.map((dim) => dim.text).join("×") : "scalar") : parts.dtype;
+  return parts.dims ? (parts.dims.length ? parts.dims.map((dim) => shortDim(dim.text)).join("×") : "scalar") : parts.dtype;
 }

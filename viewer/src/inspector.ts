@@ -4,7 +4,6 @@ import type { App } from "./app";
 import { offers, offersForTwo, type Offer } from "./commands";
 import { STATE_SIGNS, STATE_WORDS } from "./differences";
 import { button, el, replace, style } from "./dom";
-import { dimsText } from "./graph";
 import { histogram } from "./histogram";
 import { groupOf } from "./changes";
 import type { Chosen, Side } from "./side";
@@ -118,7 +117,7 @@ export class Inspector {
     if (!parts) return el("span", { class: "type dim" }, "type unknown");
     if (!parts.dims) return el("span", { class: "type" }, parts.dtype);
     const dims = parts.dims.flatMap((dim, at): Part[] => [at ? ", " : "", el("span", { class: dim.symbolic ? "symbolic" : "" }, dim.text)]);
-    return el("span", { class: "type", title: dimsText(parts) }, parts.dtype, "[", ...dims, "]");
+    return el("span", { class: "type" }, parts.dtype, "[", ...dims, "]");
   }
 
   private constant(side: Side, value: number): Part {

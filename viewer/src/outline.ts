@@ -100,7 +100,7 @@ export class Outline {
       return { level, parts: [dot, el("b", {}, label.title), el("span", { class: "dim" }, name), sign ? el("span", { class: "end sign" }, sign.text) : ""] };
     }
     const word = kind[line.item] === 2 ? "input" : "output";
-    return { level, parts: [dot, el("span", { class: "dim" }, word), side.graph.valueName(at)] };
+    return { level, parts: [dot, el("span", { class: "tag" }, word), el("span", {}, side.graph.valueName(at))] };
   }
 
   private pick(index: number): void {

@@ -16,7 +16,7 @@ export type Chosen = { kind: "node" | "room" | "value"; ref: number };
 /** "Open all" stops at so many items, so that the picture stays one that is looked at. */
 export const MOST_OPENED = 5000;
 /** A picture is first shown whole if it is still this large, else from its top. */
-const LEAST_FIRST_ZOOM = 0.45;
+const LEAST_FIRST_ZOOM = 0.75;
 /** A room with more items is entered by a jump, and not opened in its place. */
 const MOST_IN_PLACE = 3000;
 

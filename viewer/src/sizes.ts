@@ -1,8 +1,7 @@
 /** Sizes of the picture in pixels at 100%. Choices, made by looking at pictures. */
 
-/** The distance in x that the scene calls 1: the widest item and the space beside it. */
-export const UNIT = 212;
-export const NODE = { width: 184, height: 56 };
+/** The distance in x that the scene calls 1: about the widest item. Neighbours are at least 1.2 apart. */
+export const UNIT = 178;
 /** Half of the widths of items by kind: node, room, input, output, stub. */
 export const HALF_WIDTH = [92, 92, 84, 84, 64];
 export const HEIGHT = [56, 60, 38, 38, 22];

@@ -27,8 +27,12 @@ export class UrlKeeper {
     const hash = toHash(this.place());
     if (hash === this.written) return;
     this.written = hash;
-    if (step) history.pushState(null, "", hash);
-    else history.replaceState(null, "", hash);
+    try {
+      if (step) history.pushState(null, "", hash);
+      else history.replaceState(null, "", hash);
+    } catch {
+      // A frame of a notebook has no address of its own.
+    }
   }
 
   private place(): PlaceInUrl {
