@@ -173,11 +173,12 @@ def netron_server(model: Path) -> Iterator[str]:
 
 
 def netrons(page: Any, address: str) -> float:
-    """Netron asks whether a large graph is to be drawn; the answer is yes, as soon as it asks."""
+    """Netron first asks about cookies: yes. While it lays out a large graph it offers to cancel: left alone."""
     page.goto(address, wait_until="commit")
     condition = """() => {
       const yes = document.querySelector('#message-button');
-      if (yes && yes.offsetParent) yes.click();
+      const asked = document.querySelector('#message-text')?.textContent ?? '';
+      if (yes && yes.offsetParent && asked.includes('cookies')) yes.click();
       return document.querySelectorAll('svg g.node').length > 100
         && document.body.className.includes('default');
     }"""

@@ -4,6 +4,8 @@ import type { Box } from "./picture";
 
 export const NEAREST = 4;
 export const FARTHEST = 0.0005;
+/** What is shown by a jump lies in this share of the view: beside the minimap, not under it. */
+const MIDDLE = 0.4;
 
 export class Camera {
   x = 0;
@@ -65,8 +67,8 @@ export class Camera {
 
   /** Moves as little as possible, so that a box is inside the middle part of the view. */
   show(box: Box): void {
-    const across = Math.max(0, this.width / this.zoom / 2 - (box.right - box.left) / 2) * 0.7;
-    const down = Math.max(0, this.height / this.zoom / 2 - (box.bottom - box.top) / 2) * 0.7;
+    const across = Math.max(0, this.width / this.zoom / 2 - (box.right - box.left) / 2) * MIDDLE;
+    const down = Math.max(0, this.height / this.zoom / 2 - (box.bottom - box.top) / 2) * MIDDLE;
     const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
     this.x = Math.min(x + across, Math.max(x - across, this.x));
     this.y = Math.min(y + down, Math.max(y - down, this.y));

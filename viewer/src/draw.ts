@@ -123,19 +123,23 @@ function drawTitle(surface: Surface, view: View, frame: Frame): void {
   const width = frame.width * camera.zoom;
   const size = Math.max(LEAST_TITLE, Math.min(14, 13 * camera.zoom));
   if (width < 46 || frame.height * camera.zoom < 3 * size) return;
-  const [left, top] = [camera.screenX(frame.left), camera.screenY(frame.top)];
+  const top = camera.screenY(frame.top);
+  // The words stay in sight while the room is: at the left and the top of what is visible of it.
+  const left = Math.max(camera.screenX(frame.left), 0);
+  const visible = Math.min(camera.screenX(frame.left) + width, camera.width) - left;
+  if (visible < 46) return;
   const bar = Math.max(TITLE * camera.zoom, size + 7);
   const label = view.labels.room(frame.room);
   const detailed = camera.zoom >= 0.45;
-  const title = measure.fit(label.title, "bold", size, width - (detailed ? 70 : 26));
-  // The bar stays in sight while its room is.
+  const title = measure.fit(label.title, "bold", size, visible - (detailed ? 70 : 26));
   const y = Math.min(Math.max(top, (frame.depth - 1) * bar), top + frame.height * camera.zoom - bar);
-  const full = detailed ? width : Math.min(width, measure.width(title, "bold") * size + 28);
+  const full = detailed ? visible : Math.min(visible, measure.width(title, "bold") * size + 28);
   view.bars.push({ room: frame.room, left, top: y, width: full, height: bar });
   surface.box(left, y, full, bar, 5, palette.roomBar, palette.roomLine, 1);
   surface.text("▾", left + 8, y + bar / 2, size, "plain", palette.dim);
   surface.text(title, left + 21, y + bar / 2, size, "bold", palette.text);
-  if (detailed) drawTitleEnd(surface, view, frame, { left, y, width, bar, size, used: measure.width(title, "bold") * size + 36 });
+  const used = measure.width(title, "bold") * size + 36;
+  if (detailed) drawTitleEnd(surface, view, frame, { left, y, width: visible, bar, size, used });
   drawMarks(surface, view, { frame, item: -1 });
 }
 
@@ -149,7 +153,7 @@ interface Bar {
 }
 
 function drawTitleEnd(surface: Surface, view: View, frame: Frame, at: Bar): void {
-  const note = view.look.roomNote(frame.room) || view.labels.room(frame.room).lines[0];
+  const note = view.look.roomNote(frame.room, false) || view.labels.room(frame.room).lines[0];
   const free = at.width - at.used - 34;
   const { palette } = view;
   if (free > 60) surface.text(view.measure.fit(note, "plain", at.size - 2, free), at.left + at.used, at.y + at.bar / 2, at.size - 2, "plain", palette.dim);

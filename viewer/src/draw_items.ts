@@ -130,7 +130,7 @@ function drawRoom(surface: Surface, view: View, place: Place, room: number): voi
   surface.box(x, y, width, height, radius, paint.soft, paint.line, Math.min(1.4, 0.6 + zoom));
   const indent = Math.max(24 * zoom, height >= 13 ? 9 : 3);
   if (height >= 13) surface.text("▸", x + indent / 2, y + height / 2, Math.max(8, 14 * zoom), "plain", paint.dim, "center");
-  const note = view.look.roomNote(room);
+  const note = view.look.roomNote(room, true);
   const label = view.labels.room(room);
   drawWords(surface, view, place, paint, { title: label.title, lines: note ? [...label.lines, note] : label.lines, note: !!note }, indent);
   const found = view.marks.foundInRooms.get(room);

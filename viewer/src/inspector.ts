@@ -73,13 +73,14 @@ export class Inspector {
   }
 
   private figures(side: Side, node: number): Part[] {
-    const rows = this.app.figuresOf(side.graph.index).flatMap((figures): [string, string][] => {
+    const list = el("dl", { class: "facts" });
+    for (const figures of this.app.figuresOf(side.graph.index)) {
       const figure = figures.node(node);
-      if (figure === undefined) return [];
+      if (figure === undefined) continue;
       const text = figures.text(node);
-      return [[figures.overlay.title, figures.write(figure) + (text ? `  (${text})` : "")]];
-    });
-    return rows.length ? [section("Measured", [facts(rows)])] : [];
+      list.append(el("dt", {}, figures.overlay.title), el("dd", {}, el("b", {}, figures.write(figure)), text ? el("small", { class: "dim" }, ` ${text}`) : null));
+    }
+    return list.children.length ? [section("Measured", [list])] : [];
   }
 
   private change(side: Side, node: number): Part {

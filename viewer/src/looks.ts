@@ -17,7 +17,8 @@ export interface Look {
   room(room: number): Paint;
   /** A line that stands on the card instead of the last one; "" for none. */
   nodeNote(node: number): string;
-  roomNote(room: number): string;
+  /** The same for a room; `brief` for a card, which has less space than a bar. */
+  roomNote(room: number, brief: boolean): string;
   nodeSign(node: number): Sign | null;
   roomSign(room: number): Sign | null;
 }
@@ -47,7 +48,7 @@ export class FamilyLook implements Look {
   nodeNote(_node: number): string {
     return "";
   }
-  roomNote(_room: number): string {
+  roomNote(_room: number, _brief: boolean): string {
     return "";
   }
   nodeSign(_node: number): Sign | null {
@@ -94,9 +95,9 @@ export class OverlayLook implements Look {
     const figure = this.figures.node(node);
     return figure === undefined ? "" : this.figures.write(figure);
   }
-  roomNote(room: number): string {
+  roomNote(room: number, brief: boolean): string {
     const figure = this.figures.room(room);
-    return figure ? this.figures.writeRoom(figure) : "";
+    return figure ? this.figures.writeRoom(figure, brief) : "";
   }
   nodeSign(_node: number): Sign | null {
     return null;
@@ -143,7 +144,7 @@ export class DifferenceLook implements Look {
     const lines = at < 0 ? [] : this.differences.changes[at].lines;
     return lines.length > 1 ? `${lines[0]} (+${lines.length - 1})` : (lines[0] ?? "");
   }
-  roomNote(room: number): string {
+  roomNote(room: number, _brief: boolean): string {
     const inside = this.differences.room(this.model, room);
     if (!inside) return "";
     const parts = [inside.added && `+${grouped(inside.added)}`, inside.removed && `−${grouped(inside.removed)}`, inside.changed && `≠${grouped(inside.changed)}`];

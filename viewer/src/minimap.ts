@@ -9,6 +9,8 @@ import type { Picture } from "./picture";
 
 const WIDTH = 160;
 const HEIGHT = 220;
+/** The most of a pane that it covers, in each direction. */
+const SHARE = 0.28;
 /** Least width and height of a picture that is stretched. */
 const LEAST = 48;
 /** So many items are drawn; of more, a part. */
@@ -35,10 +37,10 @@ export class Minimap {
   }
 
   /** Draws the picture anew; after that, only the frame moves. */
-  fill(picture: Picture, look: Look, palette: Palette): void {
+  fill(picture: Picture, look: Look, palette: Palette, room: { width: number; height: number }): void {
     this.picture = picture;
     const { root } = picture;
-    const scale = Math.min(WIDTH / root.width, HEIGHT / root.height);
+    const scale = Math.min(Math.min(WIDTH, room.width * SHARE) / root.width, Math.min(HEIGHT, room.height * SHARE) / root.height);
     // A long thin picture is stretched, so that its width is seen.
     this.scaleX = Math.max(scale, Math.min(LEAST / root.width, 1));
     this.scaleY = Math.max(scale, Math.min(LEAST / root.height, 1));

@@ -77,11 +77,11 @@ export class OverlayFigures {
     return this.overlay.classes[figure] ?? (Number.isNaN(figure) ? "unknown" : `class ${figure}`);
   }
 
-  /** What a closed room says: the sum, where figures may be added, and the worst. */
-  writeRoom(figure: RoomFigure): string {
+  /** What a room says: the sum, where figures may be added, and the worst, unless the colour has to tell it. */
+  writeRoom(figure: RoomFigure, brief = false): string {
     const worst = this.write(figure.worst);
     if (this.overlay.scale === "classes") return `${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`;
-    if (figure.count > 1 && additive(this.overlay.unit)) return `Σ ${this.write(figure.sum)}, worst ${worst}`;
+    if (figure.count > 1 && additive(this.overlay.unit)) return brief ? `Σ ${this.write(figure.sum)}` : `Σ ${this.write(figure.sum)}, worst ${worst}`;
     return figure.count > 1 ? `worst ${worst}` : worst;
   }
 }

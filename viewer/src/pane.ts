@@ -86,7 +86,7 @@ export class Pane {
     this.canvas.height = Math.round(clientHeight * ratio);
     style(this.canvas, "width", `${clientWidth}px`);
     style(this.canvas, "height", `${clientHeight}px`);
-    this.requested = false;
+    this.requested = this.mapped = false;
     this.frame();
   }
 
@@ -104,10 +104,10 @@ export class Pane {
     if (!this.canvas.width || !this.side.camera.width) return;
     const begin = performance.now();
     const { camera } = this.side;
-    this.surface.begin(this.ratio(), camera.width, camera.height, this.palette.ground);
+    this.surface.begin(this.ratio(), camera.width, camera.height, this.palette.ground, this.moving);
     draw(this.surface, this.view());
     if (!this.mapped && !this.moving) {
-      this.minimap.fill(this.side.picture, this.look, this.palette);
+      this.minimap.fill(this.side.picture, this.look, this.palette, camera);
       this.mapped = true;
     }
     this.minimap.frame(camera, this.palette);

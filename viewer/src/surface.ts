@@ -22,11 +22,14 @@ const CURVES_A_PATH = 200;
 export class CanvasSurface implements Surface {
   private font = "";
   private fill = "";
+  /** Sizes of fonts in a pixel: letters of a new size are drawn slowly, and while the camera zooms each frame would have one. */
+  private grain = 4;
 
   constructor(readonly context: CanvasRenderingContext2D) {}
 
   /** Forgets what it knows of the context, which a resize has reset. */
-  begin(ratio: number, width: number, height: number, ground: string): void {
+  begin(ratio: number, width: number, height: number, ground: string, moving: boolean): void {
+    this.grain = moving ? 1 : 4;
     this.font = this.fill = "";
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.context.textBaseline = "middle";
@@ -86,7 +89,7 @@ export class CanvasSurface implements Surface {
   }
 
   text(text: string, x: number, y: number, size: number, face: Face, colour: string, align: Align = "left"): void {
-    const wanted = font(face, Math.round(size * 4) / 4);
+    const wanted = font(face, Math.max(1, Math.round(size * this.grain)) / this.grain);
     if (wanted !== this.font) this.context.font = this.font = wanted;
     if (this.context.textAlign !== align) this.context.textAlign = align;
     this.ink(colour);
