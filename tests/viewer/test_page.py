@@ -136,6 +136,13 @@ def test_two_models_move_together(opened: Open) -> None:
     state = of(page, "app.differences.state(0, app.sides[0].selection[0].ref)")
     assert state == "removed"
     assert page.locator(".row.current .sign").inner_text() == "\N{MINUS SIGN}"
+    # What was removed has no partner: the nodes around it stand beside theirs.
+    before = of(
+        page,
+        "app.sides[0].graph.model.values.producer[app.sides[0].graph.model.nodes.inputs[app.sides[0].selection[0].ref][0]]",
+    )
+    partner = of(page, f"app.differences.partner(0, {before})")
+    assert spot(page, "node", before)["y"] == pytest.approx(spot(page, "node", partner, 1)["y"], abs=1)
     # The rooms that opened on one side opened on the other, too.
     assert of(page, "app.sides[0].opened.size") == of(page, "app.sides[1].opened.size") > 0
     press(page, "d")

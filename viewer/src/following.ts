@@ -52,15 +52,30 @@ function* nodesAround(picture: Picture, x: number, y: number): Generator<number>
   }
 }
 
-/** What is selected, if it is in view and has a partner: what a person looks at stays beside its partner. */
+/** What is selected, if it is in view: what a person looks at stays beside its partner, or beside that of a neighbour. */
 function selected(from: Side, to: Side, differences: Differences): Anchor | null {
   const last = from.selection.at(-1);
-  const partner = last?.kind === "node" ? differences.partner(from.graph.index, last.ref) : -1;
-  const spot = last && partner >= 0 ? from.picture.spotOfNode(last.ref) : null;
-  if (!spot || spot.item < 0 || !to.picture.spotOfNode(partner)) return null;
+  const spot = last?.kind === "node" ? from.picture.spotOfNode(last.ref) : null;
+  if (!last || !spot || spot.item < 0) return null;
   const [seen, box] = [from.camera.view(), from.picture.box(spot)];
   const isSeen = box.right > seen.left && box.left < seen.right && box.bottom > seen.top && box.top < seen.bottom;
-  return isSeen ? { node: last!.ref, partner } : null;
+  return isSeen ? pairedNear(from, to, last.ref, differences) : null;
+}
+
+/** So many nodes around one without a partner are looked at. */
+const MOST_NEIGHBOURS = 60;
+
+/** The nearest node along edges that has a partner which is shown: the node itself, its producers and readers, theirs, … */
+function pairedNear(from: Side, to: Side, start: number, differences: Differences): Anchor | null {
+  const { nodes, values } = from.graph.model;
+  const near = new Set([start]);
+  for (const node of near) {
+    const partner = differences.partner(from.graph.index, node);
+    if (partner >= 0 && from.picture.spotOfNode(node) && to.picture.spotOfNode(partner)) return { node, partner };
+    const around = [...nodes.inputs[node].filter((value) => value >= 0).map((value) => values.producer[value]), ...nodes.outputs[node].flatMap((value) => (value < 0 ? [] : from.graph.readers(value)))];
+    for (const one of around) if (one >= 0 && near.size < MOST_NEIGHBOURS) near.add(one);
+  }
+  return null;
 }
 
 /** Puts the partner of the anchor at the same place of the screen. Without an anchor, at the same share of the picture. */
