@@ -9,7 +9,7 @@ from onnxsmith.inspection.scopes import subgraphs
 from onnxsmith.viewing.flows import Draft, Drawn, Reads, connect, drawn, furnish
 from onnxsmith.viewing.layout.arrange import arranged
 from onnxsmith.viewing.numbering import Numbering, Part
-from onnxsmith.viewing.scene import GRAPH_INPUT, NODE, ROOM, Room
+from onnxsmith.viewing.scene import CONSTANT, GRAPH_INPUT, NODE, OUTPUT, ROOM, Room
 from onnxsmith.viewing.tree import Box, grown, letter, ways
 
 
@@ -74,6 +74,9 @@ class _Furnishing:
         kinds = self._model.values.kind
         inputs = [values[one] for one in scope.graph.inputs if kinds[values[one]] == GRAPH_INPUT]
         outputs = [values[one] for one in scope.graph.outputs if one in values]
+        stored = [one for one in outputs if kinds[one] == CONSTANT]
+        root.outputs.update(((OUTPUT, one), None) for one in stored)
+        outputs = [one for one in outputs if kinds[one] != CONSTANT]
         placed = [one for one in homes if one is not None]
         connect(Reads(part.nodes, part.reads, part.made, inputs, outputs), placed, root)
         return root.number

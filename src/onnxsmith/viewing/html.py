@@ -13,7 +13,7 @@ from onnxsmith.viewing.scene import Scene, to_json
 
 def to_html(scene: Scene) -> str:
     """Returns the page. Names of the model stand in the JSON and in the title only, both escaped."""
-    source, script, style = _files()
+    source, script, style = pieces()
     environment = Environment(autoescape=True)
     return environment.from_string(source).render(
         title=f"{scene.headline} · onnxsmith view",
@@ -25,7 +25,7 @@ def to_html(scene: Scene) -> str:
     )
 
 
-def _files() -> tuple[str, str, str]:
+def pieces() -> tuple[str, str, str]:
     """Returns the template, the script and the style. An HTML parser reads `</script` as the end of a script wherever
     it stands, and no build may have it."""
     room = files("onnxsmith.viewing.page")

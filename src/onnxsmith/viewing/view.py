@@ -19,7 +19,7 @@ from onnxsmith.model.graph import tensor_paths
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts._text import size
-from onnxsmith.report.parts.scene import Shown
+from onnxsmith.report.parts.view import View
 from onnxsmith.report.parts.written import written
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
@@ -143,7 +143,7 @@ def _difference(found: scene.Difference) -> str:
     return ", ".join(said) or "all nodes are equal"
 
 
-def _part(whole: scene.Scene, found: Laid) -> Shown:
+def _part(whole: scene.Scene, found: Laid) -> View:
     pairs = None
     if whole.difference is not None:
         pairs = dict.fromkeys(_STATES, 0)
@@ -153,7 +153,7 @@ def _part(whole: scene.Scene, found: Laid) -> Shown:
     names = [model.name for model in whole.models]
     if len(set(names)) < len(names):
         names = [model.path or f"model {at}" for at, model in enumerate(whole.models, 1)]
-    return Shown(
+    return View(
         {name: len(model.nodes.name) for name, model in zip(names, whole.models, strict=True)},
         {name: len(model.rooms) for name, model in zip(names, whole.models, strict=True)},
         tuple(layer.title for layer in whole.overlays),

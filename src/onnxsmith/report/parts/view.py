@@ -10,7 +10,7 @@ from onnxsmith.report.parts._text import amount
 
 
 @dataclass(frozen=True)
-class Shown(Part):
+class View(Part):
     """`nodes` and `rooms` are counts by model, `overlays` the titles of what can be coloured. `matched` says for each
     part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
     pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program."""
