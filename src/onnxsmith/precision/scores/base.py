@@ -29,8 +29,9 @@ class Score(ABC):
 
     worst: ClassVar[float | None] = None
     """The score of a model that is right nowhere, or worse: no budget can start there. None if there is none."""
-    needs_labels: ClassVar[bool] = True
-    """Whether agreement with the given model on generated inputs would say nothing."""
+
+    needs_data: ClassVar[bool] = True
+    """Whether it says nothing on generated inputs."""
 
     def predicted(self, outputs: Mapping[str, Any]) -> Any:
         """The prediction in the outputs of the model; by default the first output."""
@@ -40,8 +41,6 @@ class Score(ABC):
         """What is expected of another model if this model's prediction is taken for the truth."""
         return prediction
 
-    needs_data: ClassVar[bool] = True
-    """Whether it says nothing on generated inputs."""
     def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
         """Why the label cannot be that of the prediction, in words that follow "the label"; "" if it can. `outputs` are
         those of the model, None if the user decodes them."""

@@ -16,7 +16,6 @@ class Cosine(Score):
 
     title = "cosine similarity"
     worst = 0.0
-    needs_labels = False
     expects = "a vector, as long as the label"
     needs_data = False
 

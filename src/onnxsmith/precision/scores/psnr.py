@@ -22,7 +22,6 @@ class Psnr(Score):
     values than 1.5, else 1."""
 
     title = "PSNR in dB"
-    needs_labels = False
     expects = "an image, as large as the label"
     needs_data = False
 

@@ -39,5 +39,7 @@ class Top1(Score):
 
 def _classes(outputs: Mapping[str, Any] | None) -> int:
     """How many classes the first output has scores of; 0 if it is none of scores."""
-    first = np.asarray(next(iter(outputs.values()))) if outputs else np.zeros(())
-    return first.shape[-1] if first.dtype.kind == "f" and first.ndim else 0
+    if not outputs:
+        return 0
+    first = np.asarray(next(iter(outputs.values())))
+    return int(first.shape[-1]) if first.dtype.kind == "f" and first.ndim else 0
