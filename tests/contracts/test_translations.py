@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +19,15 @@ from onnxsmith.report.parts.verification import Verification
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.settings import Verify
 
-NAMES = sorted(translations())
-for library in sorted({one.library for one in translations().values() if one.library}):
-    importlib.import_module(library)  # defines the operators
+NAMES = sorted(
+    name
+    for name, one in translations().items()
+    if not one.library or importlib.util.find_spec(one.library.partition(".")[0]) is not None
+)
+"""Translations whose operators exist here: torchao has no wheels for every system."""
+with warnings.catch_warnings(action="ignore"):  # torchao warns of kernels for other machines
+    for library in sorted({translations()[name].library for name in NAMES} - {""}):
+        importlib.import_module(library)  # defines the operators
 
 
 class Calls(torch.nn.Module):

@@ -31,6 +31,20 @@ def values(found: ir.Model, *inputs: Any) -> list[Any]:
 
 
 CASES: dict[str, tuple[str, int, int, tuple[Any, ...]]] = {
+    "blocks of the last axis": (
+        """g (int8[2,4] q) => (float[2,4] y) <float[2,2] s = {0.5, 2, 1, 0.25}, int8[2,2] z = {0, 1, -3, 2}> {
+            y = DequantizeLinear<axis=1, block_size=2>(q, s, z) }""",
+        21,
+        19,
+        (np.arange(-4, 4, dtype=np.int8).reshape(2, 4),),
+    ),
+    "blocks of the first axis": (
+        """g (int8[4,2] q) => (float[4,2] y) <float[2,2] s = {0.5, 2, 1, 0.25}> {
+            y = DequantizeLinear<axis=0, block_size=2>(q, s) }""",
+        21,
+        19,
+        (np.arange(-4, 4, dtype=np.int8).reshape(4, 2),),
+    ),
     "reduction over axes": (
         "g (float[2,3,4] x) => (float[2,1,4] y) <int64[1] a = {1}> { y = ReduceMean(x, a) }",
         18,
