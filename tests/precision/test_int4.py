@@ -340,3 +340,27 @@ def test_a_wrong_number_in_the_written_form_is_refused(
     result = quantized(path, [{"x": drawn((1, 256), seed)} for seed in range(8)], output=out, target=target)
     assert [one.id for one in result.report.problems] == ["quantize/budget-not-met"]
     assert not out.exists()
+
+
+def test_a_table_of_positions_has_eight_bits(tmp_path: Path) -> None:
+    text = """g (float[n,64] x, float[300,64] t, float[64,32] w, int64[1] zero, int64[1] one) => (float[n,32] y) {
+        s = Shape(x) f = Constant<value_ints = [0]>() n = Gather(s, zero) [rows] p = Slice(t, zero, n, zero, one)
+        a = Add(x, p) [product] y = MatMul(a, w) }"""
+    weights = {
+        "t": drawn((300, 64), 1),
+        "w": drawn((64, 32), 2),
+        "zero": np.zeros(1, np.int64),
+        "one": np.ones(1, np.int64),
+    }
+    path, out = stored(model(text, weights), tmp_path), tmp_path / "small.onnx"
+    result = quantized(path, [{"x": drawn((5, 64), seed)} for seed in range(40)], output=out)
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    written = load(out)
+    assert {layer.name: layer.kept for layer in part(result).layers} == {"rows": "", "product": ""}
+    assert [value.dtype for value in written.graph.initializers.values() if value.shape == ir.Shape((300, 64))] == [
+        ir.DataType.INT8
+    ]
+    for count in (1, 7, 300):
+        feeds = {"x": drawn((count, 64), 99)}
+        for level in ("all", "disable"):
+            assert apart(answers(path, feeds)["y"], answers(out, feeds, level)["y"]) < CLOSE

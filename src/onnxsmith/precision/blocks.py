@@ -11,6 +11,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 _BYTE = 8
 """Bits of a byte: numbers of this width are not packed."""
+_LARGEST = 127
+"""The largest number of 8 bits with a sign."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,15 @@ def unpacked(numbers: Array, bits: int, count: int) -> Array:
     if bits == _BYTE:
         return numbers[:, :count]
     return np.stack([numbers & 0xF, numbers >> 4], axis=-1).reshape(len(numbers), -1)[:, :count]
+
+
+def of_columns(matrix: Array) -> Blocks:
+    """A float32 matrix [rows, columns] in 8 bits, without zero points, each column a block."""
+    largest = np.abs(matrix).max(axis=0, initial=0.0)
+    scales = np.where(largest == 0, 1.0, largest / _LARGEST).astype(np.float32)
+    numbers = np.clip(np.round(matrix / scales) + _LARGEST + 1, 1, None).astype(np.uint8)
+    data = np.ascontiguousarray(numbers.T)[:, None, :]
+    return Blocks(matrix.shape[0], _BYTE, data, scales[:, None], None)
 
 
 def joined(parts: list[Blocks]) -> Blocks:

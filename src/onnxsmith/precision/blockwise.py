@@ -48,8 +48,9 @@ class _Writer:
 
     def write(self, one: Stored, blocks: Blocks) -> None:
         """Replaces the node by nodes with the same result."""
-        if one.is_table:
-            self._replace(one.node, [self._lookup(one, blocks)])
+        if not one.is_product:
+            nodes = [self._lookup(one, blocks)] if one.is_table else self._rows(one, blocks)
+            self._replace(one.node, nodes)
             return
         nodes = self._standard(one, blocks) if self._form.standard else [self._operator(one, blocks)]
         bias = one.node.inputs[_BIAS] if len(one.node.inputs) > _BIAS else None
@@ -76,6 +77,19 @@ class _Writer:
         table, *rest = self._constants(one, blocks, "table", {"": data, "scales": blocks.scales, "zeros": zeros})
         operands = [table, one.node.inputs[1], *rest]
         return ir.Node(CONTRIB, "GatherBlockQuantized", operands, _integers(numbers), name=one.name)
+
+    def _rows(self, one: Stored, blocks: Blocks) -> list[ir.Node]:
+        """Takes rows before they become floats, so that no run computes the whole table."""
+        numbers, scales = blocks.signed()
+        assert one.value.const_value is not None
+        line = scales[0].astype(one.value.const_value.dtype.numpy())
+        table, factors = self._constants(one, blocks, "rows", {"": numbers, "line": line})
+        taken = ir.Node("", "Slice", [table, *one.node.inputs[1:]], name=one.name)
+        taken.outputs[0].name = self._names.free(f"{one.node.outputs[0].name}_8_bits")
+        wide = ir.Node(
+            "", "DequantizeLinear", [taken.outputs[0], factors], _integers({"axis": 1}), name=f"{one.name}_wide"
+        )
+        return [taken, wide]
 
     def _standard(self, one: Stored, blocks: Blocks) -> list[ir.Node]:
         key = id(blocks), "dequantized"
@@ -122,6 +136,8 @@ class _Writer:
         assert graph is not None
         for one in nodes:
             one.outputs[0].type, one.outputs[0].shape = result.type, result.shape
+            if one.op_type == "Slice":
+                one.outputs[0].type = ir.TensorType(ir.DataType.INT8)
         graph.insert_after(node, nodes)
         last, name = nodes[-1].outputs[0], result.name
         result.replace_all_uses_with(last, replace_graph_outputs=True)

@@ -18,13 +18,15 @@ FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16}
 _LEAST = 16
 """The smallest block of MatMulNBits (onnxruntime, ContribOperators.md)."""
 _MATRIX = 2
+_AXES = 3
+"""The place of the axes among the operands of Slice."""
 
 
 @dataclass(frozen=True)
 class Stored:
     """The constant matrix of a node. `value` holds it; `by_columns` says that it is held as [columns, rows], where the
-    rows are what the product sums over. A table of Gather is such a matrix: each of its rows is a column here.
-    `between` is the Transpose between the constant and the node, if there is one."""
+    rows are what the product sums over. A table of Gather is such a matrix: each of its rows is a column here. A table
+    of Slice is held as it is. `between` is the Transpose between the constant and the node, if there is one."""
 
     node: ir.Node
     value: ir.Value
@@ -40,6 +42,16 @@ class Stored:
     def is_table(self) -> bool:
         """Whether the node looks rows up."""
         return self.node.op_type == "Gather"
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether the node takes successive rows, such as those of a table of positions."""
+        return self.node.op_type == "Slice"
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the node multiplies with the matrix."""
+        return not self.is_table and not self.is_slice
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -65,7 +77,10 @@ class Stored:
         return held.T if self.by_columns else held
 
     def block(self, wanted: int, form: WeightForm) -> int | None:
-        """The size of the blocks, at most `wanted`; None if no size will do: some kernels need whole blocks."""
+        """The size of the blocks, at most `wanted`; None if no size will do: some kernels need whole blocks. Columns of
+        which rows are taken are one block each."""
+        if self.is_slice:
+            return self.rows
         if self.is_table or form.standard:
             known = form.blocks if form.standard else (256, 128, 64, 32, _LEAST)
             return next((size for size in sorted(known, reverse=True) if size <= wanted and not self.rows % size), None)
@@ -73,8 +88,8 @@ class Stored:
 
 
 def stored(model: ir.Model, form: WeightForm) -> Iterator[Stored]:
-    """The constant operands of MatMul and Gemm, and tables of Gather where the form has them, in the order of the
-    model, those in branches and loop bodies, too. Each node has a name."""
+    """The constant operands of MatMul and Gemm, and tables of Gather and Slice where the form has them, in the order of
+    the model, those in branches and loop bodies, too. Each node has a name."""
     for node in walk.nodes(model.graph):
         found = _of(node, form)
         if found is not None:
@@ -89,6 +104,11 @@ def _of(node: ir.Node, form: WeightForm) -> Stored | None:
         at_rows = node.attributes.get_int("axis", 0) == 0
         is_table = form.tables and at_rows and value is not None and _is_weight(value)
         return Stored(node, value, True) if is_table and value is not None else None
+    if node.op_type == "Slice":
+        value = node.inputs[0]
+        if value is None or not form.tables or not _is_weight(value) or not _takes_rows(node):
+            return None
+        return Stored(node, value, False) if value.dtype == ir.DataType.FLOAT else None  # float16 scales need opset 19
     if not (node.op_type == "MatMul" or is_plain(node)):
         return None
     value = node.inputs[1]
@@ -103,6 +123,13 @@ def _of(node: ir.Node, form: WeightForm) -> Stored | None:
     if source is None or not is_turned or not _is_weight(source) or len(source.const_value.shape) != _MATRIX:  # type: ignore[union-attr]
         return None
     return Stored(node, source, not turned, between)
+
+
+def _takes_rows(node: ir.Node) -> bool:
+    """Whether a Slice takes elements of the first axis only."""
+    axes = node.inputs[_AXES] if len(node.inputs) > _AXES else None
+    held = ir.convenience.get_const_tensor(axes) if axes is not None else None
+    return held is not None and held.numpy().tolist() == [0]
 
 
 def _is_weight(value: ir.Value) -> bool:
@@ -129,7 +156,7 @@ def _reason(one: Stored, form: WeightForm) -> str:
     wanted = max(form.blocks)
     if not one.rows or not one.columns:
         return "its weight is empty"
-    if any(dim != 1 for dim in one.dims[:-2]) or (len(one.dims) > _MATRIX and one.is_table):
+    if any(dim != 1 for dim in one.dims[:-2]) or (len(one.dims) > _MATRIX and not one.is_product):
         return f"its weight has {len(one.dims)} dimensions; kernels for 4 bits take a matrix"
     if len(one.dims) > _MATRIX and not _has_rank(one.node.inputs[0], len(one.dims)):
         return f"its weight has {len(one.dims)} dimensions, and its input may have fewer"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.precision.blocks import Array, Blocks
+from onnxsmith.precision.blocks import Array, Blocks, of_columns
 from onnxsmith.precision.blockwise import written
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
@@ -45,7 +45,7 @@ class Int4(Method):
     of the weights of a product make up for each other on it."""
 
     title = "int4 weights of matrix products and tables"
-    changes = "MatMul and Gemm with a constant matrix as their second operand, and Gather from a constant table"
+    changes = "MatMul and Gemm with a constant matrix as their second operand, and Gather and Slice of a constant table"
     opset = _OPSETS[False]
     has_forms = True
 
@@ -99,10 +99,12 @@ def _schemes(work: Work) -> list[Scheme]:
 
 def _blocks(one: Stored, work: Work, scheme: Scheme, bits: int, inputs: Mapping[int, list[str]]) -> Blocks:
     form = work.form.weights
+    if one.is_slice:
+        return of_columns(one.array())
     width = max(bits, scheme.table) if one.is_table else bits
 
     def moments() -> Array | None:
-        if work.moments is None or one.is_table or bits != _FOUR:
+        if work.moments is None or not one.is_product or bits != _FOUR:
             return None
         try:
             return total(work.moments.of(name) for name in inputs[id(one.value)])
@@ -123,8 +125,8 @@ def _inputs(work: Work) -> Mapping[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
     widths: dict[str, int] = {}
     for one in stored(work.model, work.form.weights):
-        value = one.node.inputs[1 if one.is_table else 0]
-        if value is not None and not one.is_table and one.name not in work.always:
+        value = one.node.inputs[0]
+        if value is not None and one.is_product and one.name not in work.always:
             found[id(one.value)].append(value.name or "")
             if one.node.graph is work.model.graph and value.const_value is None:
                 widths[value.name or ""] = one.rows
