@@ -36,7 +36,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-pythons test-oldest test-iree lint mutate bench release clean
+.PHONY: help demo viewer test test-all test-pythons test-oldest test-iree lint mutate bench release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
@@ -44,6 +44,11 @@ help: ## list the targets
 demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enlarge a photograph with it
 	$(BIN)/onnxsmith export examples/66_super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
 	$(BIN)/python examples/66_super_resolution/upscale.py superres.onnx examples/66_super_resolution/photo.png -o upscaled.png --evaluate
+
+viewer: ## build the page of `onnxsmith view` from viewer/src; needs npm
+	$(NPM) viewer
+	npm --prefix viewer run --silent check
+	npm --prefix viewer run --silent build
 
 test: $(DEV_STAMP) ## run the tests, except those that need a GPU
 	$(PYTEST)
@@ -100,7 +105,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-release .venv-oldest .venv-iree .venv-python-* .bench-corpus .bench-export .bench-set-dim build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules
+	rm -rf tests/bundles/clients/node_modules tests/bundles/clients/text/node_modules viewer/node_modules viewer/build
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -164,9 +169,9 @@ $(RELEASE_STAMP): Makefile
 	@.venv-iree/bin/python -m pip install -qq --disable-pip-version-check --editable '.[cpu,openvino,tract,iree]' 'pytest>=8.3' 'hypothesis>=6.120'
 	@touch $@
 
-# What runs bundles in JavaScript. Without npm, or without a registry, the tests that need it are skipped.
+# What runs bundles in JavaScript, and what builds and tests the page of `onnxsmith view`. Without npm, or without a registry, the tests that need it are skipped.
 NPM := npm ci --ignore-scripts --no-audit --no-fund --loglevel error --prefix
-CLIENTS = if ! command -v npm >/dev/null; then echo "no npm: the tests of bundles that need it are skipped"; \
+CLIENTS = if ! command -v npm >/dev/null; then echo "no npm: the tests of bundles and of the page that need it are skipped"; \
 	elif ! $(NPM) $(1); then echo "npm could not install $(1): the tests that need it are skipped"; fi
 
 $(VENV_STAMP):
@@ -179,8 +184,9 @@ $(DEMO_STAMP): pyproject.toml | $(VENV_STAMP)
 	@$(PIP) --editable '.[cpu,torch]'
 	@touch $@
 
-$(DEV_STAMP): pyproject.toml tests/bundles/clients/package-lock.json $(DEMO_STAMP)
+$(DEV_STAMP): pyproject.toml tests/bundles/clients/package-lock.json viewer/package-lock.json $(DEMO_STAMP)
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[cpu,torch,dev]'
 	@$(call CLIENTS,tests/bundles/clients)
+	@$(call CLIENTS,viewer)
 	@touch $@

@@ -28,7 +28,7 @@ from onnxsmith.report.base import Report
 
 SOURCE = Path(onnxsmith.__file__).parent.parent
 COMMANDS = rooms.classes("onnxsmith.commands", Command)  # type: ignore[type-abstract]
-HEAVY = ("torch", "onnxruntime", "openvino")
+HEAVY = ("torch", "onnxruntime", "openvino", "nncf")
 
 ODD_NAME = "<script>alert(1)</script>"
 SMALL = """

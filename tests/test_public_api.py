@@ -50,6 +50,7 @@ NAMES = [
     "save",
     "simplify",
     "split",
+    "view",
 ]
 
 SIGNATURES = {
@@ -180,6 +181,11 @@ SIGNATURES = {
         "(source: 'Source', folder: 'str | Path', *, into: 'int | None' = None, at: 'Iterable[Any]' = (), "
         "nodes: 'bool' = False, by_nodes: 'bool' = False, verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
+    ),
+    "view": (
+        "(model: 'Source', new: 'Source | None' = None, *, output: 'str | Path | None' = None, "
+        "reports: 'Sequence[str | Path | Report]' = (), svg: 'str | Path | None' = None, "
+        "png: 'str | Path | None' = None, module: 'str' = '') -> 'Result'"
     ),
 }
 

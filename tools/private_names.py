@@ -16,7 +16,7 @@ from pathlib import Path
 
 LIBRARIES = {
     "google", "huggingface_hub", "ml_dtypes", "numpy", "onnx", "onnx_ir", "onnx_shape_inference", "onnxruntime",
-    "iree", "onnxscript", "openvino", "safetensors", "sympy", "torch", "torchvision", "tract", "transformers",
+    "iree", "nncf", "onnxscript", "openvino", "safetensors", "sympy", "torch", "torchvision", "tract", "transformers",
 }  # fmt: skip
 HOME = "seams"
 SOURCES = Path(__file__).parent.parent / "src" / "onnxsmith"

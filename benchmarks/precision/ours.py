@@ -7,7 +7,7 @@ from pathlib import Path
 import onnxsmith
 from precision.case import Case
 
-OURS = ("float16", "bfloat16", "int8", "int8-dynamic", "int4", "auto")
+OURS = ("float16", "bfloat16", "int8", "int8-dynamic", "int8-nncf", "int4", "int4-nncf", "auto")
 """What `onnxsmith quantize --to` takes."""
 
 
@@ -27,7 +27,7 @@ def ours(case: Case, model: Path, to: str, budget: str, out: Path, held_out: boo
         out,
         to=to,
         data=list(case.calibration() if held_out else case.samples()),
-        calibration=None if held_out else list(case.calibration()),
+        calibration=None if held_out else list(case.calibration()),  # else it takes a part of the data
         metric=case.metric,
         decode=case.decode,
         budget=budget,

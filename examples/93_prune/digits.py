@@ -78,29 +78,35 @@ class Network(nn.Module):
 def shrink(network: nn.Module, kept: dict[str, dict[str, list[int]]], merged: dict[str, str]) -> None:
     """Cuts parameters and buffers as the keep-list of `onnxsmith prune` says. `merged` are the normalisations that the
     exporter merged into a convolution: `{"norm": "conv"}`."""
+    kept = dict(kept)
     for norm, layer in merged.items():
         axes = {axis: at for axis, at in kept.get(f"{layer}.weight", {}).items() if axis == "0"}
         kept |= {f"{norm}.{name}": axes for name in ("weight", "bias", "running_mean", "running_var")}
+        if network.get_submodule(layer).bias is None:
+            kept.pop(f"{layer}.bias", None)  # the exporter made it of the normalisation
     for prefix, module in network.named_modules():
-        tensors = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-        for name, tensor in tensors:
+        for name, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
             data = tensor.detach()
-            for axis, indices in kept.pop(f"{prefix}.{name}", {}).items():
+            for axis, indices in kept.pop(f"{prefix}.{name}".lstrip("."), {}).items():
                 data = data.index_select(int(axis), torch.tensor(indices))
-            if data.shape == tensor.shape:
-                continue
-            setattr(module, name, nn.Parameter(data) if isinstance(tensor, nn.Parameter) else data)
-        if isinstance(module, nn.Conv2d):
-            outputs, inputs = module.weight.shape[:2]
+            if data.shape != tensor.shape:
+                setattr(module, name, nn.Parameter(data) if isinstance(tensor, nn.Parameter) else data)
+        if isinstance(module, nn.modules.conv._ConvNd):
+            first, second = module.weight.shape[:2]
             if 1 < module.groups == module.in_channels:  # depthwise
-                module.groups = outputs * module.groups // module.out_channels
-            module.out_channels, module.in_channels = outputs, inputs * module.groups
+                module.groups = (
+                    first * module.groups // (module.in_channels if module.transposed else module.out_channels)
+                )
+            sizes = first, second * module.groups
+            module.out_channels, module.in_channels = sizes[::-1] if module.transposed else sizes
         elif isinstance(module, nn.Linear):
             module.out_features, module.in_features = module.weight.shape
-        elif isinstance(module, nn.BatchNorm2d):
+        elif isinstance(module, nn.modules.batchnorm._BatchNorm):
             module.num_features = len(module.running_mean)
-    lost = [name for name in kept if name.endswith(".weight")]
-    assert not lost, f"no parameters of the network: {lost}"
+        elif isinstance(module, nn.GroupNorm):
+            module.num_groups = len(module.weight) * module.num_groups // module.num_channels
+            module.num_channels = len(module.weight)
+    assert not kept, f"no parameters of the network: {sorted(kept)}"
 
 
 def fit(network: nn.Module, epochs: int, rate: float) -> nn.Module:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from onnxsmith.result import Result
     from onnxsmith.settings import Save, Verify
     from onnxsmith.simplifier.simplify import simplify
+    from onnxsmith.viewing.view import view
 
 __all__ = [
     "OnnxsmithError",
@@ -79,6 +80,7 @@ __all__ = [
     "save",
     "simplify",
     "split",
+    "view",
 ]
 
 # The module of each public name. The imports above are for type checkers only.
@@ -116,6 +118,7 @@ _HOME = {
     "save": "model.files.save",
     "simplify": "simplifier.simplify",
     "split": "editing.split",
+    "view": "viewing.view",
 }
 
 

@@ -246,6 +246,16 @@ def test_weights_become_inputs_with_a_default() -> None:
     assert [value.name for value in model.graph.inputs] == ["x"]
 
 
+def test_scales_that_a_kernel_reads_when_it_is_loaded_are_no_weights() -> None:
+    for level, found in ((4, []), (0, ["s"])):
+        made = from_text(f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+        g (float[n,32] x) => (float[n,2] y)
+        <uint8[2,1,16] w = {{{", ".join(["17"] * 32)}}}, float[2,1] s = {{1.0, 2.0}}> {{
+            y = com.microsoft.MatMulNBits<K = 32, N = 2, bits = 4, block_size = 32, accuracy_level = {level}>(x, w, s)
+        }}""")
+        assert [one.name for one in adjustable(made)[1]] == found
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_a_planted_fault_is_as_large_as_it_says(dtype: str) -> None:
     array = RNG.standard_normal((40, 40)).astype(dtype)

@@ -154,3 +154,22 @@ def test_faults_are_planted_in_the_inputs_where_no_weight_moves_an_output() -> N
     assert weak == Power("weights", of=2, tried=2, seen=0, inert=("a", "b"))
     one = power(lambda fault: fault[0] in "ax" and fault[1] >= 0.01, probe=_Plants(weight("a"), weight("b")))
     assert one == Power("weights", of=2, tried=2, seen=1, inert=("b",))
+
+
+class _Swallows(_Sees):
+    """A check of a model that takes faults below 5% without moving a bit."""
+
+    def effect(self, run: Run, usual: Outputs, faulty: Outputs) -> float:
+        return np.inf if faulty["fault"][1] < 0.05 else super().effect(run, usual, faulty)
+
+
+@pytest.mark.parametrize("quantises", [False, True])
+def test_a_fault_that_vanishes_in_the_steps_of_a_quantiser_is_slight(quantises: bool) -> None:
+    names = [f"w{index}" for index in range(4)]
+    check = _Swallows(lambda fault: fault[0] != "w0" or fault[1] >= 0.05)
+    feed = Feed("a", {}, {"x": np.ones(2, np.float32)})
+    run = Run(feed, {"y": np.ones(2, np.float32)})
+    power = measured(_Plants(*map(weight, names)), [run], check, quantises=quantises)
+    assert power is not None
+    assert (power.slight, power.only_large) == ((("w0",), ()) if quantises else ((), ("w0",)))
+    assert bool(power.shortcoming()) is not quantises

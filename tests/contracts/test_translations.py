@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.settings import Verify
 
 NAMES = sorted(translations())
+for library in sorted({one.library for one in translations().values() if one.library}):
+    importlib.import_module(library)  # defines the operators
 
 
 class Calls(torch.nn.Module):

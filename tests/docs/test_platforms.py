@@ -30,7 +30,7 @@ def test_the_pythons_of_the_classifiers_are_those_that_were_run() -> None:
 
 def test_the_lower_bounds_are_the_oldest_that_were_run() -> None:
     extras = PROJECT["optional-dependencies"]
-    names = ("cpu", "openvino", "tract", "iree", "torch")
+    names = ("cpu", "openvino", "tract", "iree", "nncf", "torch")
     wanted = [*PROJECT["dependencies"], *(entry for name in names for entry in extras[name])]
     bounds = {
         name: bound for name, bound in (re.split(">=|~=", entry.split(",")[0]) for entry in wanted) if name != "torch"

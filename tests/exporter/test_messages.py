@@ -102,12 +102,13 @@ def test_a_lifted_tensor() -> None:
     assert "lifted_tensor" in problem.why
 
 
-def test_obj_flatten() -> None:
+def test_a_packed_weight_of_another_kind() -> None:
     with warnings.catch_warnings(action="ignore"):  # torch is about to drop it; models that have it are there
-        net = nn.Sequential(torch.ao.nn.quantized.dynamic.Linear(4, 4))
-    problem = refusal(net, (torch.rand(2, 4),))
+        net = nn.Sequential(torch.ao.nn.quantized.dynamic.LSTM(4, 4))
+        problem = refusal(net, (torch.rand(2, 3, 4),))
     assert problem.id == "export/quantized-module"
-    assert "QuantizeLinear" in problem.fix
+    assert "0._all_weight_values.0" in problem.what
+    assert "onnxsmith quantize" in problem.fix
 
 
 class Sampled(nn.Module):

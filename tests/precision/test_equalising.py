@@ -223,7 +223,7 @@ def test_outliers_are_moved_into_the_weights(tmp_path: Path, monkeypatch: pytest
     save(transformer(50.0), path)
     plain = int8.WHOLE, int8.CLIPPED, int8.ALONE
     with monkeypatch.context() as before:
-        before.setattr(int8.Int8, "schemes", lambda _: plain)
+        before.setattr(int8.Int8, "schemes", lambda *_: plain)
         told = part(quantized(path))
     assert [one.meets for one in told.curve[:3]] == [False, False, False]
     result = quantized(path)

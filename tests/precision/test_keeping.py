@@ -47,3 +47,14 @@ def test_what_is_always_kept_is_in_each_list() -> None:
     search = Search(["a", "b"], lambda keep: seen.append(keep) or "a" in keep, most=9)  # type: ignore[func-returns-value]
     assert search.smallest(frozenset({"z"})) == {"a", "z"}
     assert all("z" in keep for keep in seen)
+
+
+def test_layers_at_the_end_of_the_order_are_found_in_few_evaluations() -> None:
+    """The own error says little of what a layer does to the score."""
+    order = [f"l{index}" for index in range(24)]
+    needed = frozenset(order[-5:])
+    search = Search(order, lambda keep: keep == frozenset(order) or needed <= keep, most=14)
+    found = search.smallest()
+    assert found is not None
+    assert needed <= found
+    assert len(found) < 9

@@ -18,6 +18,7 @@ from onnxsmith.precision.pruning.choosing import Choice, share_of
 from onnxsmith.precision.pruning.groups import Group
 from onnxsmith.precision.pruning.operators.mixing import Mixing
 from onnxsmith.precision.pruning.search import Search
+from onnxsmith.problem import OnnxsmithError
 from onnxsmith.report.parts.pruning import Pruning
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
@@ -210,6 +211,130 @@ def test_the_command(tmp_path: Path) -> None:
     assert "12 of 54 channels removed" in report.headline
 
 
+@pytest.mark.parametrize("place", ["no/folder/kept.json", "/proc/kept.json"])
+def test_all_files_or_none(tmp_path: Path, place: str) -> None:
+    out = tmp_path / "p.onnx"
+    path = stored(tmp_path)
+    with pytest.raises(OnnxsmithError, match="save/") as error:
+        pruned(path, output=out, keep_list=tmp_path / place)
+    assert error.value.problem.fix
+    assert not out.exists()
+    with pytest.raises(OnnxsmithError, match="save/no-folder"):
+        pruned(path, output=tmp_path / "no" / "p.onnx", keep_list=tmp_path / "kept.json")
+    assert not (tmp_path / "kept.json").exists()
+
+
+def test_a_folder_is_no_output(tmp_path: Path) -> None:
+    with pytest.raises(OnnxsmithError, match="the target is a folder"):
+        pruned(stored(tmp_path), output=tmp_path)
+
+
+@pytest.mark.parametrize("options", [{}, {"budget": "1%"}])
+def test_a_metric_needs_data(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(OnnxsmithError, match="quantize/no-data") as error:
+        pruned(stored(tmp_path), metric="top1", **options)
+    assert "--metric top1" in error.value.problem.where
+
+
+def test_multiply_adds_are_those_of_the_given_sizes(tmp_path: Path) -> None:
+    """A size that a shape is declared to have by a name of its own follows from the inputs', too."""
+    path = tmp_path / "m.onnx"
+    save(model(TEXT.replace(f"(float[n,{CLASSES}] y)", f"(float[rows,{CLASSES}] y)")), path)
+    each = 24 * 24 * 2 + 24 * 6
+    told = part(pruned(path))
+    assert (told.macs_before, told.sizes) == (each, {"n": 1})
+    told = part(pruned(path, sizes={"n": 5}))
+    assert (told.macs_before, told.sizes) == (5 * each, {"n": 5})
+    assert "at n=5" in str(list(told.blocks()))
+    with pytest.raises(OnnxsmithError, match="inspect/unknown-dim"):
+        pruned(path, sizes={"m": 5})
+
+
+def test_layers_of_a_keep_list_stay(tmp_path: Path) -> None:
+    path, keep = stored(tmp_path), tmp_path / "keep.txt"
+    keep.write_text("# whole\nGemm:*\n", encoding="utf-8")
+    report = Prune(str(path), keep=str(keep), share="50%", no_time=True).run()
+    told = next(one for one in report.parts if isinstance(one, Pruning))
+    assert [(one.name, one.after) for one in told.layers] == [("MatMul:c", 12)]
+    assert "Gemm 'Gemm:a' is on the given keep-list" in [one.reason for one in told.fixed]
+    with pytest.raises(OnnxsmithError, match="prune/unknown-layer"):
+        pruned(path, keep=["no such layer"])
+
+
+def test_groups_that_the_multiple_leaves_alone_are_told(tmp_path: Path) -> None:
+    made = model(
+        "g (float[n,4] x, float[4,8] w1, float[8,24] w2, float[24,3] w3) => (float[n,3] y) "
+        "{ a = MatMul(x, w1) r = Relu(a) c = MatMul(r, w2) y = MatMul(c, w3) }"
+    )
+    path = tmp_path / "m.onnx"
+    save(made, path)
+    told = part(pruned(path, share="50%", multiple=8))
+    assert [(one.name, one.after) for one in told.layers] == [("MatMul:c", 16)]
+    assert (told.removed, told.free, told.channels) == (8, 32, 35)
+    (idle,) = [one for one in told.fixed if one.layers == ("MatMul:a",)]
+    assert idle.reason == "a multiple of 8 stays, and the share is less than the next one"
+    assert "8 of 35 removed: 0.25 of the 32 that can go" in str(list(told.blocks()))
+
+
+def test_wide_layers_keep_a_multiple_of_8(tmp_path: Path) -> None:
+    made = model(
+        "g (float[n,4] x, float[4,20] w1, float[20,40] w2, float[40,3] w3) => (float[n,3] y) "
+        "{ a = MatMul(x, w1) r = Relu(a) c = MatMul(r, w2) y = MatMul(c, w3) }"
+    )
+    path = tmp_path / "m.onnx"
+    save(made, path)
+    assert [one.after for one in part(pruned(path, share="30%")).layers] == [14, 32]
+    assert [one.after for one in part(pruned(path, share="30%", multiple=1)).layers] == [14, 28]
+
+
+def test_a_weight_that_is_computed_is_told(tmp_path: Path) -> None:
+    made = model(
+        "g (float[n,3,6,6] x, float[8,3,3,3] w, float[8,1,1,1] scale, float[4,8,1,1] w2) => (float[n,4,4,4] y) "
+        "{ w1 = Mul(w, scale) a = Conv(x, w1) r = Relu(a) y = Conv(r, w2) }"
+    )
+    path = tmp_path / "m.onnx"
+    save(made, path)
+    with pytest.raises(OnnxsmithError, match="prune/nothing") as error:
+        pruned(path)
+    assert "its weight 'w1' is computed by Mul" in error.value.problem.why
+    assert "onnxsmith simplify" in error.value.problem.fix
+
+
+def test_a_quantised_model_is_told(tmp_path: Path) -> None:
+    made = model(
+        "g (float[n,8] x, float[8,4] w, float[] scale) => (float[n,4] y) "
+        "{ q = QuantizeLinear(w, scale) d = DequantizeLinear(q, scale) a = MatMul(x, d) y = Relu(a) }"
+    )
+    path = tmp_path / "m.onnx"
+    save(made, path)
+    with pytest.raises(OnnxsmithError, match="prune/quantised"):
+        pruned(path)
+
+
+def test_a_rewrite_that_is_not_proven_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.precision.pruning import prune as command
+
+    made = model(
+        "g (float[t,n,6] x, float[1,4,6] w, float[1,4,4] r, float[1,1,4] zeros, float[4,5] w2) => (float[1,n,5] y) "
+        "{ a, last = RNN<hidden_size = 4>(x, w, r, , , zeros) y = MatMul(last, w2) }"
+    )
+    made.graph.initializers["zeros"].const_value = ir.tensor(np.zeros((1, 1, 4), np.float32), name="zeros")
+    path = tmp_path / "m.onnx"
+    save(made, path)
+    seen: list[bool] = []
+
+    class Unequal:
+        equal = False
+
+    def unequal(*_: Any, **__: Any) -> Unequal:
+        seen.append(True)
+        return Unequal()
+
+    monkeypatch.setattr(command, "verify_models", unequal)
+    pruned(path, share="50%", sizes={"n": 1})
+    assert seen
+
+
 # Shares
 
 
@@ -232,6 +357,25 @@ def test_the_least_go_and_one_stays() -> None:
     assert left(Choice(4), 0.3) == [0, 1, 2, 3, 4, 5, 6, 7]
     assert left(Choice(4), 0.6) == [0, 1, 2, 3]
     assert left(Choice(16), 0.6) == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("multiple", "count", "each", "found"),
+    [
+        (8, 6, (48,), 1),
+        (8, 12, (2,), 4),
+        (8, 40, (1, 1), 8),
+        (None, 31, (1,), 1),
+        (None, 32, (1,), 8),
+        (None, 4, (9,), 8),
+    ],
+)
+def test_a_multiple_is_of_a_layers_channels(
+    multiple: int | None, count: int, each: tuple[int, ...], found: int
+) -> None:
+    """Heads are many channels of a layer at once."""
+    group = Group(("a",), tuple(((("v", 1), np.array([index])),) for index in range(count)), (), each=each)
+    assert Choice(multiple).multiple_of(group) == found
 
 
 @pytest.mark.parametrize("limit", [0.05, 0.3, 0.61])

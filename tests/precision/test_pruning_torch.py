@@ -48,6 +48,52 @@ def test_the_module_is_cut_like_the_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(next(iter(theirs.values())), ours, rtol=1e-4, atol=1e-5)
 
 
+def test_a_transformer_is_cut_like_its_file(tmp_path: Path) -> None:
+    """The exporter stores the transposed weight of a Linear on three axes, under another name."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = 4
+            self.norm, self.qkv, self.out = nn.LayerNorm(32), nn.Linear(32, 96), nn.Linear(32, 32)
+            self.wide, self.narrow = nn.Linear(32, 64), nn.Linear(64, 32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            q, k, v = self.qkv(self.norm(x)).view(x.shape[0], 16, 3, self.heads, 8).permute(2, 0, 3, 1, 4).unbind(0)
+            weights = (q @ k.transpose(-1, -2) / 8**0.5).softmax(-1)
+            x = x + self.out((weights @ v).transpose(1, 2).flatten(2))
+            result: torch.Tensor = x + self.narrow(self.wide(x).relu())
+            return result
+
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(10, 32), Block(), Block(), nn.Linear(32, 5)).eval()
+    x = torch.randn(2, 16, 10)
+    onnxsmith.export(network, (x,), output=tmp_path / "net.onnx", input_names=["x"], simplify=False)
+    small, kept = tmp_path / "small.onnx", tmp_path / "kept.json"
+    result = onnxsmith.prune(tmp_path / "net.onnx", small, share=0.5, keep_list=kept, measure_time=False)
+    assert result.report.verdict is Verdict.DONE
+    names: dict[str, Any] = {}
+    exec(shrink(), names)
+    found = json.loads(kept.read_text())
+    assert {"1.qkv.weight", "1.qkv.bias", "1.out.weight", "2.wide.weight", "2.narrow.weight"} <= set(found)
+    names["shrink"](network, found, {})
+    for index in (1, 2):
+        network[index].heads = 2
+    theirs = onnxsmith.run(small, {"x": x.numpy()}).outputs
+    np.testing.assert_allclose(next(iter(theirs.values())), network(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_name_that_is_no_parameter_is_told() -> None:
+    from torch import nn
+
+    names: dict[str, Any] = {}
+    exec(shrink(), names)
+    with pytest.raises(AssertionError, match="val_4"):
+        names["shrink"](nn.Sequential(nn.Linear(4, 4)), {"val_4": {"1": [0, 1]}}, {})
+
+
 def test_the_example_cuts_with_the_same_function() -> None:
     function = shrink().partition("def shrink")[2].strip()
     assert function in EXAMPLE.read_text(encoding="utf-8")

@@ -21,8 +21,10 @@ from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.keep import read as read_keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import Work
+from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
 from onnxsmith.precision.preparing import prepared
+from onnxsmith.problem import problem
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
@@ -102,7 +104,7 @@ def part(result: Result) -> Quantisation:
 )
 def test_each_method_keeps_the_score(tmp_path: Path, to: str, ratio: float, operator: str) -> None:
     path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
-    result = quantized(path, output=out, to=to, data=samples(path), metric="top1", budget="15%")
+    result = quantized(path, output=out, to=to, data=samples(path, 200), metric="top1", budget="15%")
     assert result.report.verdict is Verdict.DONE
     told = part(result)
     assert told.after is not None
@@ -135,7 +137,7 @@ def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
     assert result.model is None
     assert part(result).curve
     assert all(not one.meets for one in part(result).curve)
-    assert "the nearest keeps 2 layers" in result.report.problems[0].why
+    assert "the nearest keeps 3 layers" in result.report.problems[0].why  # all, in 8 bits
 
 
 def test_layers_that_the_budget_needs_stay(tmp_path: Path) -> None:
@@ -208,7 +210,9 @@ def test_without_labels_it_is_agreement(tmp_path: Path) -> None:
         ({"to": "int8", "metric": lambda found, labels: float("nan")}, "quantize/metric"),
         ({"to": "int8", "metric": lambda found, labels: 1 / 0}, "quantize/metric"),
         ({"to": "int8", "decode": lambda outputs: outputs["z"]}, "quantize/decode"),
-        ({"to": "int8", "metric": "map50"}, "quantize/metric"),
+        ({"to": "int8", "metric": "map50"}, "quantize/labels"),
+        ({"to": "int8", "data": None}, "quantize/no-data"),
+        ({"to": "int8", "data": None, "metric": "map50"}, "quantize/no-data"),
     ],
 )
 def test_bad_requests(tmp_path: Path, refused: Refused, options: dict[str, Any], problem: str) -> None:
@@ -231,6 +235,47 @@ def test_some_labels_only_are_refused(tmp_path: Path, refused: Refused) -> None:
     found = samples(path, 8)
     with refused("quantize/labels"):
         quantized(path, to="int8", data=[*found[:7], found[7][0]], metric="top1")
+
+
+@pytest.mark.parametrize(
+    ("label", "said"), [("class3", "is 'class3'"), (100, "is 100"), (3.5, "is 3.5"), ([1, 2], "has 2 numbers")]
+)
+def test_a_label_that_no_prediction_can_be_is_refused(tmp_path: Path, refused: Refused, label: Any, said: str) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path, 8)
+    found[6] = (found[6][0], label)
+    with refused("quantize/labels") as refusal:
+        quantized(path, to="int8", data=found, metric="top1")
+    assert said in refusal.problem.what
+    assert "[6]" in refusal.problem.where
+
+
+def test_a_score_that_cannot_become_worse_is_no_start(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    wrong = [(feeds, (label + 1) % CLASSES) for feeds, label in samples(path, 8)]
+    with refused("quantize/metric") as refusal:
+        quantized(path, to="int8", data=wrong, metric="top1")
+    assert "right nowhere" in refusal.problem.what
+
+
+def test_a_sample_without_rows_is_named(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path, 8)
+    found[6] = ({"x": np.zeros((0, WIDTH), np.float32)}, 0)
+    with refused("quantize/data") as refusal:
+        quantized(path, to="int8", data=found, metric="top1")
+    assert "[6]" in refusal.problem.where
+    assert f"x [0, {WIDTH}]" in refusal.problem.why
+
+
+@pytest.mark.parametrize("metric", ["cosine", lambda found, labels: float(np.mean(found))])
+def test_a_sample_whose_score_is_no_number_is_named(tmp_path: Path, refused: Refused, metric: Any) -> None:
+    path = stored(classifier(), tmp_path)
+    found = [({"x": feeds["x"]}, np.zeros((1, CLASSES))) for feeds, _ in samples(path, 8)]
+    found[6][0]["x"][0, 0] = np.nan
+    with refused("quantize/metric") as refusal:
+        quantized(path, to="int8", data=found, metric=metric)
+    assert "[6]" in refusal.problem.where
 
 
 def test_a_quantised_model_is_refused(tmp_path: Path, refused: Refused) -> None:
@@ -383,17 +428,79 @@ def test_an_output_that_is_far_off_is_in_the_headline(tmp_path: Path) -> None:
     assert "output z, which the score does not read: differs by" in result.report.headline
 
 
-def test_a_variant_that_the_runtime_refuses_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_that_the_runtime_refuses_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(classifier(), tmp_path)
     broken = from_text('<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = NoSuch(x) }')
 
     def measured(self: Int8Dynamic, work: Work, keep: frozenset[str], variant: ir.Model) -> ir.Model:
-        return variant if keep else broken
+        return variant if "layer_c" in keep else broken
 
     monkeypatch.setattr(Int8Dynamic, "measured", measured)
     result = quantized(path, to="int8-dynamic", data=samples(path), metric="top1", budget="20%")
     assert result.report.verdict is Verdict.DONE
-    assert len(part(result).kept) == 1
+    assert [(one.name, "NoSuch" in one.kept) for one in part(result).kept] == [("layer_c", True)]
+    assert part(result).evaluations == 1
+
+
+def test_a_layer_that_the_quantiser_refuses_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stored(classifier(), tmp_path)
+    whole = Int8.variant
+
+    def variant(self: Int8, work: Work, keep: frozenset[str]) -> ir.Model:
+        if "layer_y" not in keep:
+            raise problem("quantize/refused", "the quantiser refuses the model", why="ValueError: layer_y")
+        return whole(self, work, keep)
+
+    monkeypatch.setattr(Int8, "variant", variant)
+    result = quantized(path, to="int8", data=samples(path), metric="top1", budget="20%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert [(one.name, "ValueError" in one.kept) for one in part(result).kept] == [("layer_y", True)]
+
+
+def test_a_model_that_the_runtime_refuses_in_any_form_is_no_matter_of_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    path = stored(classifier(), tmp_path)
+    broken = from_text('<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = NoSuch(x) }')
+    monkeypatch.setattr(Int8Dynamic, "measured", lambda *_: broken)
+    with refused("quantize/cannot-run") as refusal:
+        quantized(path, to="int8-dynamic", data=samples(path), metric="top1")
+    assert "NoSuch" in refusal.problem.why
+
+
+def test_attention_of_onnx_is_not_that_of_onnxruntime(tmp_path: Path) -> None:
+    """onnxruntime's quantiser knows operators by name alone, and would make an invalid QAttention of it."""
+    model = from_text(
+        f"""<ir_version: 11, opset_import: ["": 23]>
+        g (float[n,4,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH},{WIDTH}] w2)
+        => (float[n,4,{WIDTH}] y) {{
+            q = MatMul(x, w1)
+            v = MatMul(x, w2)
+            y = Attention<q_num_heads = 2, kv_num_heads = 2>(q, q, v)
+        }}"""
+    )
+    given = {"w1": weights((WIDTH, WIDTH), 1, 0.1), "w2": weights((WIDTH, WIDTH), 2, 0.1)}
+    path, out = stored(named(filled(model, given)), tmp_path), tmp_path / "small.onnx"
+    data = [{"x": weights((1, 4, WIDTH), at)} for at in range(8)]
+    result = quantized(path, output=out, to="int8-dynamic", data=data)
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    counts = walk.histogram(load(out))
+    assert counts["Attention"] == 1
+    assert counts["MatMulInteger"] == 2
+
+
+def test_a_variant_that_the_runtime_refuses_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stored(classifier(), tmp_path)
+    scores = iter([1.0, 1.0, 0.0, *[1.0] * 20])  # given, simplified, all layers changed, two of them kept
+    broken = from_text('<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = NoSuch(x) }')
+
+    def measured(self: Int8Dynamic, work: Work, keep: frozenset[str], variant: ir.Model) -> ir.Model:
+        return broken if len(keep) == 1 else variant
+
+    monkeypatch.setattr(Int8Dynamic, "measured", measured)
+    result = quantized(path, to="int8-dynamic", data=samples(path, 8), metric=lambda *_: next(scores))
+    assert result.report.verdict is Verdict.DONE
+    assert len(part(result).kept) == 2
     assert any(note.startswith("a variant was refused") for note in part(result).notes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,3 +91,59 @@ def test_average_precision_of_boxes() -> None:
     assert score.value([(shifted, label)]) == 0.5
     wrong_class = (np.array([box, other]), np.array([0.9, 0.8]), np.array([2, 1]))
     assert score.value([(wrong_class, label)]) == 0.0
+
+
+SCORES_OF_CLASSES = {"y": np.zeros((1, 4), np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("name", "prediction", "label", "outputs"),
+    [
+        ("top1", np.array([1]), "one", None),
+        ("top1", np.array([1]), 1.5, None),
+        ("top1", np.array([1]), 4, SCORES_OF_CLASSES),
+        ("top1", np.array([1]), -1, SCORES_OF_CLASSES),
+        ("top1", np.array([1, 2, 3]), [1, 2], None),
+        ("top1", np.array(["a"]), 1, None),
+        ("cer", "abc", [1, 2], None),
+        ("wer", "abc", None, None),
+        ("cosine", np.zeros(3), np.zeros(4), None),
+        ("psnr", np.zeros(3), "picture", None),
+        ("perplexity", np.zeros((2, 5)), [1, 5], None),
+        ("perplexity", np.zeros((2, 5)), [1], None),
+        ("perplexity", np.zeros((2, 5)), [-1, -1], None),
+        ("perplexity", np.zeros((2, 5)), ["a", "b"], None),
+        ("map50", None, 3, None),
+        ("map50", None, (np.zeros((2, 4)), [1]), None),
+    ],
+)
+def test_labels_that_do_not_fit(name: str, prediction: Any, label: Any, outputs: Any) -> None:
+    assert SCORES[name].unfit(prediction, label, outputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "prediction", "label", "outputs"),
+    [
+        ("top1", np.array([1]), 3, SCORES_OF_CLASSES),
+        ("top1", np.array([1]), np.float32(3), SCORES_OF_CLASSES),
+        ("top1", np.array([1, 2]), 1, None),
+        ("top1", np.array([7]), 100, None),
+        ("top1", np.array(["a"]), "b", None),
+        ("cer", "12", 12, None),
+        ("wer", "a b", np.array("a b"), None),
+        ("cosine", np.zeros((1, 3)), np.zeros(3), None),
+        ("perplexity", np.zeros((1, 2, 5)), [1, -1], None),
+        ("map50", None, (np.zeros((0, 4)), []), None),
+        ("map50", None, [[[0, 0, 1, 1]], [2]], None),
+    ],
+)
+def test_labels_that_fit(name: str, prediction: Any, label: Any, outputs: Any) -> None:
+    assert SCORES[name].unfit(prediction, label, outputs) == ""
+
+
+def test_without_labels_perplexity_is_that_of_the_likeliest_tokens() -> None:
+    logits = np.array([[0.0, 9.0], [9.0, 0.0]])
+    label = SCORES["perplexity"].as_label(logits)
+    assert label.tolist() == [1, 0]
+    assert SCORES["perplexity"].value([(logits, label)]) < 1.001
+    assert SCORES["perplexity"].as_label(np.array([-1.0])) is None

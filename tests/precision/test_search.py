@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.precision.search import minimal
+from onnxsmith.precision.search import by_groups, minimal
 
 Sets = st.sets(st.integers(0, 30), max_size=6)
 
@@ -58,3 +58,37 @@ def test_a_good_order_needs_few_tries() -> None:
 def test_nothing_passes() -> None:
     assert minimal(range(5), lambda keep: False) is None
     assert minimal([], lambda keep: True) == ()
+
+
+@given(Sets, st.permutations(range(31)))
+def test_groups_find_what_is_planted(planted: set[int], order: list[int]) -> None:
+    assert set(by_groups(order, lambda keep: planted <= keep) or ()) == planted
+
+
+def test_a_wrong_order_needs_few_tries() -> None:
+    """The elements that count are the last ones."""
+    ask, asked = counted(lambda keep: {37, 38, 39} <= keep)
+    assert by_groups(range(40), ask) == (37, 38, 39)
+    assert len(asked) < 25
+
+
+@given(st.integers(1, 25), st.sets(st.integers(0, 19), min_size=1))
+def test_groups_that_were_not_all_tried_pass_as_well(most: int, planted: set[int]) -> None:
+    asked: set[frozenset[int]] = set()
+
+    def passes(keep: frozenset[int]) -> bool:
+        if len(keep) == 20:
+            return True
+        if keep not in asked and len(asked) >= most:
+            return False
+        asked.add(keep)
+        return planted <= keep
+
+    found = by_groups(range(20), passes)
+    assert found is not None
+    assert planted <= set(found)
+
+
+def test_groups_of_which_none_passes() -> None:
+    assert by_groups(range(5), lambda keep: False) is None
+    assert by_groups([], lambda keep: True) == ()

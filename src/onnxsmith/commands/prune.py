@@ -30,7 +30,12 @@ class Prune(Command):
     )
     by: str = option("what says which channels matter least: norm or activation", default="norm", metavar="MEASURE")
     all_together: bool = flag("take the share of the channels of all groups together, not of each group")
-    multiple: int = option("a multiple of this many channels of each group stays", default=1, metavar="COUNT")
+    multiple: int | None = option(
+        "a multiple of this many channels of each layer stays; default: 8 in layers with 32 or more", metavar="COUNT"
+    )
+    keep: str | None = option(
+        "layers that keep all channels: a keep-list, with * for any characters in a name", metavar="FILE"
+    )
     data: str | None = option(
         "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
     )
@@ -55,6 +60,7 @@ class Prune(Command):
 
     def run(self) -> Report:
         from onnxsmith.feeds import given
+        from onnxsmith.precision import keep
         from onnxsmith.precision.pruning.prune import prune
 
         return prune(
@@ -64,6 +70,7 @@ class Prune(Command):
             by=self.by,
             all_together=self.all_together,
             multiple=self.multiple,
+            keep=keep.read(self.keep) if self.keep is not None else (),
             data=self.data,
             calibration=self.calibration,
             metric=self.metric,

@@ -25,7 +25,9 @@ class Quantize(Command):
 
     model: str = argument("the .onnx file, in float32", metavar="MODEL")
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
-    to: str = option("float16, bfloat16, int8, int8-dynamic, int4 or auto", default="auto", metavar="METHOD")
+    to: str = option(
+        "float16, bfloat16, int8, int8-dynamic, int8-nncf, int4, int4-nncf or auto", default="auto", metavar="METHOD"
+    )
     data: str | None = option(
         "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
     )
@@ -43,7 +45,9 @@ class Quantize(Command):
         "a file with the names of layers that stay as they are; * for any characters", metavar="FILE"
     )
     keep_list: str | None = option("write the layers that stay to this file", metavar="FILE", writes=True)
-    target: str | None = option("the runtime whose form of int8 is made: onnxruntime, openvino, …", metavar="NAME")
+    target: str | None = option(
+        "the runtime whose form of int8 or int4 is made: onnxruntime, openvino, …", metavar="NAME"
+    )
     samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
     evaluations: int = option("keep-lists that are evaluated at most, for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower here")

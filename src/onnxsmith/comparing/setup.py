@@ -16,7 +16,7 @@ from onnxsmith.comparison.arbiter import Arbiter
 from onnxsmith.comparison.explore import Plan
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.probe import Probe
-from onnxsmith.comparison.rounding import Rounding, asked, quantises, roundings
+from onnxsmith.comparison.rounding import Rounding, asked, leaves_activations_open, quantises, roundings
 from onnxsmith.comparison.verify import Evidence
 from onnxsmith.comparison.view import View
 from onnxsmith.feeds import given
@@ -44,7 +44,7 @@ class Compared:
     notes: tuple[str, ...]
     coarser: Mapping[str, float]
     few_steps: bool
-    """Whether only one side quantises: the tolerance then follows from the steps of its quantisers alone."""
+    """Whether only one side quantises, or may do so: the tolerance then follows from the steps of quantisers alone."""
     clauses: tuple[str, ...] = ()
     """Clauses for the headline: the runtime, if it is not the usual one."""
 
@@ -194,15 +194,20 @@ def _saved(bundle: SideSource, a: SideSource) -> tuple[Feed, ...]:
     return (Feed(f"the input in {bundle.label}", {}, values),)
 
 
+def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
+    """Whether one of two runtimes may quantise what the other computes with floats."""
+    return type(a.runtime) is not type(b.runtime) and a.inferred is not None and leaves_activations_open(a.inferred)
+
+
 def _from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
     """Takes tolerances and input values from the ONNX graphs, the larger tolerance of two; two torch modules have none
     and must agree to the bit. Also returns how many times coarser the second side computes, by the count of operations,
-    and whether only one side quantises."""
+    and whether only one side quantises, or may do so."""
     graphs = [one.inferred for one in (a, b) if one.inferred is not None]
     if not graphs:
         return {}, Generator(a.interface), {}, False
     few = [quantises(graph) for graph in graphs]
-    alone = any(few) and not (len(graphs) == 2 and all(few))
+    alone = any(few) and (not (len(graphs) == 2 and all(few)) or _may_differ_inside(a, b))
     found = Generator.for_model(graphs[0])
     for graph in graphs[1:]:
         found = replace(found, numbers=found.numbers.with_those_of(numbers(graph)))

@@ -161,9 +161,10 @@ def _as_program(side: SideSource, other: Signature) -> SideSource:
     if side.torch_model is None:
         return side
     from onnxsmith.exporter.inputs import program as programs
+    from onnxsmith.exporter.module.evaluation import set_evaluating
 
     if side.exported is None:
-        side.torch_model.module.eval()
+        set_evaluating(side.torch_model.module)
         built = programs.build(side.torch_model, {})
     else:
         from onnxsmith.exporter.tracing.exported_program import results

@@ -44,8 +44,11 @@ class Check(Protocol):
         """The difference of the two answers, in units of the usual difference of correct computations."""
 
 
-def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) -> Power | None:
-    """Counts the faults that the check sees. None if the model does not run with other weights or holds no floats."""
+def measured(
+    probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0, quantises: bool = False
+) -> Power | None:
+    """Counts the faults that the check sees. None if the model does not run with other weights or holds no floats. With
+    `quantises`, the model rounds values inside to steps, in which a small fault may vanish without a trace."""
     usable = [run for run in _largest_first(runs) if probe.plain(run.feed) is not None]
     if not usable:
         return None
@@ -66,7 +69,7 @@ def measured(probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0) 
         name: 0.0 if weight.is_levels else unit(np.empty(0, weight.tensor.dtype.numpy()))
         for name, weight in weights.items()
     }
-    found = _Planting("weights", list(weights), usable, probe, check, in_weight, units).power()
+    found = _Planting("weights", list(weights), usable, probe, check, in_weight, units, quantises).power()
     if found is None or found.moving:
         return found
     other = of_inputs.power()  # the weights are tables of which these inputs read nothing
@@ -85,6 +88,7 @@ class _Planting:
     answer: Callable[[Run, float, str, str], Outputs | None]
     units: Mapping[str, float]
     """Unit roundoff of each changed tensor: a share of 1% is only a rounding or two in bfloat16."""
+    quantises: bool = False
 
     def power(self) -> Power | None:
         """What the check sees of the faults; None if none can be planted."""
@@ -147,6 +151,8 @@ class _Planting:
             return _SLIGHT
         if seen(SMALL, self.runs[_INPUTS:]):
             return SMALL
+        if self.quantises and np.isinf(effects[SMALL]):
+            return _SLIGHT  # the steps inside the model take the fault: not a bit of an output moves
         of_zeros = np.isinf(effects[SMALL])  # these inputs read zeros of the table only, and 1% of zero is no fault
         return SMALL if of_zeros and seen(SMALL, manner=ADDED) else found
 

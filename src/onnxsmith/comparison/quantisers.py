@@ -25,9 +25,9 @@ def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
     """The quantisation error of a node, in root mean square relative to its values. `scales` are the root mean squares
     of values by name, as far as they are known."""
     if node.op_type in INTEGER_PRODUCTS:
-        return math.sqrt(3) * _noise_of_bits(8)  # at most three quantised tensors: two operands and the result
+        return math.sqrt(3) * noise_of_bits(8)  # at most three quantised tensors: two operands and the result
     if node.op_type == "DynamicQuantizeLinear":
-        return _noise_of_bits(8)
+        return noise_of_bits(8)
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return 0.0
     step = constant(node, 1)
@@ -37,7 +37,7 @@ def own_noise(node: ir.Node, scales: Mapping[str, float]) -> float:
     scale = scales.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
     if step is None or not scale:
         dtype = node.outputs[0].dtype
-        return _noise_of_bits(round(8 * dtype.itemsize) if dtype is not None else 8)
+        return noise_of_bits(round(8 * dtype.itemsize) if dtype is not None else 8)
     widest = float(np.max(np.abs(step)))
     return widest / scale / math.sqrt(12)
 
@@ -51,7 +51,8 @@ def _stored_weight(node: ir.Node) -> np.ndarray[Any, Any] | None:
     return weight
 
 
-def _noise_of_bits(bits: int) -> float:
+def noise_of_bits(bits: int) -> float:
+    """The error of a quantiser of so many bits, in root mean square relative to its values."""
     return _WIDTH / (2.0**bits - 1) / math.sqrt(12)
 
 

@@ -37,9 +37,10 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from onnxsmith.comparison.quantisers import INTEGER_PRODUCTS, constant, is_constant, own_noise
+from onnxsmith.comparison.quantisers import INTEGER_PRODUCTS, constant, is_constant, noise_of_bits, own_noise
 from onnxsmith.comparison.terms import MOVING, UNKNOWN
 from onnxsmith.comparison.terms import own as terms_of
+from onnxsmith.model.graph import walk
 from onnxsmith.problem import problem
 
 FACTOR = 8.0
@@ -67,6 +68,8 @@ _EXACT = MOVING | {
 _QUANTISING = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _QUANTUM = 2.0**-9
 """Half a step of an 8-bit quantiser relative to its range: a value between two steps may be rounded either way."""
+_INTEGERS = 4
+"""The accuracy level of MatMulNBits that computes with integers of 8 bits."""
 _QUANTISING_INSIDE = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"}
 
 
@@ -162,12 +165,14 @@ def roundings(
     names: Collection[str] | None = None,
     cuts: Collection[str] = frozenset(),
     scales: Mapping[str, float] | None = None,
+    inside: bool = False,
 ) -> dict[str, Rounding]:
     """The Rounding of every graph output by name, or of the values `names`. At the values `cuts` a path begins anew,
     because both computations are given these values. One pass over the nodes; a subgraph counts with its node.
 
     Pass `scales` if the other side does not quantise what this model quantises: root mean squares of values, as far as
-    they are known."""
+    they are known. With `inside`, products of floats with a quantised weight may quantise the floats; see
+    `quantises_inside`."""
     known: dict[ir.Value, Rounding] = {}
     found: dict[str, Rounding] = {}
     for node in model.graph:
@@ -177,6 +182,9 @@ def roundings(
         result = _INPUT if is_exact else _through(node, before, model)
         if scales is not None:
             result = replace(result, noise=_noise(node, before, scales))
+        if inside:
+            own = noise_of_bits(8) if _may_quantise_inside(node) else 0.0
+            result = replace(result, noise=math.hypot(max((one.noise for one in before), default=0.0), own))
         if cuts and _may_quantise_inside(node):
             result = replace(result, unit=max(result.unit, _QUANTUM), rounded=result.rounded + _QUANTUM**2)
         levels = 1 if node.op_type in _QUANTISING else 0
@@ -267,6 +275,25 @@ def quantises(model: ir.Model) -> bool:
     """Whether a node of the graph quantises or computes on quantised values."""
     kinds = _QUANTISING | INTEGER_PRODUCTS | {"DequantizeLinear"}
     return any(node.op_type in kinds for node in model.graph)
+
+
+def leaves_activations_open(model: ir.Model) -> bool:
+    """Whether a node of the graph leaves it to the runtime whether activations are quantised: MatMulNBits with accuracy
+    level 4, which is the least accuracy (onnxruntime, ContribOperators.md)."""
+    return any(
+        node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS
+        for node in walk.nodes(model.graph)
+    )
+
+
+def quantises_values(model: ir.Model) -> bool:
+    """Whether a node of the graph rounds floats to the steps of a quantiser."""
+    return any(node.op_type in _QUANTISING for node in model.graph)
+
+
+def quantises_inside(model: ir.Model) -> bool:
+    """Whether a runtime may quantise floats of the graph that the graph itself does not quantise."""
+    return any(_may_quantise_inside(node) for node in model.graph)
 
 
 def _noise(node: ir.Node, before: list[Rounding], scales: Mapping[str, float]) -> float:

@@ -20,7 +20,7 @@ from onnxsmith.comparison.explore import Explorer, Plan, Run, answer, tried
 from onnxsmith.comparison.noise import Noise
 from onnxsmith.comparison.power import measured
 from onnxsmith.comparison.probe import Probe
-from onnxsmith.comparison.rounding import Rounding
+from onnxsmith.comparison.rounding import Rounding, quantises_values
 from onnxsmith.comparison.tensors import difference
 from onnxsmith.comparison.unseen_nodes import unseen_nodes
 from onnxsmith.comparison.unseen_weights import unseen_weights
@@ -201,7 +201,7 @@ def _power(
     """The faults that the check would have noticed, a note if they cannot be measured, and why they are too few."""
     if faults is None or not any(output.compared and not output.drawn for output in results):
         return None, (), ()
-    found = measured(faults, runs, checks, seed=seed)
+    found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model))
     if found is None:
         said = "the power of the check is unknown: its runtime takes no weights as inputs"
         return None, () if checks.exact else (said,), ()

@@ -6,23 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-import onnx_ir as ir
-
 from onnxsmith.clock import stage
-from onnxsmith.differences import functions, properties
-from onnxsmith.differences.constants import Constants
+from onnxsmith.differences import properties
 from onnxsmith.differences.counting import IGNORED, Counted, Rows
-from onnxsmith.differences.functions import FunctionPairs
-from onnxsmith.differences.graphs import Found, compare
-from onnxsmith.differences.interning import Numbers
+from onnxsmith.differences.graphs import Found
+from onnxsmith.differences.model_pairs import Models, paired
 from onnxsmith.differences.names import renamings
-from onnxsmith.differences.pairs import Pairs
-from onnxsmith.differences.view import Side, View
-from onnxsmith.differences.weight_pairs import WeightPairs
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.load import Source, load
-from onnxsmith.model.graph import carried, walk
-from onnxsmith.model.surgery.inlining import inlined
+from onnxsmith.model.graph import walk
 from onnxsmith.problem import problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.parts.difference import Difference
@@ -31,8 +23,6 @@ from onnxsmith.report.parts.renamings import Renaming, Renamings
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.words import several
-
-Models = tuple[ir.Model, ir.Model]
 
 
 def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
@@ -52,7 +42,7 @@ def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
     with stage("load"):
         models = load(old), load(new)
     with stage("pair"), no_collection():
-        notes, models, pairs, found = _paired(models)
+        notes, models, pairs, found = paired(models)
     with stage("weights"):
         weights = (*found.weights.changes(), *found.unread)
     found.interface += (PortChange("dimension", "dimension renamed", a, a, b) for a, b in found.dimensions.renamed())
@@ -83,42 +73,6 @@ def _checked(ignore: Iterable[str]) -> set[str]:
             fix=f"one of: {', '.join(IGNORED)}",
         )
     return words
-
-
-def _paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
-    """Pairs the nodes of both models. Functions that only one model has are inlined first, so that their nodes are
-    compared with the nodes that the other model has in the place of the calls."""
-    notes = _left_out(models)
-    sides, pairs = _sides(models)
-    inlining = pairs
-    if pairs.removed or pairs.added:
-        made: list[ir.Model] = []
-        for model, names in zip(models, (pairs.removed, pairs.added), strict=True):
-            copy, trouble = inlined(model, only=names) if names else (model, "")
-            notes += [trouble] if trouble else []
-            made.append(copy)
-        models = made[0], made[1]
-        sides, pairs = _sides(models)
-        pairs = FunctionPairs(pairs.pairs, inlining.removed, inlining.added)
-    found = Found(Pairs(), WeightPairs(sides[0].constants))
-    for one, other in pairs.pairs:
-        views = [
-            functions.view_of(side, model.functions[name])
-            for side, model, name in zip(sides, models, (one, other), strict=True)
-        ]
-        compare(views[0], views[1], found, by_name=False)
-    a, b = (View(side, model.graph, "", model.opset_imports) for side, model in zip(sides, models, strict=True))
-    compare(a, b, found, by_name=True)
-    return notes, models, pairs, found
-
-
-def _sides(models: Models) -> tuple[tuple[Side, Side], FunctionPairs]:
-    numbers = Numbers()
-    constants = Constants(numbers, models)
-    plain = Side(numbers, constants, {}), Side(numbers, constants, {})
-    pairs = functions.paired(*models, plain)
-    ours, theirs = functions.numbered(pairs)
-    return (Side(numbers, constants, ours), Side(numbers, constants, theirs)), pairs
 
 
 def _summary(models: Models, found: Found, counted: Counted, names: list[Renaming]) -> Difference:
@@ -160,11 +114,6 @@ def _notes(found: Found, missing: int) -> list[str]:
     if missing:
         notes.append(f"not compared, because the values are missing: {several(missing, 'weight')}")
     return notes
-
-
-def _left_out(models: Models) -> list[str]:
-    parts = dict.fromkeys(part for model in models for part in carried.left_out(model))
-    return [f"not compared, because no run needs it: {part}" for part in parts]
 
 
 def _name(source: Source) -> str:

@@ -40,6 +40,8 @@ class Found:
     """Commutative nodes with their operands in another order."""
     paths: list[tuple[ir.Node, ir.Node, str]] = field(default_factory=list)
     """The pairs of nodes, with their graphs."""
+    changes: dict[ir.Node, NodeChange] = field(default_factory=dict)
+    """What changed in a node that has a partner, by the first model's node."""
 
 
 def compare(a: View, b: View, found: Found, *, by_name: bool) -> None:
@@ -101,9 +103,9 @@ class _Comparison:
         is_other = old != new and a.operator(one) != b.operator(other)
         if changed or wiring or is_other:
             new = new if is_other else old
-            self._found.changed.append(
-                NodeChange(a.path, _label(one), _label(other), old, new, tuple(changed), tuple(wiring))
-            )
+            change = NodeChange(a.path, _label(one), _label(other), old, new, tuple(changed), tuple(wiring))
+            self._found.changes[one] = change
+            self._found.changed.append(change)
 
     def _operand(self, x: ir.Value | None, y: ir.Value | None, reader: str, op: str, slot: str) -> list[WiringChange]:
         """Compares one operand: a weight, or a tensor. Returns the change of wiring that nothing else explains."""

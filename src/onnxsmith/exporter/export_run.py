@@ -16,8 +16,9 @@ from onnxsmith.exporter.graph import capture as capturing
 from onnxsmith.exporter.graph.random_nodes import random_nodes
 from onnxsmith.exporter.inputs import program as programs
 from onnxsmith.exporter.inputs.dynamic import is_auto
-from onnxsmith.exporter.module import dynamic_axes
+from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
+from onnxsmith.exporter.module.evaluation import is_program, set_evaluating
 from onnxsmith.exporter.settings import Settings
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker
@@ -42,8 +43,8 @@ def evaluating(module: Any) -> Iterator[bool]:
     other thread can run it."""
     with alone():
         modes = [(part, part.training) for part in module.modules()]
-        training = any(mode for _, mode in modes)
-        module.eval()
+        training = any(mode for _, mode in modes if not is_program(module))
+        set_evaluating(module)
         try:
             yield training
         finally:
@@ -82,6 +83,10 @@ class Job:
 
     def run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         """Runs the export. `clock` is the running clock; the report shows its stages."""
+        with packed_formats.explained(self.torch_model.module):
+            return self._run(output, clock)
+
+    def _run(self, output: str | Path | BinaryIO | None, clock: Clock) -> Result:
         with stage("run eagerly"):
             built = self._built({})
             if not is_auto(self.settings.dynamic):
@@ -190,7 +195,8 @@ class Job:
             *random_nodes(model),
             *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
         ]
-        notes += baked.notes(built.program)
+        packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
+        notes += [*baked.notes(built.program), *([packed] if packed else [])]
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
         return Capture(

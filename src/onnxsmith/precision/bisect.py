@@ -88,6 +88,8 @@ def bisect(
     refuse(request)
     where = str(source) if isinstance(source, str | Path) else "the given model"
     target = None if output is None else checked(Path(output))
+    if model is not None:
+        checked(Path(model))
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             loaded = own_weights(load(source))

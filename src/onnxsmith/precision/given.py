@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import rooms
@@ -20,10 +21,11 @@ from onnxsmith.precision.data.base import Reading, Sample
 from onnxsmith.precision.reading_data import Samples
 from onnxsmith.precision.scores.base import Pairs, Score
 from onnxsmith.precision.scores.cosine import Cosine
-from onnxsmith.precision.scoring import Budget, Scoring
+from onnxsmith.precision.scoring import Budget, Scored, Scoring
 from onnxsmith.problem import problem
 from onnxsmith.runtimes.base import Session
 from onnxsmith.sources import factory
+from onnxsmith.words import several
 
 _GENERATED = 8
 """Generated inputs, where there is no data. A choice: they measure rounding, not accuracy."""
@@ -73,20 +75,38 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
         raise problem(
             "quantize/evaluations", f"{request.evaluations} evaluations find nothing", fix="give --evaluations 20"
         )
+    refuse_without_data(request)
     budget = Budget.read(request.budget)
     interface = signature(model)
     reading = Reading(interface, _function(request.preprocess))
+    score = _score(request.metric)
     if request.data is None and request.calibration is None:
         made = _generated(model, session, request)
         calibration = test = made
     else:
         calibration, test = _divided(request, reading)
-    score = _score(request.metric)
     if request.metric is None:  # labels are of a metric that was not given
         test = _unlabelled(test)
     scoring = Scoring(test, score, _function(request.decode), request.samples)
     is_real = request.data is not None
     return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None)
+
+
+def refuse_without_data(request: Request) -> None:
+    """Refuses a metric of what the model is for, where there is only generated noise to measure it on.
+
+    Raises:
+        OnnxsmithError: `quantize/no-data`; `quantize/unknown-metric`.
+    """
+    score = _score(request.metric)
+    if request.data is None and request.calibration is None and score.needs_data:
+        raise problem(
+            "quantize/no-data",
+            "the metric has no data to be measured on",
+            where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
+            why="without data inputs are generated: noise, of which the metric says nothing",
+            fix="give --data, or leave out --metric: then the cosine similarity of the outputs is measured",
+        )
 
 
 def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
@@ -129,7 +149,8 @@ def _generated(model: ir.Model, session: Session, request: Request) -> Samples:
     runs = list(Explorer(session, Plan(generator, known=request.sizes, seed=request.seed), roundings(model)).runs())[
         :_GENERATED
     ]
-    samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in runs]
+    full = [run for run in runs if all(np.size(value) for value in run.feed.values.values())] or runs
+    samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in full]
     return Samples(lambda: iter(samples), "generated inputs")
 
 
@@ -175,17 +196,32 @@ class Own(Score):
         return float(self._function([one for one, _ in found], [label for _, label in found]))
 
 
-def refuse_nan(value: float, score: Score, broken: int = 0) -> None:
-    """Refuses a score of the given model that is no number.
+def refuse_worthless(scored: Scored, score: Score) -> None:
+    """Refuses a score of the given model that is no number, and one that cannot become worse: any model would meet the
+    budget.
 
     Raises:
         OnnxsmithError: `quantize/metric`.
     """
+    value, broken = scored.value, scored.broken
+    sign = -1 if score.better == "lower" else 1
+    if score.worst is not None and sign * value <= sign * score.worst:
+        raise problem(
+            "quantize/metric",
+            f"the score of the given model is {value:.6g}, as if it were right nowhere",
+            where=score.title,
+            why=f"each other model would meet a budget; a prediction is {score.expects}",
+            fix="check the labels, --preprocess and --decode on a few samples: `onnxsmith run MODEL --input …` shows "
+            "the outputs",
+        )
     if math.isnan(value) or math.isinf(value):
+        said = f"first at {scored.which}" if scored.which else ""
+        if broken:
+            said = f"{several(broken, 'sample')} with outputs that are not finite, the first is {scored.which}"
         raise problem(
             "quantize/metric",
             f"the score of the given model is {value}",
-            where=f"{score.title}; {broken} samples give outputs that are not finite" if broken else score.title,
+            where=f"{score.title}; {said}" if said else score.title,
             why=f"nothing can be measured against it; a prediction is {score.expects}",
             fix="`onnxsmith run MODEL --input …` shows the outputs; correct the model or leave these samples out"
             if broken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.precision.search import minimal
+from onnxsmith.precision.search import by_groups
 
 Keep = frozenset[str]
 
@@ -29,7 +29,7 @@ class Search:
 
     def smallest(self, always: Keep = frozenset()) -> Keep | None:
         """A list that meets the budget, as small as the evaluations allow; None if no list that was tried does."""
-        found = minimal(self.order, lambda keep: self._try(always | keep))
+        found = by_groups(self.order, lambda keep: self._try(always | keep))
         return None if found is None else always.union(found)
 
     def _try(self, keep: Keep) -> bool:

@@ -10,6 +10,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.model.surgery.inlining import inlined
+from onnxsmith.precision.biases import straighten
 from onnxsmith.precision.dtypes import Operators, fill
 from onnxsmith.precision.units import labels
 from onnxsmith.precision.weights import own_weights, replaceable
@@ -53,6 +54,7 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     model, not_inlined = inlined(model)
     model, not_inferred = inferred(model)
     notes += [not_inlined or "", not_inferred or ""]
+    straighten(model)
     fill(model, Operators(model, runtimes.get(runtimes.default())))
     _name(model)
     return Prepared(model, tuple(note for note in notes if note))

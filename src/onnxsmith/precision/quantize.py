@@ -20,7 +20,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.final import Final, final
 from onnxsmith.precision.forms.base import Form, form
-from onnxsmith.precision.given import Given, Request, read, refuse_nan
+from onnxsmith.precision.given import Given, Request, read, refuse_worthless
 from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
@@ -30,7 +30,7 @@ from onnxsmith.precision.trying import Tried, Trying
 from onnxsmith.precision.units import labels
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
-from onnxsmith.precision.writing import write_keep
+from onnxsmith.precision.writing import with_keep
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.quantisation import Quantisation
@@ -46,7 +46,7 @@ _OF_BUDGET = 0.1
 """The share of the budget that simplifying may use. A choice."""
 _ROUNDING = 1e-4
 """The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
-AUTO = ("int8", "int8-dynamic", "int4", "float16")
+AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
 """The methods that `auto` tries."""
 
 
@@ -73,21 +73,21 @@ def quantize(
 ) -> Result:
     """Makes a model smaller by a narrower precision, as far as a score on the user's data allows.
 
-    `to` is the name of a method (`float16`, `bfloat16`, `int8`, `int8-dynamic`, `int4`), or `auto`: each of them is
-    tried, and the one with the smallest product of size and time is taken. `data` is what the score is measured on: a
-    folder of images, an `.npz`, a `.jsonl`, `file.py:function`, a function or an iterable of `(arrays by input name,
-    label)`. `calibration` is other data of such a kind, for the ranges of activations; without it each fourth sample of
-    `data` is used for that, and not for the test. `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`,
-    `perplexity`, `map50`), or a function of the predictions and the labels; `decode` makes a prediction of the outputs
-    by name, `preprocess` makes arrays of an item of the data. Without `data` inputs are generated, and the report says
-    that accuracy was not measured.
+    `to` is the name of a method (`float16`, `bfloat16`, `int8`, `int8-nncf`, `int8-dynamic`, `int4`, `int4-nncf`), or
+    `auto`: all but bfloat16 are tried, and the one with the smallest product of size and time is taken. Those of NNCF
+    need the extra `nncf`. `data` is what the score is measured on: a folder of images, an `.npz`, a `.jsonl`,
+    `file.py:function`, a function or an iterable of `(arrays by input name, label)`. `calibration` is other data of
+    such a kind, for the ranges of activations; without it each fourth sample of `data` is used for that, and not for
+    the test. `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`, `perplexity`, `map50`), or a function of the
+    predictions and the labels; `decode` makes a prediction of the outputs by name, `preprocess` makes arrays of an item
+    of the data. Without `data` inputs are generated, and the report says that accuracy was not measured.
 
     `budget` is how much worse the score may become: `"0.5%"` of the score, or a number. Layers stay as they are until
     it is met; which these are is written to `keep_list`. Layers in `keep` (names, `*` for any characters) stay in any
     case; with `weights-alone: ` before the name their weights become narrow (int8). `target` is the runtime whose form
-    of int8 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples` samples. A file
-    that is larger is refused, and one that is slower unless `allow_slower` is set; floats are narrow for accelerators,
-    so that their time is not judged here. Without `measure_time` no time is measured.
+    of int8 or int4 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples` samples. A
+    file that is larger is refused, and one that is slower unless `allow_slower` is set; floats are narrow for
+    accelerators, so that their time is not judged here. Without `measure_time` no time is measured.
 
     Nothing is written before the file was read again, and its score was measured with all optimisations of onnxruntime
     and with none.
@@ -97,8 +97,12 @@ def quantize(
     """
     methods = _methods(to)
     shape = form(target)
+    unused = _unused(methods, shape, target)
     where = str(source) if isinstance(source, str | Path) else "the given model"
-    list_path = None if keep_list is None else checked_path(Path(keep_list))
+    for path in (output, keep_list):
+        if path is not None:
+            checked_path(Path(path))
+    list_path = None if keep_list is None else Path(keep_list)
     request = Request(
         data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time,
         dict(sizes or {}), target,
@@ -110,7 +114,8 @@ def quantize(
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
         one = _Quantising(loaded, request, shape, stack, tuple(keep))
-        best = one.best(methods)
+        one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
+        best = one.best({name: method for name, method in methods.items() if name not in unused})
         shown, kept = one.written(best, output, list_path)
     return _report(where, best, one, (shown, Timing(dict(clock.seconds))), doubts, kept)
 
@@ -121,6 +126,15 @@ def _methods(to: str) -> dict[str, Method]:
     if not set(names) <= set(known):
         raise problem("quantize/unknown-method", f"no method is called {to!r}", fix=f"one of: {', '.join(known)}, auto")
     return {name: known[name] for name in names}
+
+
+def _unused(methods: Mapping[str, Method], shape: Form, target: str | None) -> dict[str, Problem]:
+    """The methods that cannot be used here, and why. Raises if it is the only one."""
+    found = {name: method.refusal(shape, target) for name, method in methods.items()}
+    unused = {name: refusal for name, refusal in found.items() if refusal is not None}
+    if len(methods) == 1 and unused:
+        raise OnnxsmithError(next(iter(unused.values())))
+    return unused
 
 
 def _refuse_quantised(model: ir.Model, where: str) -> None:
@@ -161,7 +175,7 @@ class _Quantising:
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
-        refuse_nan(self.before.value, self.given.scoring.score, self.before.broken)
+        refuse_worthless(self.before, self.given.scoring.score)
         self.notes: list[str] = []
         self._prepared: dict[int, Prepared] = {}
 
@@ -196,8 +210,8 @@ class _Quantising:
         return f"{one.tried.name}: {one.final.said(self.before.value)}"
 
     def _one(self, name: str, method: Method) -> _Best:
-        ready = self._ready(method.opset)
-        arithmetic = self._stack.enter_context(Arithmetic(ready.model))
+        ready = self._ready(method.oldest_opset(self._form))
+        arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
         trying = Trying(name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep)
         found = self._finished(trying.run(), ready)
@@ -277,7 +291,7 @@ class _Quantising:
         labelled = self.given.scoring.has_labels
         return Quantisation(
             to=tried.name,
-            method=tried.method.title,
+            method=f"{tried.method.title}{f' ({tried.scheme})' if tried.scheme else ''}",
             layers=tried.layers,
             score=score.title,
             better=score.better,
@@ -308,14 +322,13 @@ class _Quantising:
             return Written({}, best.refused[0].what), None
         files: list[Path] = []
         model = best.final.model
-        if output is not None:
-            with stage("save"), staged(output) as place:
-                files += self._place(place, model)
-        if keep_list is not None:
-            names = sorted(layer.name for layer in best.tried.layers if layer.kept)
-            names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
-            write_keep(keep_list, names, best.tried.name)
-            files.append(keep_list)
+        names = sorted(layer.name for layer in best.tried.layers if layer.kept)
+        names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
+        with stage("save"), with_keep(keep_list, names, best.tried.name) as lists:
+            if output is not None:
+                with staged(output) as place:
+                    files += self._place(place, model)
+        files += lists
         shown = written(files) if files else Written({}, "no output was asked for")
         return shown, model if output is None else load(output)  # the variant's own files go at the end
 

@@ -67,6 +67,8 @@ def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ra
         OnnxsmithError: `quantize/no-data` without a sample; the runtime's error for an input that it refuses.
     """
     made, names = with_extremes(model)
+    if not names:  # a model of float16
+        return Ranges({}, _counted(sum(1 for _ in samples)))
     lows = np.full(len(names), np.inf)
     highs = np.full(len(names), -np.inf)
     count = 0
@@ -76,10 +78,15 @@ def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ra
             lows = np.minimum(lows, np.asarray(outputs[_LOW], np.float64))
             highs = np.maximum(highs, np.asarray(outputs[_HIGH], np.float64))
             count += 1
-    if not count:
-        raise problem("quantize/no-data", "there is no sample to calibrate on", fix="give one: --calibration DATA")
+    _counted(count)
     found = {name: Range(float(low), float(high)) for name, low, high in zip(names, lows, highs, strict=True)}
     return Ranges({name: one for name, one in found.items() if not (one.low == np.inf and one.high == -np.inf)}, count)
+
+
+def _counted(count: int) -> int:
+    if not count:
+        raise problem("quantize/no-data", "there is no sample to calibrate on", fix="give one: --calibration DATA")
+    return count
 
 
 def channel_peaks(
@@ -139,7 +146,7 @@ def with_extremes(model: ir.Model) -> tuple[ir.Model, list[str]]:
     axes = ir.Value(name=names.free("every_axis"), const_value=ir.tensor(np.array([-1], np.int64)))
     graph.initializers[axes.name or ""] = axes
     results, last = [], []
-    for op, name in (("ReduceMin", _LOW), ("ReduceMax", _HIGH)):
+    for op, name in (("ReduceMin", _LOW), ("ReduceMax", _HIGH)) if floats else ():
         ends = [_one_number(graph, value, op, axes, names) for value in floats]
         out = ir.Value(name=names.free(name), type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([len(floats)]))
         last.append(ir.Node("", "Concat", ends, [ir.AttrInt64("axis", 0)], outputs=[out]))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from onnxsmith.comparison.tensors import is_float
+from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.reading_data import Samples
 from onnxsmith.precision.scores.base import Score
 from onnxsmith.problem import OnnxsmithError, problem
@@ -24,6 +26,8 @@ class Scored:
     value: float
     samples: int
     broken: int = 0
+    which: str = ""
+    """The first of these; of a score that is no number, the first sample that is none."""
 
 
 @dataclass
@@ -57,22 +61,36 @@ class Scoring:
             )
         self.has_labels = missing == 0
         if not self.has_labels:
-            self._labels = [self.score.as_label(found) for found, _ in self._predictions(session, [])]
-        return self.of(session)
+            self._labels = [self.score.as_label(one) for one, _ in self._predictions(session, [], is_first=True)]
+        found = self._measured(session, is_first=True)
+        if not math.isfinite(found.value) and not found.which:
+            found = replace(found, which=self._without_number(session))
+        return found
+
+    def _without_number(self, session: Session) -> str:
+        """The first sample whose own score is no number; "" if there is none, or a metric that is not for one."""
+        pairs = zip(self._samples(), self._predictions(session, []), strict=True)
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):  # a metric of the user's may raise anything
+            return next((one.name for one, pair in pairs if not math.isfinite(float(self.score.value([pair])))), "")
+        return ""
 
     def of(self, session: Session) -> Scored:
         """Scores a model."""
-        broken: list[int] = []
+        return self._measured(session)
+
+    def _measured(self, session: Session, *, is_first: bool = False) -> Scored:
+        broken: list[str] = []
         count = 0
 
         def counted() -> Iterator[tuple[Any, Any]]:
             nonlocal count
-            for pair in self._predictions(session, broken):
+            for pair in self._predictions(session, broken, is_first=is_first):
                 count += 1
                 yield pair
 
         try:
-            value = float(self.score.value(counted()))
+            with np.errstate(all="ignore"):  # what is no number is looked for in the score
+                value = float(self.score.value(counted()))
         except OnnxsmithError:
             raise
         except Exception as error:
@@ -83,7 +101,7 @@ class Scoring:
                 why=f"{type(error).__name__}: {error}; a prediction is {self.score.expects}",
                 fix="give --decode file.py:function that turns the outputs into what the metric takes",
             ) from error
-        return Scored(value, count, len(broken))
+        return Scored(value, count, len(broken), broken[0] if broken else "")
 
     def _samples(self) -> Iterator[Any]:
         for index, sample in enumerate(self.samples):
@@ -91,13 +109,39 @@ class Scoring:
                 return
             yield sample
 
-    def _predictions(self, session: Session, broken: list[int]) -> Iterator[tuple[Any, Any]]:
+    def _predictions(self, session: Session, broken: list[str], *, is_first: bool = False) -> Iterator[tuple[Any, Any]]:
         for index, sample in enumerate(self._samples()):
             outputs = session.run(dict(sample.feeds))
             if not all(_is_finite(value) for value in outputs.values()):
-                broken.append(index)
+                broken.append(sample.name)
             label = sample.label if not self._labels else self._labels[index]
-            yield self._decoded(outputs, sample.name), label
+            prediction = self._decoded(outputs, sample.name)
+            if is_first:
+                self._refuse(sample, prediction, label, outputs)
+            yield prediction, label
+
+    def _refuse(self, sample: Sample, prediction: Any, label: Any, outputs: Mapping[str, Any]) -> None:
+        """Raises for a sample that no score can be made of, and for a label that no prediction can meet."""
+        if self.score.reads_first and isinstance(prediction, np.ndarray) and not prediction.size:
+            shapes = (f"{name} {list(np.shape(value))}" for name, value in sample.feeds.items())
+            raise problem(
+                "quantize/data",
+                "a sample gives an empty prediction, of which there is no score",
+                where=sample.name,
+                why=f"its inputs are {', '.join(shapes)}",
+                fix="leave the sample out",
+            )
+        if not self.has_labels:
+            return
+        unfit = self.score.unfit(prediction, label, outputs if self.decode is None else None)
+        if unfit:
+            raise problem(
+                "quantize/labels",
+                f"the label {unfit}",
+                where=sample.name,
+                why=f"a prediction is {self.score.expects}",
+                fix="correct the labels; or give --decode file.py:function, which makes predictions that are like them",
+            )
 
     def _decoded(self, outputs: Mapping[str, Any], name: str) -> Any:
         if self.decode is None:

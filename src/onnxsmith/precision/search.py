@@ -44,6 +44,20 @@ def _prefix(order: Sequence[T], passes: Passes[T]) -> Sequence[T] | None:
     return order[:high]
 
 
+def by_groups(order: Sequence[T], passes: Passes[T]) -> tuple[T, ...] | None:
+    """Elements of `order` that pass together, found without trust in the order where it does not help; None if not even
+    all elements pass.
+
+    First a prefix of at most half of the elements is looked for. If none passes, groups are dropped from all elements:
+    halves, then quarters, down to single ones. So elements at the end of the order are found as well, and whenever
+    `passes` begins to refuse, what is left of the elements has passed.
+    """
+    found = minimal(order[: (len(order) + 1) // 2], passes)
+    if found is not None:
+        return found
+    return _reduced(list(order), passes) if passes(frozenset(order)) else None
+
+
 def _reduced(kept: list[T], passes: Passes[T]) -> tuple[T, ...]:
     size = max(len(kept) // 2, 1)
     while True:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import onnx_ir as ir
 
@@ -13,6 +14,7 @@ from onnxsmith.clock import advance, stage
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import damage as damages
 from onnxsmith.precision import ranges
+from onnxsmith.precision.culprits import culprits
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.keeping import Keep, Search
@@ -21,10 +23,18 @@ from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage
-from onnxsmith.runtimes.base import Runtime
+from onnxsmith.runtimes.base import Runtime, Session
+
+T = TypeVar("T")
 
 _DAMAGED_ON = 2
 """Samples on which the damage of layers is measured. A choice: it orders the layers, it decides nothing."""
+_WORDS = 200
+"""Characters of a refusal among other notes. A choice."""
+_LONG = 600
+"""Characters of a refusal that is the problem. A choice."""
+_REFUSED = ("quantize/refused", "quantize/cannot-run")
+"""The quantiser cannot make a variant, or the runtime cannot run it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,8 @@ class Tried:
     keep: Keep = frozenset()
     calibrated: int = 0
     """Samples that the ranges were measured on."""
+    scheme: str = ""
+    """The scheme of the method that was taken."""
 
 
 @dataclass
@@ -92,8 +104,7 @@ class Trying:
                 fix="give a shorter keep-list, or another --to",
             )
         self._layers, self._why = layers, why
-        self._choose_scheme(always)
-        return self._tried(self._smallest(layers, always))
+        return self._tried(self._accepted(layers, why))
 
     def without_activations(self) -> Tried | None:
         """The method with the weights alone narrow, after `run`; None if that is no scheme of it, or out of the budget.
@@ -116,7 +127,7 @@ class Trying:
             self._shown(layers, kept, self._why), tuple(self._curve), len(self._curve),
             (*self.work.notes, *self.method.said(self.work)),
             kept if kept is not None else frozenset(names),
-            self.work.ranges.samples if self.work.ranges is not None else 0,
+            self.work.ranges.samples if self.work.ranges is not None else 0, self.work.scheme,
         )  # fmt: skip
 
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
@@ -126,7 +137,7 @@ class Trying:
         idle = "it has no large weights" if self.work.scheme == self.method.last_scheme(self.work) != "" else ""
         shown = []
         for one in layers:
-            needed = "the budget needs it" if one.name in found or idle else ""
+            needed = f"the budget needs it{self.method.way_said(self.work)}" if one.name in found or idle else ""
             kept_for = weights_for = ""
             if one.name in stored:
                 weights_for = one.weights_alone or needed
@@ -135,6 +146,40 @@ class Trying:
             damage = self._errors.get(one.name)
             shown.append(LayerDamage(one.name, one.op, one.nbytes, damage, kept_for, weights_for))
         return tuple(shown)
+
+    def _accepted(self, layers: Sequence[Layer], why: dict[str, str]) -> Keep | None:
+        """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
+        `why` with the message."""
+        always, noted = self.work.always, len(self.work.notes)
+        try:
+            self._choose_scheme(always)
+            return self._smallest(layers, always)
+        except OnnxsmithError as error:
+            if error.problem.id not in _REFUSED:
+                raise
+            refused = error
+        self.work.scheme, self.work.kept_as = self.method.schemes(self.work)[0], ""
+        with stage("refused layers"):
+            found = culprits([layer.name for layer in layers], always, self._is_accepted)
+        if not found:
+            raise refused
+        said = f"{refused.problem.what}: {refused.problem.why}"[:_WORDS]
+        why |= dict.fromkeys((layer.name for layer in layers if layer.name in found), said)
+        del self.work.notes[noted:]
+        always = self.work.always = frozenset(why)
+        self._choose_scheme(always)
+        return self._smallest(layers, always)
+
+    def _is_accepted(self, keep: Keep) -> bool:
+        """Whether the quantiser and the runtime take the variant."""
+        try:
+            variant = self.method.measured(self.work, keep, self.method.variant(self.work, keep))
+            self._run(variant, lambda session: session.run(dict(next(iter(self.given.scoring.samples)).feeds)))
+        except OnnxsmithError as error:
+            if error.problem.id not in _REFUSED:
+                raise
+            return False
+        return True
 
     def _smallest(self, layers: Sequence[Layer], always: Keep) -> Keep | None:
         """The smallest keep-list. What it names is written in the first way that can meet the budget; if none can, the
@@ -190,19 +235,28 @@ class Trying:
 
     def _choose_scheme(self, always: Keep) -> None:
         """Takes the first scheme that meets the budget, else the one with the best score."""
-        schemes = self.method.schemes()
+        schemes = self.method.schemes(self.work)
         scores: dict[str, float] = {}
+        refused: OnnxsmithError | None = None
         with stage("schemes"):
             for scheme in schemes if len(schemes) > 1 else ():
                 if (scores and self._is_spent) or not self.method.offers(self.work, scheme):
                     continue
                 self.work.scheme = scheme
-                if self._meets(always):
-                    break
+                try:
+                    if self._meets(always):
+                        return
+                except OnnxsmithError as error:
+                    if error.problem.id not in _REFUSED:
+                        raise
+                    refused = error
+                    self.work.notes.append(f"{scheme}: {error.problem.what}: {error.problem.why}"[:_WORDS])
+                    continue
                 scores[scheme] = self._goodness(self._curve[-1].score)
-            else:
-                if scores:
-                    self.work.scheme = max(scores, key=scores.__getitem__)
+        if scores:
+            self.work.scheme = max(scores, key=scores.__getitem__)
+        elif refused is not None:
+            raise refused
 
     def _goodness(self, score: float) -> float:
         """A number that is larger for better scores; a score that is no number is the worst."""
@@ -253,7 +307,14 @@ class Trying:
     def _evaluated(self, keep: Keep) -> bool:
         variant = self.method.variant(self.work, keep)
         advance("search", len(self._curve) + 1, self.most)
-        scored = self._scored(self.method.measured(self.work, keep, variant))
+        try:
+            scored = self._run(self.method.measured(self.work, keep, variant), self.given.scoring.of)
+        except OnnxsmithError as error:
+            if error.problem.id != "quantize/cannot-run" or keep == self.work.always:
+                raise  # with all layers changed: it may be because of a few
+            said = f"a variant was refused: {error.problem.why}"[:_WORDS]
+            self.work.notes += [said] if said not in self.work.notes else []
+            scored = Scored(math.nan, 0)  # the next list keeps more layers
         meets = scored.broken <= self.before.broken and self.given.budget.allows(
             self.before.value, scored.value, self.given.scoring.score.better
         )
@@ -261,18 +322,26 @@ class Trying:
         self._curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
         return meets
 
-    def _scored(self, variant: ir.Model) -> Scored:
-        """The score of a variant; no number if the runtime refuses it or crashes: the next list keeps more layers."""
+    def _run(self, variant: ir.Model, use: Callable[[Session], T]) -> T:
+        """What `use` gives for a session of the variant.
+
+        Raises:
+            OnnxsmithError: `quantize/cannot-run` if the runtime refuses it or crashes.
+        """
         try:
             with self.runtime.prepare(variant) as session:
-                return self.given.scoring.of(session)
+                return use(session)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
-            said = f"a variant was refused: {error.problem.what}"
-            if said not in self.work.notes:
-                self.work.notes.append(said)
-            return Scored(math.nan, 0)
+            said = error.problem
+            raise problem(
+                "quantize/cannot-run",
+                f"{self.runtime.title} cannot run the {self.name} model",
+                where=said.where,
+                why=f"{said.what}: {said.why}"[:_LONG] if said.why else said.what,
+                fix="try another --to",
+            ) from error
 
     def _nothing(self) -> OnnxsmithError:
         return problem(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from onnxsmith.runtimes._lenient import checked as checked_model
 
 
 def checked(path: Path) -> Path:
-    """The path of the keep-list, after a check that it can be written."""
+    """The path of a file to write, after a check that it can be written."""
     if path.is_dir():
         raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
     if not path.absolute().parent.is_dir():
@@ -53,31 +54,55 @@ class Delivery:
         """
         files: list[Path] = []
         sizes: Sizes = (None, None)
-        if self.mixed is not None:
-            old = _nbytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
-            with staged(self.mixed) as stage:
-                stage.write(model)
-                checked_model(model, where="the mixed model", file=stage.path)
-                sizes = (old, stage.nbytes())
-                files += stage.commit()
-        if self.keep is not None:
-            write_keep(self.keep, names, to)
-            files.append(self.keep)
+        with with_keep(self.keep, names, to) as lists:
+            if self.mixed is not None:
+                old = _nbytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
+                with staged(self.mixed) as stage:
+                    stage.write(model)
+                    checked_model(model, where="the mixed model", file=stage.path)
+                    sizes = (old, stage.nbytes())
+                    files += stage.commit()
+        files += lists
         return files_written(files) if files else Written({}, "no output was asked for"), sizes
 
 
-def write_keep(path: Path, names: Sequence[str], to: str) -> None:
-    """Writes a keep-list completely, or not at all."""
-    _write(path, keeping.text(names, to, as_json=path.suffix == ".json"))
+def with_keep(path: Path | None, names: Sequence[str], to: str) -> AbstractContextManager[list[Path]]:
+    """Writes a keep-list beside the model that the block commits: see `with_text`."""
+    return with_text(path, "" if path is None else keeping.text(names, to, as_json=path.suffix == ".json"))
 
 
-def _write(path: Path, content: str) -> None:
-    """Writes the text completely, or not at all."""
+@contextmanager
+def with_text(path: Path | None, content: str) -> Iterator[list[Path]]:
+    """Writes a text aside before the block, which commits a model, and moves it into place behind the block: if the
+    text cannot be written, the block does not run, and if the block fails, the old text stays. Yields the path in a
+    list, which is empty without one.
+
+    Raises:
+        OnnxsmithError: `save/failed`.
+    """
+    if path is None:
+        yield []
+        return
+    with ExitStack() as stack:
+        with _list_problems(path):
+            stack.enter_context(replacing(path)).write_text(content, encoding="utf-8")
+        yield [path]
+        with _list_problems(path):
+            stack.close()  # moves the file into place
+
+
+@contextmanager
+def _list_problems(path: Path) -> Iterator[None]:
     try:
-        with replacing(path) as aside:
-            aside.write_text(content, encoding="utf-8")
+        yield
     except OSError as error:
-        raise problem("save/failed", "the keep-list could not be written", where=str(path), why=str(error)) from error
+        raise problem(
+            "save/failed",
+            "the list could not be written",
+            where=str(path),
+            why=str(error),
+            fix="give the path of a file in a folder that can be written to",
+        ) from error
 
 
 def _nbytes(file: Path, model: ir.Model) -> int | None:

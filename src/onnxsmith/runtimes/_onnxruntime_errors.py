@@ -30,7 +30,8 @@ def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
         f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
         where=f"node {match[3]!r}" if match[3] else "",
         why="the operator is known, but not for this dtype on this provider; bfloat16 and float8 often lack one",
-        fix="cast to float around the node, use another provider, or --runtime reference to check the model",
+        fix="cast to float around the node, or use another provider; "
+        "`onnxsmith run MODEL --runtime reference` runs the model as it is",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -233,6 +234,8 @@ def in_double(program: TorchProgram) -> TorchProgram:
     usual = torch.get_default_dtype()
     module.register_forward_pre_hook(lambda *_: torch.set_default_dtype(torch.float64))
     module.register_forward_hook(lambda *_: torch.set_default_dtype(usual), always_call=True)
+    if not isinstance(module, torch.jit.ScriptModule):
+        module.forward = _restoring(module.forward, usual)  # torch does not call the hook after every error
 
     def rebuild(leaves: Sequence[Any]) -> Any:
         return program.rebuild(
@@ -240,6 +243,21 @@ def in_double(program: TorchProgram) -> TorchProgram:
         )
 
     return replace(program, module=module, rebuild=rebuild)
+
+
+def _restoring(forward: Callable[..., Any], usual: Any) -> Callable[..., Any]:
+    """`forward`, after which torch's default dtype is `usual` again if it raised."""
+    import torch
+
+    @functools.wraps(forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return forward(*args, **kwargs)
+        except BaseException:
+            torch.set_default_dtype(usual)
+            raise
+
+    return run
 
 
 def _shape(value: Value) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith import rooms
+from onnxsmith.exporter.graph import stored_integers
 from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
@@ -78,6 +79,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     if asked_opset is not None:
         model = opset.convert(model, asked_opset)
     keep_apart(model)
+    stored_integers.store(model)
     how = f"converted from {emitted}" if opset.of(model) != emitted else ""
     bounds = {symbols.get(name, name): limits for name, limits in captured.bounds.items()}
     return Graph(

@@ -17,6 +17,7 @@ from onnxsmith.exporter.tracing.flat import own_name, restore_names
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, Watch
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
+from onnxsmith.exporter.translating import newer_opsets
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.runtimes.torch_eager import TorchProgram
@@ -53,9 +54,10 @@ class TorchExport(Strategy):
             except Exception as error:
                 raise _explain_capture(error, program, trace.watch) from error
             numbers = compared_with(exported)
+            emitted = _emitted(opset, newer_opsets.needed(exported) if self.own else 0)
             try:
-                translated = _translated(exported, opset, folds=program.folds)
-                trace.uses.attach(translated.model, _emitted(opset))
+                translated = _translated(exported, emitted, folds=program.folds)
+                trace.uses.attach(translated.model, emitted)
             except Exception as error:
                 raise _explain_translation(error, exported) from error
         assert translated.exported_program is not None
@@ -66,14 +68,14 @@ class TorchExport(Strategy):
         return Captured(translated.model, how, bounds, notes, numbers=numbers)
 
 
-def _translated(exported: ExportedProgram, opset: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:
+def _translated(exported: ExportedProgram, emitted: int | None, *, folds: bool) -> torch.onnx.ONNXProgram:
     """Translates the program with constant folding; without folding if the folding itself raises an error."""
     try:
-        found = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False, optimize=folds)
+        found = torch.onnx.export(exported, opset_version=emitted, verbose=False, optimize=folds)
     except Exception as error:
         if not folds or not _is_folding(error):
             raise
-        found = torch.onnx.export(exported, opset_version=_emitted(opset), verbose=False, optimize=False)
+        found = torch.onnx.export(exported, opset_version=emitted, verbose=False, optimize=False)
     assert found is not None
     return found
 
@@ -91,8 +93,11 @@ def _is_folding(error: BaseException) -> bool:
 _OPTIMISER = "onnxscript/optimizer/"
 
 
-def _emitted(opset: int | None) -> int | None:
-    return None if opset is None else min(max(opset, _OLDEST), _NEWEST)
+def _emitted(opset: int | None, needed: int) -> int | None:
+    """The opset in which torch's exporter writes; None leaves it to the exporter."""
+    if opset is None:
+        return needed or None
+    return min(max(opset, needed, _OLDEST), _NEWEST)
 
 
 def _bounds(value: Any) -> tuple[int, int | None]:

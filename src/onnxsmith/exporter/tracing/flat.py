@@ -14,6 +14,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
+from onnxsmith.exporter.module.evaluation import set_evaluating
 from onnxsmith.model.graph import walk
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
@@ -29,7 +30,8 @@ class Flat(torch.nn.Module):
         super().__init__()
         self.module = program.module
         self._program = (program,)  # a tuple, because torch.nn.Module would register other attributes
-        self.eval()
+        self.training = False
+        set_evaluating(program.module)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         (program,) = self._program
@@ -49,10 +51,11 @@ def own_name(name: str) -> str:
 
 def restore_names(model: ir.Model, program: TorchProgram) -> None:
     """Gives parameters and scopes the module's own names, without the prefix `module.` of `Flat`."""
-    known = program.module.state_dict()
+    known, parts = program.module.state_dict(), dict(program.module.named_children())
     for name, value in list(model.graph.initializers.items()):
         own = own_name(name)
-        if own != name and own in known and own not in model.graph.initializers:
+        is_own = own in known or own.partition(".")[0] in parts  # a rewrite may add buffers to the parts
+        if own != name and is_own and own not in model.graph.initializers:
             del model.graph.initializers[name]
             value.name = own
             model.graph.register_initializer(value)

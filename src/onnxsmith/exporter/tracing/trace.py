@@ -17,6 +17,7 @@ from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.exporter_hooks import functions, translating
 from onnxsmith.exporter.translating.function_substitution import InPlaceOf
+from onnxsmith.exporter.translating.quantized_tensors import QuantizedTensors
 from onnxsmith.memory import no_collection
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_tensor
 from onnxsmith.seams.base import alone
@@ -60,7 +61,7 @@ class Tracing:
 
     def _by(self, export: Callable[..., ExportedProgram], **options: Any) -> ExportedProgram:
         tensors = tuple(to_tensor(array) for array in self._example)  # new tensors: a module may write to its inputs
-        with InPlaceOf(self._in_place):
+        with InPlaceOf(self._in_place), QuantizedTensors():
             return export(self._flat, tensors, dynamic_shapes={"tensors": self._axes}, **options)
 
 

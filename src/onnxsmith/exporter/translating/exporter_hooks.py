@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -53,6 +54,12 @@ def functions() -> Mapping[Any, Callable[..., Any]]:
     return {function: one.decompose for one in translations().values() for function in one.functions}
 
 
-@functools.cache
 def _own() -> Mapping[Any, Callable[..., Any]]:
-    return {op: one.decompose for one in translations().values() for target in one.targets for op in overloads(target)}
+    return _of_libraries(frozenset(one.library for one in translations().values() if one.library in ("", *sys.modules)))
+
+
+@functools.cache
+def _of_libraries(imported: frozenset[str]) -> Mapping[Any, Callable[..., Any]]:
+    """Operator → its translation, for the operators of torch and of these libraries."""
+    there = [one for one in translations().values() if one.library in imported]
+    return {op: one.decompose for one in there for target in one.targets for op in overloads(target)}

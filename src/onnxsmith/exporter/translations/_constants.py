@@ -10,7 +10,7 @@ import torch
 from onnxsmith.seams.torch.tensors import unheard
 
 
-def constant(values: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
+def constant(values: Sequence[Any] | float, dtype: torch.dtype) -> torch.Tensor:
     """A tensor of `values`. `torch.tensor` cannot be traced in a translation: it changes its result in place."""
     with unheard():
         made = torch.tensor(values, dtype=dtype)

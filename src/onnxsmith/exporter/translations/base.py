@@ -40,6 +40,9 @@ class Translation(ABC):
     functions: ClassVar[tuple[Callable[..., Any], ...]] = ()
     """Functions of torch (`torch.cov`, `torch.Tensor.cov`) that a trace cannot follow: their calls are replaced by
     `decompose` before the trace."""
+    library: ClassVar[str] = ""
+    """The module that defines the operators, if it is not torch itself. They are looked up only after it was imported:
+    a module that uses them has imported it."""
     kernel_error: ClassVar[float] = 0.0
     """The error of PyTorch's own kernel relative to the scale of the result, if it is more than rounding; measured
     against mpmath. The translation is compared with the kernel with this tolerance."""
@@ -61,12 +64,14 @@ def onnx_op(
     dtype: torch.dtype | None = None,
     shape: Sequence[int | torch.SymInt] | None = None,
     version: int | None = None,
+    metadata: Mapping[str, str] | None = None,
     **attributes: Any,
 ) -> torch.Tensor:
     """Adds a node with one output to the ONNX graph. `dtype` and `shape` are those of the result; default: those of
     `like`, or else of the first input.
 
     `name` may have a domain (`com.microsoft::Gelu`). `version` is the opset that introduced this form of the operator.
+    `metadata` are properties of the node.
     """
     like = like if like is not None else inputs[0]
     assert like is not None
@@ -77,6 +82,7 @@ def onnx_op(
         dtype=like.dtype if dtype is None else dtype,
         shape=list(like.shape) if shape is None else shape,
         version=version,
+        metadata_props=dict(metadata or {}),
     )
     return found
 

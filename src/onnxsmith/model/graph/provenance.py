@@ -6,6 +6,7 @@ to replacement nodes, so that a report can name the user's own line after any nu
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import sysconfig
@@ -32,6 +33,7 @@ _CODE = re.compile(r'File "([^"]+)", line (\d+), in [^\n]+\n(?![ \t]*File ")[ \t
 _TRACED = re.compile(r"^(\S.*\.py)\((\d+)\): [\w<>.]+$", re.MULTILINE)
 _HERE = re.compile(r"([^\n]*)\n[ ~]*<--- HERE")
 _SCRIPTED = re.compile(r'File "([^"]+)", line (\d+)')
+_OWN = re.compile(r"'[\w.]*'\]")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)')
 
 
@@ -53,7 +55,7 @@ def of(node: ir.Node) -> Provenance:
     classes = _strings(props.get(_CLASSES, ""))
     return Provenance(
         module=module_of(node),
-        source=user_line(_trace(node)),
+        source=user_line(trace_of(node)),
         op=classes[-1] if classes else "",
     )
 
@@ -62,6 +64,34 @@ def module_of(node: ir.Node) -> str:
     """Returns the path of the torch module that a node comes from; "" if the file does not name it."""
     scopes = _strings(node.metadata_props.get(_SCOPES, ""))
     return next((scope for scope in reversed(scopes[:-1]) if scope), "")
+
+
+def class_of(node: ir.Node) -> str:
+    """Returns the class of the torch module that a node comes from (`torch.nn.modules.linear.Linear`); "" if the file
+    does not name it."""
+    classes = _strings(node.metadata_props.get(_CLASSES, ""))
+    return classes[-2] if len(classes) > 1 else ""
+
+
+def calls(node: ir.Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the paths of the torch modules around a node, the outermost first, and their classes; the path of the
+    whole model is "". Both are empty if the file does not name them."""
+    props = node.metadata_props
+    scopes, classes = _outer(props.get(_SCOPES, "")), _outer(props.get(_CLASSES, ""))
+    return scopes, classes if len(classes) == len(scopes) else ("",) * len(scopes)
+
+
+def _outer(text: str) -> tuple[str, ...]:
+    """The items of a list without the last, which is the operation. Many nodes share them, and parsing is slow."""
+    outer, comma, own = text.rpartition(", ")
+    if comma and _OWN.fullmatch(own):
+        return _parsed(f"{outer}]")
+    return tuple(_strings(text)[:-1]) if comma else ()
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[str, ...]:
+    return tuple(_strings(text))
 
 
 def modules_of(nodes: Iterable[ir.Node]) -> list[str]:
@@ -146,7 +176,7 @@ def program_text(node: ir.Node) -> str:
 
 def user_code(node: ir.Node) -> str:
     """Returns the source code of the line in `of(node).source`; "" if the file does not have it."""
-    return code_of(_trace(node))
+    return code_of(trace_of(node))
 
 
 def code_of(trace: str) -> str:
@@ -167,7 +197,7 @@ def as_trace(ranges: str) -> str:
     return "\n".join(f'  File "{file}", line {line}, in forward' for file, line in reversed(_TRACED.findall(written)))
 
 
-def _trace(node: ir.Node) -> str:
+def trace_of(node: ir.Node) -> str:
     """Returns the node's stack trace: from the metadata of torch's current exporter, or from the doc string that the
     TorchScript exporter writes with `verbose=True`. "" if the file has none."""
     return node.metadata_props.get(_TRACE, "") or (as_trace(node.doc_string) if node.doc_string else "")

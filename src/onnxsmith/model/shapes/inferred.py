@@ -21,8 +21,13 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
     Declared dimensions without a meaning (`?`, -1) are unknown in the copy; `model` itself keeps them.
     """
     copy = cloned(model)
-    _forget_nameless(copy)
-    return copy, infer(copy)
+    return copy, infer_in_place(copy)
+
+
+def infer_in_place(model: ir.Model) -> str | None:
+    """Infers shapes in a model that nobody else holds, as `inferred` does in a copy; returns a note on failure."""
+    _forget_nameless(model)
+    return infer(model)
 
 
 def infer(model: ir.Model) -> str | None:

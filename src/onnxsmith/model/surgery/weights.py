@@ -24,6 +24,9 @@ _NOT_AS_INPUTS = {
 meaning."""
 _MOVING = {"Transpose", "Reshape", "Identity", "Cast", "Squeeze", "Unsqueeze", "Flatten", "Gather", "Expand"}
 """Operators that only move elements, so that the weight's real reader comes behind them."""
+_INTEGERS = 4
+"""The accuracy level of MatMulNBits that computes with integers of 8 bits. onnxruntime's kernel then reads the scales
+when the model is loaded, and computes without them if they are not constant (1.31, 1.32)."""
 _OLDEST_IR = 4
 """The IR version since which initializers need not be inputs; an initializer that is an input is then a default."""
 
@@ -128,6 +131,8 @@ def _computes(node: ir.Node, index: int, tensor: ir.TensorProtocol) -> bool:
     """Whether operand `index` of the node is a weight. Operands 0, 1 and 3 of quantised products are data and weights;
     the others are scales and zero points."""
     if node.domain == "" and node.op_type in _NOT_AS_INPUTS:
+        return False
+    if node.op_type == "MatMulNBits" and node.attributes.get_int("accuracy_level", 0) == _INTEGERS:
         return False
     if tensor.dtype in _LEVELS:
         return node.op_type in _PRODUCTS_OF_LEVELS and tensor.size > 1 and index in (0, 1, 3)

@@ -1,8 +1,8 @@
-"""What every TensorRT wants: signed and symmetric."""
+"""What every TensorRT wants: signed and symmetric, and weights of 4 bits behind DequantizeLinear."""
 
 from __future__ import annotations
 
-from onnxsmith.precision.forms.base import Form
+from onnxsmith.precision.forms.base import Form, WeightForm
 
 
 class SignedForm(Form):
@@ -13,4 +13,5 @@ class SignedForm(Form):
     around = ("Add", "MaxPool")
     more = {"QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
     folds_casts = False  # it takes weights of 8 bits behind DequantizeLinear alone
+    weights = WeightForm((128, 64), standard=True)
     source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html"

@@ -10,13 +10,16 @@ from typing import ClassVar
 import onnx_ir as ir
 
 from onnxsmith.precision.arithmetic import Arithmetic
+from onnxsmith.precision.engines import ONNXRUNTIME, Engine
 from onnxsmith.precision.equalising.equalised import Equalised
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
+from onnxsmith.precision.moments import Moments
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
 from onnxsmith.precision.storing import Rounded
+from onnxsmith.problem import Problem
 from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
@@ -50,6 +53,8 @@ class Work:
     """The model with equalised channels, if a method has made it."""
     held: dict[str, int] | None = None
     """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
+    moments: Moments | None = None
+    """What the activations of products are like, if a method has asked for it."""
     rounded: dict[str, dict[str, Rounded]] = field(default_factory=dict)
     """Weights in 8 bits by node, if a method has rounded them with data, for each form of the model."""
     scheme: str = ""
@@ -79,8 +84,14 @@ class Method(ABC):
     needs_ranges: ClassVar[bool] = False
     has_forms: ClassVar[bool] = False
     """Whether the form that a target wants makes a difference."""
+    engine: ClassVar[Engine] = ONNXRUNTIME
+    """The library that computes the quantised weights."""
     for_speed: ClassVar[bool] = True
     """Whether a result that is slower here is refused: floats are narrow for other hardware than a CPU."""
+
+    def refusal(self, form: Form, target: str | None) -> Problem | None:
+        """Why the method cannot be used here: its library is not installed, or `target` takes another form."""
+        return None
 
     @abstractmethod
     def layers(self, work: Work) -> list[Layer]:
@@ -94,7 +105,7 @@ class Method(ABC):
         """The form of the variant whose score counts during the search; by default the variant itself."""
         return variant
 
-    def schemes(self) -> tuple[str, ...]:
+    def schemes(self, work: Work) -> tuple[str, ...]:
         """Ways of the method that differ in what they cost and keep: the first that meets the budget is used, else the
         one with the best score."""
         return ("",)
@@ -103,6 +114,11 @@ class Method(ABC):
         """Ways to write the layers that the budget keeps, the smallest first: the first with which the budget is met
         if all are kept is used. The last, "", leaves them as they are."""
         return ("",)
+
+    def way_said(self, work: Work) -> str:
+        """What the report adds to the reason of a layer that is kept in another way than as it is; begins with a
+        comma."""
+        return ""
 
     def last_scheme(self, work: Work) -> str:
         """The scheme that is tried if no way to keep layers meets the budget; "" for none."""
@@ -123,6 +139,10 @@ class Method(ABC):
     def reference(self, work: Work) -> ir.Model:
         """The float32 model whose tensors those of a variant are compared with."""
         return work.model
+
+    def oldest_opset(self, form: Form) -> int:
+        """The oldest opset that can hold the result in this form."""
+        return self.opset
 
     def always(self, work: Work) -> Mapping[str, str]:
         """Layers that must stay as they are, each with the reason."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 
 import onnx_ir as ir
@@ -12,12 +11,13 @@ from onnxsmith.clock import stage
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.precision.clipping import clipped
-from onnxsmith.precision.compensating import rounded
 from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
-from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes, is_embedding
+from onnxsmith.precision.layer_rounding import rounded
+from onnxsmith.precision.methods._products import apart, endless, is_layer, namesakes, touching
+from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.storing import Rounded, holders, store
 from onnxsmith.words import several
@@ -48,7 +48,7 @@ class Int8(Method):
     needs_ranges = True
     has_forms = True
 
-    def schemes(self) -> tuple[str, ...]:
+    def schemes(self, work: Work) -> tuple[str, ...]:
         return WHOLE, CLIPPED, EQUALISED, ALONE, EQUALISED_ALONE
 
     def offers(self, work: Work, scheme: str) -> bool:
@@ -65,12 +65,12 @@ class Int8(Method):
 
     def layers(self, work: Work) -> list[Layer]:
         held = _held(work)
-        touching = _touching(work.model, _endless(work))
+        near = touching(work.model, endless(work))
         found = []
         for node in walk.nodes(work.model.graph):
             name = node.name or ""
-            if node.graph is work.model.graph and _is_layer(node):
-                alone = ASKED if name in work.alone else ENDLESS if name in touching else ""
+            if node.graph is work.model.graph and is_layer(node):
+                alone = ASKED if name in work.alone else ENDLESS if name in near else ""
                 found.append(Layer(name, node.op_type, constant_bytes(node), alone if name in held else ""))
             elif name in held:
                 inside = node.graph is not work.model.graph
@@ -103,12 +103,13 @@ class Int8(Method):
         return store(made, stored, by_cast=True, for_kernels=False, rounded=weights)
 
     def _quantised(self, work: Work, keep: Keep) -> ir.Model:
-        bad = _endless(work)
+        bad = endless(work)
         form = work.form
         alone = work.scheme in (ALONE, EQUALISED_ALONE)
         operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
         floats = keep | work.alone
-        exclude = {*floats, *_apart(work.model, floats), *_touching(work.model, bad)}
+        exclude = {*floats, *apart(work.model, floats), *touching(work.model, bad)}
+        exclude |= namesakes(work.model, dict.fromkeys(operators, ""))
         made = work.arithmetic.quantised(
             "static",
             exclude,
@@ -126,10 +127,8 @@ class Int8(Method):
         return reconnect(made, narrow)
 
     def always(self, work: Work) -> Mapping[str, str]:
-        touching = _touching(work.model, _endless(work))
-        return {
-            layer.name: ENDLESS for layer in self.layers(work) if layer.name in touching and not layer.weights_alone
-        }
+        near = touching(work.model, endless(work))
+        return {layer.name: ENDLESS for layer in self.layers(work) if layer.name in near and not layer.weights_alone}
 
     def said(self, work: Work) -> tuple[str, ...]:
         if work.scheme not in (EQUALISED, EQUALISED_ALONE):
@@ -183,50 +182,7 @@ def _ranges(work: Work) -> Ranges:
     return held.clipped
 
 
-def _endless(work: Work) -> set[str]:
-    """Tensors with values that are not finite, such as a mask of -inf: no range can be given for them."""
-    ranges = work.ranges.by_name if work.ranges is not None else {}
-    return {name for name, one in ranges.items() if not one.largest < math.inf}
-
-
-def _touching(model: ir.Model, tensors: set[str]) -> set[str]:
-    """Nodes that read or make one of the tensors."""
-    return {
-        node.name or ""
-        for node in model.graph
-        if any(value is not None and value.name in tensors for value in (*node.inputs, *node.outputs))
-    }
-
-
 def _read_by_products(model: ir.Model) -> list[str]:
     """Activations that products read."""
     found = (value for node in model.graph if node.op_type in PRODUCTS for value in node.inputs[:2])
     return list(dict.fromkeys(one.name or "" for one in found if one is not None and one.const_value is None))
-
-
-def _is_layer(node: ir.Node) -> bool:
-    if is_embedding(node):
-        return True
-    floats = all(value is None or value.dtype == ir.DataType.FLOAT for value in node.inputs[:2])
-    return node.op_type in PRODUCTS and not node.domain and floats
-
-
-def _apart(model: ir.Model, keep: Keep) -> set[str]:
-    """Nodes that lie beside no quantised product: to convert for them alone costs accuracy and time. And readers of the
-    graph's outputs: the range of a Relu would be taken for the output that it reads."""
-    beside: set[ir.Value | None] = set()
-    for node in model.graph:
-        if _is_layer(node) and node.name not in keep:
-            beside.update((*node.inputs, *node.outputs))
-    beside.discard(None)
-    results = set(model.graph.outputs)
-    return {
-        node.name or ""
-        for node in model.graph
-        if not _is_layer(node)
-        and (
-            node.op_type in ("Gather", *PRODUCTS)
-            or not results.isdisjoint(node.inputs)
-            or beside.isdisjoint((*node.inputs, *node.outputs))
-        )
-    }

@@ -6,11 +6,15 @@ import onnx_ir as ir
 
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods._gemm import written_out
+from onnxsmith.precision.methods._products import namesakes
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, is_embedding
 
-_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention", "EmbedLayerNormalization", "Gather")
-"""Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger, which is slower than Conv in
-float32 (onnxruntime issue #6732)."""
+_CONTRIB = "com.microsoft"
+_OPERATORS = {
+    "MatMul": "", "Gemm": "", "LSTM": "", "Gather": "", "Attention": _CONTRIB, "EmbedLayerNormalization": _CONTRIB,
+}  # fmt: skip
+"""Operators with their domains. Products with kernels that onnxruntime has on a CPU. Of Conv it computes ConvInteger,
+which is slower than Conv in float32 (onnxruntime issue #6732)."""
 
 
 class Int8Dynamic(Method):
@@ -24,13 +28,13 @@ class Int8Dynamic(Method):
         return [
             Layer(node.name or "", node.op_type, constant_bytes(node))
             for node in work.model.graph
-            if node.op_type in _OPERATORS and (_has_weight(node) or is_embedding(node))
+            if _OPERATORS.get(node.op_type) == node.domain and (_has_weight(node) or is_embedding(node))
         ]
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         return work.arithmetic.quantised(
             "dynamic",
-            {*keep, *_lookups(work.model)},
+            {*keep, *_lookups(work.model), *namesakes(work.model, _OPERATORS)},
             of=written_out,
             operators=list(_OPERATORS),
             per_channel=work.form.per_channel,

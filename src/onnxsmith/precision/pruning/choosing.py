@@ -16,10 +16,17 @@ from onnxsmith.problem import problem
 @dataclass(frozen=True)
 class Choice:
     """How channels are chosen: as a share of each group, or of all groups together; as many stay of each group as a
-    multiple, one at least."""
+    multiple, one at least. Without a multiple, wide groups keep a multiple of `BLOCK`."""
 
-    multiple: int = 1
+    multiple: int | None = 1
     is_global: bool = False
+
+    def multiple_of(self, group: Group) -> int:
+        """How many channels have to stay together, so that each layer keeps a multiple of channels. An attention head
+        is many channels of a layer at once."""
+        wide = min(group.each, default=1) * len(group.channels) >= WIDE
+        multiple = (BLOCK if wide else 1) if self.multiple is None else self.multiple
+        return math.lcm(*(multiple // math.gcd(multiple, each) for each in group.each or (1,)))
 
     def gone(self, groups: Sequence[Group], scores: Sequence[Floats], share: float) -> list[Channel]:
         """The channels with the least scores, `share` of them."""
@@ -29,7 +36,8 @@ class Choice:
             count = len(group.channels)
             wanted = math.floor(share * count + _ROUNDING) if limit is None else int(np.sum(own <= limit))
             stay = max(1, count - wanted)
-            stay = min(count, math.ceil(stay / self.multiple) * self.multiple)
+            multiple = self.multiple_of(group)
+            stay = min(count, math.ceil(stay / multiple) * multiple)
             found += [group.channels[index] for index in np.argsort(own, kind="stable")[: count - stay]]
         return found
 
@@ -39,6 +47,12 @@ class Choice:
         return float(every[count - 1]) if count else -math.inf
 
 
+BLOCK = 8
+"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
+AVX-512)."""
+WIDE = 32
+"""Channels of a layer from which it keeps a multiple of `BLOCK`, if none is given. A choice: of fewer, a block is more
+than a quarter."""
 _ROUNDING = 1e-9
 """Added to a number of channels before it is rounded down: 0.3 · 10 is 2.9999999999999996 in float64."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,8 @@ class Group:
     channels: tuple[Channel, ...]
     products: tuple[Slot, ...]
     reason: str = ""
+    each: tuple[int, ...] = ()
+    """How many output channels of each layer are one channel of the group."""
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -50,33 +52,40 @@ class Channels:
         return tuple(group for group in self.groups if group.reason)
 
 
-def channels(model: ir.Model) -> Channels:
-    """The channels of the main graph of a model with inferred shapes, whose constants are initializers.
+def channels(model: ir.Model, keep: Iterable[str] = ()) -> Channels:
+    """The channels of the main graph of a model with inferred shapes, whose constants are initializers. Those of layers
+    in `keep` stay.
 
     A reshape that divides an axis (heads, groups of a shuffle) can be followed along either part. Each kind of division
     is followed in the way that frees the most weights; the outermost part is preferred.
     """
     sizes = {value.name or "": _elements(value) for value in model.graph.initializers.values()}
-    return _improved(model, sizes, {}, _grouped(linked(model)), frozenset())[1]
+    kept = frozenset(keep)
+    return _improved(lambda views: _grouped(linked(model, views, kept)), sizes, {}, frozenset())[1]
 
 
 Views = dict[tuple[Sizes, Sizes], int]
 
 
 def _improved(
-    model: ir.Model, sizes: dict[str, int], views: Views, best: Channels, seen: frozenset[tuple[Sizes, Sizes]]
+    follow: Callable[[Views], Channels],
+    sizes: dict[str, int],
+    views: Views,
+    seen: frozenset[tuple[Sizes, Sizes]],
+    best: Channels | None = None,
 ) -> tuple[Views, Channels]:
     """The best ways to follow the divisions that were not seen before, one after the other, and what they free. A way
     may lead to further divisions, which are decided before the way is judged."""
+    best = follow(views) if best is None else best
     known = seen | set(best.links.divided)
     for division, ways in list(best.links.divided.items()):
         for place in range(ways) if division not in seen else ():
             if division[1][place] == 1:
                 continue
             found_views = {**views, division: place}
-            found = _grouped(linked(model, found_views))
+            found = follow(found_views)
             if len(seen) < _DEEPEST and set(found.links.divided) - known:
-                found_views, found = _improved(model, sizes, found_views, found, known)
+                found_views, found = _improved(follow, sizes, found_views, known, found)
             if _freed(found, sizes) > _freed(best, sizes) * _BETTER:
                 views, best = found_views, found
     return views, best
@@ -94,10 +103,13 @@ def _elements(value: ir.Value) -> int:
 
 def _freed(found: Channels, sizes: dict[str, int]) -> float:
     """Elements of weights of which a part may go. Few large channels count less: a share of them is often none."""
-    return sum(
-        (1 - 1 / len(group.channels)) * sum(sizes[name] for name, _ in group.slots if name in sizes)
-        for group in found.free
-    )
+    total = 0.0
+    for group in found.free:
+        for place, (name, axis) in enumerate(group.slots):
+            if name in sizes:
+                covered = sum(len(channel[place][1]) for channel in group.channels)
+                total += (1 - 1 / len(group.channels)) * sizes[name] * covered / found.links.slots[name, axis]
+    return total
 
 
 def _grouped(links: Links) -> Channels:
@@ -143,7 +155,8 @@ def _group(links: Links, made: tuple[Channel, ...], why: str) -> Group:
     reason = "all of its channels go together" if lonely and sum(len(at) for _, at in made[0]) > len(slots) else why
     if lonely and not reason:
         reason = "it has one channel"
-    return Group(layers, made, tuple(slot for slot in slots if slot in links.products), reason)
+    each = tuple(len(at) for slot, at in made[0] if slot in links.opened)
+    return Group(layers, made, tuple(slot for slot in slots if slot in links.products), reason, each)
 
 
 def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:

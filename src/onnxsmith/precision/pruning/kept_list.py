@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.folders import replacing
 from onnxsmith.precision.pruning.surgery import Kept
-from onnxsmith.problem import problem
+from onnxsmith.precision.pruning.torch_names import Parameter, parameters
 
 Axes = dict[str, list[int]]
 
 
 def of(model: ir.Model, kept: Kept) -> dict[str, Axes]:
-    """For each weight that became smaller, by name: the axes, and the indices that stayed along each."""
+    """For each weight that became smaller: the axes, and the indices that stayed along each. A weight has the name and
+    the axes of its torch parameter, where the file says which one it is, else those of the file."""
+    known = parameters(model)
     found: dict[str, Axes] = {}
     for (name, axis), indices in sorted(kept.items()):
         if name in model.graph.initializers:
-            found.setdefault(name, {})[str(axis)] = [int(index) for index in indices]
-    return found
+            for one in known.get(name, [Parameter(name)]):
+                own = 1 - axis if one.is_transposed else axis
+                found.setdefault(one.name, {})[str(own)] = [int(index) for index in indices]
+    return {name: dict(sorted(axes.items())) for name, axes in sorted(found.items())}
 
 
-def write(path: Path, found: dict[str, Axes]) -> None:
-    """Writes the list as JSON, completely or not at all.
-
-    Raises:
-        OnnxsmithError: `save/failed`.
-    """
+def text(found: dict[str, Axes]) -> str:
+    """The list as JSON, a weight on each line."""
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(axes)}" for name, axes in found.items())
-    try:
-        with replacing(path) as aside:
-            aside.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
-    except OSError as error:
-        raise problem("save/failed", "the list could not be written", where=str(path), why=str(error)) from error
+    return "{\n" + lines + "\n}\n"

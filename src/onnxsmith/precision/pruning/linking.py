@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import onnx_ir as ir
 
@@ -20,8 +20,9 @@ def families() -> Mapping[str, Operator]:
     return {op: family for family in found.values() for op in family.ops}
 
 
-def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None) -> Links:
-    """The ties of the main graph of a model with inferred shapes, whose constants are initializers."""
+def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None, keep: Container[str] = ()) -> Links:
+    """The ties of the main graph of a model with inferred shapes, whose constants are initializers. The channels of
+    results of nodes in `keep` stay."""
     links = Links(dict(views or {}))
     for node in model.graph:
         links.node = node
@@ -29,6 +30,10 @@ def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = No
         if family is not None:
             family.link(node, links)
         _pin_the_rest(node, links)
+        if walk.node_label(node) in keep:
+            for value in node.outputs:
+                for axis in links.live_axes(value):
+                    links.pin(value, axis, f"{links.label} is on the given keep-list")
     links.node = None
     for value in model.graph.outputs:
         for axis in links.live_axes(value):
@@ -49,25 +54,17 @@ def _pin_the_rest(node: ir.Node, links: Links) -> None:
 
 
 def _pin_shared(model: ir.Model, links: Links) -> None:
-    """Pins weights that other nodes read, too: in another way, or as another layer's weight."""
+    """Pins weights that a node reads for which the same elements cannot go. Nodes that each follow the axis share a
+    weight: their channels go together."""
     weights = {value.name or "": value for value in model.graph.initializers.values()}
     outputs = {value.name for value in model.graph.outputs}
     inner = {name.name for node in model.graph for name in captures.captured(node)}
-    matrices = {name for name, _ in (*links.products, *_openers(links))}
     for slot in [slot for slot in links.slots if slot[0] in weights]:
         value = weights[slot[0]]
-        readers = {id(use.node) for use in value.uses()}
-        shared = slot[0] in matrices and len(value.uses()) > 1
-        other = readers - links.readers.get(slot, set())
-        if shared or other or slot[0] in outputs or slot[0] in inner:
+        readers = {id(use.node): use.node for use in value.uses()}
+        others = [node for at, node in readers.items() if at not in links.readers.get(slot, set())]
+        if others:
+            said = f"{walk.op_name(others[0])} {walk.node_label(others[0])!r} reads all of the weight {slot[0]!r}, too"
+            links.pin(value, slot[1], said)
+        elif slot[0] in outputs or slot[0] in inner or len(readers) < len(value.uses()):
             links.pin(value, slot[1], f"the weight {slot[0]!r} is shared")
-
-
-def _openers(links: Links) -> set[tuple[str, int]]:
-    """Axes of weights that begin channels."""
-    found = set()
-    for one, _, two, _ in links.ties:
-        for first, second in ((one, two), (two, one)):
-            if first in links.opened:
-                found.add(second)
-    return found

@@ -36,8 +36,8 @@ class Links:
     products: dict[Slot, str] = field(default_factory=dict)
     """Axes of weights over which a node sums, with the label of the node. A channel for which they are zero is not
     read."""
-    read: dict[Slot, Slot] = field(default_factory=dict)
-    """The axis of a computed tensor that is multiplied with such an axis of a weight."""
+    read: dict[Slot, list[Slot]] = field(default_factory=dict)
+    """The axes of computed tensors that are multiplied with such an axis of a weight."""
     ties: list[tuple[Slot, Indices, Slot, Indices]] = field(default_factory=list)
     pins: list[tuple[Slot, str]] = field(default_factory=list)
     divided: dict[tuple[Sizes, Sizes], int] = field(default_factory=dict)
@@ -84,6 +84,10 @@ class Links:
         if not is_weight(b):
             self.live.add(two)
 
+    def pass_by(self, value: ir.Value, axis: int) -> None:
+        """Notes that the node may go on as it is when elements of a live axis go."""
+        self._slot(value, axis)
+
     def pin(self, value: ir.Value, axis: int, reason: str) -> None:
         """Keeps all channels along a live axis."""
         slot = self._slot(value, axis)
@@ -94,7 +98,7 @@ class Links:
         assert self.node is not None
         slot = self._slot(weight, axis)
         self.products[slot] = walk.node_label(self.node)
-        self.read[slot] = self._slot(value, at)
+        self.read.setdefault(slot, []).append(self._slot(value, at))
 
     def _slot(self, value: ir.Value, axis: int) -> Slot:
         slot = (value.name or "", axis)

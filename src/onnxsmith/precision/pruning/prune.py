@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,30 +12,32 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, advance, stage
-from onnxsmith.inspection.costs.costs import costs
+from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import save_for_now, staged
-from onnxsmith.model.graph import walk
 from onnxsmith.precision import given as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
-from onnxsmith.precision.given import Given, Request, refuse_nan
+from onnxsmith.precision.given import Given, Request, refuse_worthless
 from onnxsmith.precision.pruning import kept_list as kept_lists
-from onnxsmith.precision.pruning import refusals
-from onnxsmith.precision.pruning.choosing import Choice, share_of
+from onnxsmith.precision.pruning import refusals, telling
+from onnxsmith.precision.pruning.choosing import BLOCK, Choice, share_of
+from onnxsmith.precision.pruning.counting import Counting
 from onnxsmith.precision.pruning.groups import Channels, channels
+from onnxsmith.precision.pruning.keeping import asked_layers
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
 from onnxsmith.precision.pruning.proof import proven
 from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
 from onnxsmith.precision.pruning.working import Working, working
 from onnxsmith.precision.scoring import Scored
-from onnxsmith.precision.weights import stored_bytes
+from onnxsmith.precision.weights import own_weights, stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
+from onnxsmith.precision.writing import with_text
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer, Pruning, SharePoint
+from onnxsmith.report.parts.pruning import Pruning, SharePoint
 from onnxsmith.report.parts.ratios import Ratio
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.verification import Verification
@@ -45,12 +47,10 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.settings import Verify
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
-_BLOCK = 8
-"""Channels that a kernel of onnxruntime for convolutions takes at once (MlasNchwcGetBlockSize: 8 with AVX2, 16 with
-AVX-512)."""
 _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
 
@@ -62,7 +62,8 @@ def prune(
     share: str | float | None = None,
     by: str = "norm",
     all_together: bool = False,
-    multiple: int = 1,
+    multiple: int | None = None,
+    keep: Iterable[str] = (),
     data: Any = None,
     calibration: Any = None,
     metric: Any = None,
@@ -81,7 +82,9 @@ def prune(
     A channel goes with all that depends on it: the weights that make it and read it, normalisations, the other side of
     a residual, its part of a joined tensor. `share` (`"30%"` or 0.3, the default) of the channels of each group go, or
     of all groups together with `all_together`; those with the least of the measure `by` (`norm`, `activation`). One
-    stays of each group at least, or a multiple of `multiple`.
+    stays of each group at least, or a multiple of `multiple`; without one, layers with 32 channels or more keep a
+    multiple of 8, which is the block of onnxruntime's kernels. Layers in `keep` (names of nodes, `*` for any
+    characters) keep all of their channels.
 
     `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are those of `quantize`. With a `budget`
     (`"1%"` of the score, or a number), the largest share up to `share` (0.9) is taken that meets it, found by halving
@@ -99,19 +102,23 @@ def prune(
     where = str(source) if isinstance(source, str | Path) else "the given model"
     asked = None if share is None else share_of(share)
     measure = _measure(by)
-    if multiple < 1:
+    if multiple is not None and multiple < 1:
         raise problem("prune/multiple", f"channels cannot be a multiple of {multiple}", fix="give --multiple 8")
-    list_path = None if keep_list is None else checked_path(Path(keep_list))
+    for path in (output, keep_list):
+        if path is not None:
+            checked_path(Path(path))
+    list_path = None if keep_list is None else Path(keep_list)
     request = Request(
         data, calibration, metric, decode, preprocess, "1%" if budget is None else budget, samples, evaluations, seed,
         measure_time=measure_time,
     )  # fmt: skip
+    requests.refuse_without_data(request)
     with Clock() as clock:
         with stage("load"):
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
-        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), sizes, where)
+        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), tuple(keep), sizes, where)
         top = asked if asked is not None else _SHARE if budget is None else _MOST
         done = one.at(top) if budget is None else one.within_budget(top)
         shown, model = one.written(done, output, list_path)
@@ -153,6 +160,7 @@ class _Pruning:
         request: Request,
         measure: Measure,
         choice: Choice,
+        keep: Sequence[str],
         sizes: Mapping[str, int] | None,
         where: str,
     ) -> None:
@@ -160,14 +168,15 @@ class _Pruning:
         self._sizes = sizes
         self._runtime: Runtime = runtimes.get("onnxruntime")
         with stage("channels"):
-            self._work: Working = working(loaded)
-            self._found: Channels = channels(self._work.model)
+            self._work: Working = _compared(loaded, sizes, request.seed)
+            self._counting = Counting(self._work.model, sizes, where)
+            self._found: Channels = channels(self._work.model, asked_layers(self._work.model, keep))
         if not self._found.free:
-            raise refusals.nothing(self._found, where)
+            raise refusals.nothing(self._work.model, self._found, where)
         with stage("score"), self._runtime.prepare(loaded) as session:
             self._given: Given = requests.read(loaded, request, session)
             self.before: Scored = self._given.scoring.first(session)
-        refuse_nan(self.before.value, self._given.scoring.score)
+        refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
             subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration)
             self._scores: Sequence[Floats] = measure.scores(subject)
@@ -239,16 +248,15 @@ class _Pruning:
 
     def _slower(self, ratio: Ratio | None) -> tuple[str, ...]:
         slower = ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1
-        few = self._choice.multiple % _BLOCK
-        said = (
-            f"it is slower here: kernels for convolutions take channels in blocks of {_BLOCK}: try --multiple {_BLOCK}"
-        )
+        few = self._choice.multiple is not None and self._choice.multiple % BLOCK
+        said = f"it is slower here: kernels for convolutions take channels in blocks of {BLOCK}: try --multiple {BLOCK}"
         return (said,) if slower and few else ()
 
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
         score, found = self._given.scoring.score, self._found
-        before, after = _costs(self._work.model), None if done.model is None else _costs(done.model)
+        before, after = (None if one is None else self._counting.of(one) for one in (self._work.model, done.model))
+        assert before is not None
         return Pruning(
             share=done.share,
             by=self._measure.title,
@@ -256,12 +264,14 @@ class _Pruning:
             multiple=self._choice.multiple,
             channels=sum(len(group.channels) for group in found.groups),
             removed=done.removed,
-            layers=tuple(self._layers(done.kept)),
-            fixed=tuple(FixedChannels(one.layers, len(one.channels), one.reason) for one in found.fixed),
+            free=sum(len(group.channels) for group in found.free),
+            layers=telling.layers(self._work.model, found, done.kept),
+            fixed=telling.fixed(self._work.model, found, done.kept, self._choice),
             parameters_before=before[0],
             parameters_after=None if after is None else after[0],
             macs_before=before[1],
             macs_after=None if after is None else after[1],
+            sizes=self._counting.sizes,
             bytes_before=stored_bytes(self.loaded),
             bytes_after=done.nbytes,
             score=score.title,
@@ -279,15 +289,6 @@ class _Pruning:
             notes=(*self._work.notes, *done.notes),
         )
 
-    def _layers(self, kept: Kept) -> list[PrunedLayer]:
-        ops = {walk.node_label(node): walk.op_name(node) for node in self._work.model.graph}
-        links = self._found.links
-        return [
-            PrunedLayer(label, ops[label], links.slots[slot], len(kept[slot]))
-            for slot, label in links.opened.items()
-            if slot in kept
-        ]
-
     def written(
         self, done: _Done, output: str | Path | None, keep_list: Path | None
     ) -> tuple[Written, ir.Model | None]:
@@ -295,25 +296,27 @@ class _Pruning:
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []
-        if output is not None:
-            with stage("save"), staged(output) as place:
-                place.write(done.model)
-                checked_model(done.model, where="the pruned model", file=place.path)
-                files += place.commit()
-        if keep_list is not None:
-            kept_lists.write(keep_list, kept_lists.of(self._work.model, done.kept))
-            files.append(keep_list)
+        text = kept_lists.text(kept_lists.of(self._work.model, done.kept))
+        with stage("save"), with_text(keep_list, text) as lists:
+            if output is not None:
+                with staged(output) as place:
+                    place.write(done.model)
+                    checked_model(done.model, where="the pruned model", file=place.path)
+                    files += place.commit()
+        files += lists
         return (written(files) if files else Written({}, "no output was asked for")), done.model
+
+
+def _compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
+    """The model that channels are followed through; where it is not proven to be the given one, without rewrites."""
+    found = working(loaded)
+    if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
+        return found
+    return working(loaded, rewritten=False)
 
 
 def _verdict(proof: Verification) -> Verdict:
     return Verdict.DIFFERENT if proof.differs else Verdict.CANNOT_TELL
-
-
-def _costs(model: ir.Model) -> tuple[int, int | None]:
-    """Parameters, and multiply-adds of a run at example sizes."""
-    found = costs(model, {}, "the model")
-    return found.parameters, found.macs.at
 
 
 def _report(

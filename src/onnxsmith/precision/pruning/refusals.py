@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import onnx_ir as ir
+
 from onnxsmith.precision.given import Given
+from onnxsmith.precision.preparing import quantisers
 from onnxsmith.precision.pruning.groups import Channels
+from onnxsmith.precision.pruning.unfollowed import computed_weights
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.pruning import SharePoint
@@ -48,15 +52,29 @@ def levels_differ(scores: Sequence[Scored]) -> Problem:
     )
 
 
-def nothing(found: Channels, where: str) -> OnnxsmithError:
+def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
     """No group is free."""
-    reasons = dict.fromkeys(f"{', '.join(group.layers[:2])}: {group.reason}" for group in found.fixed)
+    quantised = quantisers(model)
+    if quantised:
+        return problem(
+            "prune/quantised",
+            "the model is quantised, and its weights are not followed",
+            where=where,
+            why=", ".join(f"{count} {name}" for name, count in quantised.items()),
+            fix="prune the float32 model, and quantise the result: `onnxsmith quantize`",
+        )
+    computed = computed_weights(model)
+    told = [(group.layers, group.reason) for group in found.fixed] + [(one.layers, one.reason) for one in computed]
+    reasons = list(dict.fromkeys(f"{', '.join(layers[:2])}: {reason}" for layers, reason in reversed(told)))
     return problem(
         "prune/nothing",
         "no channel of the model can go",
         where=where,
-        why="; ".join(list(reasons)[:_REASONS]) or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
-        fix="simplify the model first; docs/pruning.md lists the operators that channels are followed through",
+        why="; ".join(reasons[:_REASONS]) or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
+        fix="simplify the model first, which computes weights that do not depend on inputs: "
+        "`onnxsmith simplify MODEL -o s.onnx`"
+        if computed
+        else "none is known for this model; docs/pruning.md lists the operators that channels are followed through",
     )
 
 
@@ -83,6 +101,6 @@ def unproven(proof: Verification) -> tuple[Problem, ...]:
             "the comparison with the model without the channels shows too little",
             where="; ".join(proof.unsure)[:300],
             why="a wrong cut might not have been seen",
-            fix="give --data: samples of it are compared, too",
+            fix="give --data, samples of which are compared, too; train a network that has a layer of zeros first",
         ),
     )

@@ -31,8 +31,22 @@ class Run:
         return tuple(static(value, axis) for axis in (self.after if after else self.before))
 
 
-def runs(before: Sequence[Element | None], after: Sequence[Element | None]) -> Iterator[Run]:
-    """Divides two shapes of equally many elements; ends where sizes cannot be compared."""
+def runs(before: Sequence[Element | None], after: Sequence[Element | None]) -> list[Run]:
+    """Divides two shapes of equally many elements, from the front and from the back; leaves out the axes between, where
+    sizes cannot be compared."""
+    front = list(_runs(before, after))
+    i, j = sum(len(run.before) for run in front), sum(len(run.after) for run in front)
+    back = _runs(before[i:][::-1], after[j:][::-1])
+    turned = [Run(_turned(run.before, len(before)), _turned(run.after, len(after))) for run in back]
+    return front + turned[::-1]
+
+
+def _turned(axes: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Axes that were counted from the back."""
+    return tuple(count - 1 - axis for axis in reversed(axes))
+
+
+def _runs(before: Sequence[Element | None], after: Sequence[Element | None]) -> Iterator[Run]:
     i = j = 0
     while i < len(before) and j < len(after):
         first, second = [i], [j]

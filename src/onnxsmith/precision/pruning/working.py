@@ -1,15 +1,21 @@
-"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined."""
+"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined, and
+sizes that are known before a run are constants."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.model.graph.fresh import Names
+from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
+from onnxsmith.precision.pruning.links import is_weight
 from onnxsmith.precision.weights import own_weights
+from onnxsmith.simplifier.rounds import simplified
 
 
 @dataclass(frozen=True)
@@ -18,16 +24,55 @@ class Working:
 
     model: ir.Model
     notes: tuple[str, ...]
+    is_rewritten: bool = False
+    """Whether rules of the simplifier changed nodes."""
 
 
-def working(loaded: ir.Model) -> Working:
-    """A copy of the model; weights are shared."""
+RULES = ("algebra/transpose-between-reshapes", "algebra/zero-state")
+"""Rules that change no weight. The first one parts axes that exporters join for a transpose (attention), the second one
+leaves out initial states of zeros, whose sizes are computed (recurrent layers)."""
+
+
+def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
+    """A copy of the model; weights are shared. Unless `rewritten` is off, a few rules of the simplifier make nodes
+    away that hide channels; what they make is not compared here."""
     made, not_inlined = inlined(cloned(own_weights(loaded)))
+    note = _own_defaults(made)
     _lift(made)
+    _bypass(made)
+    names = {value.name: node.name for node in made.graph for value in node.outputs if node.name}
+    made, part = simplified(made, only=RULES, in_place=True) if rewritten else (made, None)
+    for node in made.graph:
+        node.name = next((names[value.name] for value in node.outputs if value.name in names), node.name)
+    _type(made)
     model, not_inferred = inferred(made)
+    _fix_sizes(model)
+    _separate(model)
     for node, name in zip(model.graph, _names(model), strict=True):
         node.name = name
-    return Working(model, tuple(note for note in (not_inlined, not_inferred) if note))
+    notes = tuple(one for one in (not_inlined, not_inferred, note) if one)
+    return Working(model, notes, part is not None and any(entry.rule in RULES for entry in part.fired))
+
+
+def _type(model: ir.Model) -> None:
+    """Gives each initializer the type and the shape of its tensor."""
+    for value in model.graph.initializers.values():
+        if value.const_value is not None:
+            value.type = ir.TensorType(value.const_value.dtype)
+            value.shape = ir.Shape(value.const_value.shape.numpy())
+
+
+def _own_defaults(model: ir.Model) -> str:
+    """Takes the weights out of the graph inputs, and says so: a caller that replaces them has other channels."""
+    graph = model.graph
+    held = [value for value in graph.inputs if value.name in graph.initializers]
+    for value in held:
+        graph.inputs.remove(value)
+    return (
+        f"{len(held)} weights were graph inputs too, which a caller could replace: they are not any more"
+        if held
+        else ""
+    )
 
 
 def _names(model: ir.Model) -> list[str]:
@@ -50,11 +95,84 @@ def _lift(model: ir.Model) -> None:
         tensor = None if value is None else ir.convenience.get_const_tensor(value)
         if value is None or tensor is None or value in outputs:
             continue
-        made = ir.Value(name=value.name, const_value=tensor, shape=ir.Shape(tensor.shape.numpy()),
-                        type=ir.TensorType(tensor.dtype))  # fmt: skip
-        uses = list(value.uses())
-        for use in uses:
-            use.node.replace_input_with(use.idx, made)
-        value.name = None
+        _replace(graph, value, tensor)
         graph.remove(node, safe=True)
-        graph.initializers[made.name or ""] = made
+
+
+def _bypass(model: ir.Model) -> None:
+    """Lets readers of a weight's Identity read the weight: exporters write one where two layers have equal weights."""
+    graph = model.graph
+    outputs = set(graph.outputs)
+    for node in list(graph):
+        value = node.inputs[0] if node.op_type == "Identity" and not node.domain else None
+        if value is None or not is_weight(value) or node.outputs[0] in outputs:
+            continue
+        for use in list(node.outputs[0].uses()):
+            use.node.replace_input_with(use.idx, value)
+        graph.remove(node, safe=True)
+
+
+def _fix_sizes(model: ir.Model) -> None:
+    """Makes initializers of the integers that inference knows: sizes of axes, and what is computed of them. Nodes that
+    nothing reads then are removed."""
+    graph = model.graph
+    outputs = set(graph.outputs)
+    stale: list[ir.Node] = []
+    for node in list(graph):
+        for value in node.outputs:
+            known = facts.integers(value) if value.dtype in _INTEGERS and value not in outputs else None
+            if not known or not value.uses() or not all(isinstance(number, int) for number in known):
+                continue
+            shape = [] if value.shape is None or len(value.shape) == 0 else [len(known)]
+            array = np.array(known, np.int64).reshape(shape)
+            assert value.dtype is not None
+            _replace(graph, value, ir.tensor(array, dtype=value.dtype))
+            stale.append(node)
+    _sweep(graph, stale, outputs)
+
+
+_INTEGERS = {ir.DataType.INT64, ir.DataType.INT32}
+
+
+def _sweep(graph: ir.Graph, stale: list[ir.Node], outputs: set[ir.Value]) -> None:
+    """Removes nodes whose results nothing reads, and those that only they read."""
+    while stale:
+        node = stale.pop()
+        if node.graph is not graph or any(value.uses() or value in outputs for value in node.outputs):
+            continue
+        makers = [value.producer() for value in node.inputs if value is not None]
+        graph.remove(node, safe=True)
+        stale += [maker for maker in makers if maker is not None]
+
+
+def _replace(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> None:
+    """Lets the readers of a value read an initializer, which takes over its name."""
+    made = ir.Value(name=value.name, const_value=tensor, shape=ir.Shape(tensor.shape.numpy()),
+                    type=ir.TensorType(tensor.dtype))  # fmt: skip
+    for use in list(value.uses()):
+        use.node.replace_input_with(use.idx, made)
+    value.name = None
+    graph.initializers[made.name or ""] = made
+
+
+def _separate(model: ir.Model) -> None:
+    """Gives each node that reads a shared vector, such as the bias of several layers, one of its own: channels of one
+    layer may go while those of the other stay."""
+    names = Names(model)
+    for value in list(model.graph.initializers.values()):
+        tensor = value.const_value
+        if tensor is None or value.is_graph_output() or tensor.dtype not in _FLOATS:
+            continue
+        if tensor.size <= 1 or tensor.size != max(tensor.shape.numpy()):
+            continue
+        for use in list(value.uses())[1:]:
+            if use.node.graph is not model.graph:
+                continue
+            name = names.free(f"{value.name}_of_{use.node.outputs[0].name}")
+            made = ir.Value(name=name, const_value=ir.tensor(tensor.numpy(), dtype=tensor.dtype, name=name),
+                            shape=ir.Shape(tensor.shape.numpy()), type=ir.TensorType(tensor.dtype))  # fmt: skip
+            use.node.replace_input_with(use.idx, made)
+            model.graph.initializers[name] = made
+
+
+_FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from onnxsmith.precision.scores.base import Pairs, Score, distance, text
+from collections.abc import Mapping
+from typing import Any
+
+from onnxsmith.precision.scores.base import Pairs, Score, distance, text, unlike_text
 
 
 class Cer(Score):
@@ -10,7 +13,11 @@ class Cer(Score):
 
     title = "character error rate"
     better = "lower"
+    worst = 1.0
     expects = "a text, from --decode file.py:function"
+
+    def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
+        return unlike_text(label)
 
     def value(self, pairs: Pairs) -> float:
         edits, length = 0, 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from onnxsmith.precision.scores.base import Pairs, Score, mean
+from onnxsmith.precision.scores.base import Pairs, Score, is_whole, mean, said
 
 _OVERLAP = 0.5
+_PARTS = 2
 
 
 class Map50(Score):
@@ -20,7 +22,16 @@ class Map50(Score):
     """
 
     title = "mAP at .5"
+    worst = 0.0
     expects = "boxes, scores and classes, from --decode file.py:function; the label is boxes and classes"
+
+    def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
+        if not isinstance(label, tuple | list) or len(label) != _PARTS:
+            return f"is {said(label)}, not boxes and classes"
+        boxes, classes = np.asarray(label[0]), np.ravel(np.asarray(label[1]))
+        if boxes.dtype.kind not in "iuf" or boxes.size != 4 * classes.size or not is_whole(classes):
+            return f"has boxes {said(boxes)} and classes {said(classes)}, not four numbers and a whole number for each"
+        return ""
 
     def value(self, pairs: Pairs) -> float:
         hits: dict[int, list[tuple[float, bool]]] = defaultdict(list)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from onnxsmith.metrics.base import Floats
-from onnxsmith.precision.scores.base import Pairs, Score, mean
+from onnxsmith.precision.scores.base import Pairs, Score, mean, unlike
 
 _UNIT = 1.5
 """A label with a larger value is in 0..255, not in 0..1. A choice."""
@@ -21,6 +23,10 @@ class Psnr(Score):
 
     title = "PSNR in dB"
     expects = "an image, as large as the label"
+    needs_data = False
+
+    def unfit(self, prediction: Any, label: Any, outputs: Mapping[str, Any] | None) -> str:
+        return unlike(prediction, label)
 
     def value(self, pairs: Pairs) -> float:
         return mean(_psnr(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, size
@@ -14,12 +14,13 @@ _MOST = 30
 
 @dataclass(frozen=True)
 class PrunedLayer:
-    """A layer, with its output channels before and after."""
+    """A layer, with its output channels before and after. `each` of them go together: those of an attention head."""
 
     name: str
     op: str
     before: int
     after: int
+    each: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Pruning(Part):
 
     `share` is the share of the channels of each group, or of all with `is_global`, that was to go; `by` is the measure
     that ordered them. `removed` of `channels` went: a channel is what can only go together, in all layers that it goes
-    through. `macs_before` and `macs_after` are multiply-adds of one run, None if they could not be counted.
+    through. `free` of them could go. `multiple` is None if wide layers keep a multiple of 8. `macs_before` and
+    `macs_after` are multiply-adds of one run at `sizes` of the symbolic dimensions, None if they could not be counted.
 
     `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst that the
     budget allows, None without a budget. `labelled` says that it is against labels of the data, not against the given
@@ -60,9 +62,10 @@ class Pruning(Part):
     share: float
     by: str
     is_global: bool
-    multiple: int
+    multiple: int | None
     channels: int
     removed: int
+    free: int
     layers: tuple[PrunedLayer, ...]
     fixed: tuple[FixedChannels, ...]
     parameters_before: int
@@ -80,6 +83,7 @@ class Pruning(Part):
     samples: int
     labelled: bool
     measured: bool
+    sizes: dict[str, int] = field(default_factory=dict)
     times_ratio: float | None = None
     times: str = ""
     curve: tuple[SharePoint, ...] = ()
@@ -103,27 +107,50 @@ class Pruning(Part):
             return " (accuracy was not measured)"
         return "" if self.labelled else " (without labels: agreement with the given model)"
 
+    def _went(self) -> str:
+        share = self.removed / max(1, self.free)
+        return f"{share:.3g} of the {self.free:,} that can go"
+
+    def _multiple(self) -> str:
+        if self.multiple is None:
+            return "a multiple of 8, in layers with 32 or more"
+        return f"a multiple of {self.multiple}" if self.multiple > 1 else ""
+
+    def _table(self) -> Table:
+        head = ("layer", "operator", "channels", "left")
+        rows = [(one.name, one.op, f"{one.before:,}", f"{one.after:,}") for one in self.layers]
+        if all(one.each == 1 for one in self.layers):
+            return Table(head, tuple(rows), right=(2, 3))
+        each = [f"{one.each:,}" for one in self.layers]
+        return Table(
+            (*head, "go together"), tuple((*row, e) for row, e in zip(rows, each, strict=True)), right=(2, 3, 4)
+        )
+
+    def _sizes(self) -> str:
+        said = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return f" at {said}" if said and self.macs_before is not None else ""
+
     def blocks(self) -> Iterator[Block]:
         each = "all channels together" if self.is_global else "the channels of each group"
         after = "" if self.after is None else f"{self.after:.6g}"
         yield facts(
             (
-                ("channels", f"{self.removed:,} of {self.channels:,} removed: {self.share:.3g} of {each}"),
+                ("channels", f"{self.removed:,} of {self.channels:,} removed: {self._went()}"),
+                ("asked for", f"{self.share:.3g} of {each}"),
                 ("order", f"{self.by}, the least first"),
-                ("channels that stay", f"a multiple of {self.multiple}" if self.multiple > 1 else ""),
+                ("channels that stay", self._multiple()),
                 (f"{self.score}, {self.better} is better", f"{self.before:.6g} → {after}{self._against()}"),
                 ("worst that the budget allows", "" if self.bound is None else f"{self.bound:.6g} ({self.budget})"),
                 ("samples", f"{self.samples:,}"),
                 ("parameters", _change(self.parameters_before, self.parameters_after)),
-                ("multiply-adds", _change(self.macs_before, self.macs_after)),
+                ("multiply-adds", _change(self.macs_before, self.macs_after) + self._sizes()),
                 ("weights", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
                 ("time", self.times),
                 ("shares evaluated", f"{len(self.curve):,}" if self.curve else ""),
             )
         )
         if self.layers:
-            rows = tuple((one.name, one.op, f"{one.before:,}", f"{one.after:,}") for one in self.layers)
-            yield Table(("layer", "operator", "channels", "left"), rows, right=(2, 3))
+            yield self._table()
         if self.fixed:
             yield Table(
                 ("channels that cannot go", "channels", "why"), tuple(_fixed(one) for one in self.fixed), right=(1,)

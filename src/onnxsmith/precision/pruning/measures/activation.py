@@ -26,7 +26,7 @@ class Activation(Measure):
 
     def scores(self, subject: Subject) -> Sequence[Floats]:
         read = subject.found.links.read
-        wanted = {read[slot] for group in subject.found.free for slot in group.products}
+        wanted = {one for group in subject.found.free for slot in group.products for one in read[slot]}
         model, names = _measuring(subject.model, sorted(wanted))
         sums: dict[Slot, Floats] = {}
         count = 0

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.model.shapes import facts
 from onnxsmith.precision.pruning.cuts import Cuts
 from onnxsmith.precision.pruning.links import Links
 
@@ -33,6 +34,20 @@ def integer(node: ir.Node, name: str, default: int) -> int:
     """An attribute, an int."""
     attribute = node.attributes.get(name)
     return default if attribute is None or attribute.is_ref() else attribute.as_int()
+
+
+SELECTING = 9
+"""The opset that has Where (ONNX Changelog.md), with which computed sizes are changed."""
+
+
+def can_resize(node: ir.Node, index: int) -> bool:
+    """Whether `Cuts.resize` can change elements of an operand: it is constant, or a vector of a known length, or left
+    out."""
+    value = operand(node, index)
+    if value is None or facts.constant(value) is not None:
+        return True
+    known = value.shape is not None and len(value.shape) == 1 and isinstance(value.shape[0], int)
+    return known and value.dtype == ir.DataType.INT64 and facts.opset(node) >= SELECTING
 
 
 def operand(node: ir.Node, index: int) -> ir.Value | None:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.precision.pruning.links import Links, is_weight, rank, static
+from onnxsmith.precision.pruning.operators._origins import origin
 from onnxsmith.precision.pruning.operators.base import Operator, integer
 
 
@@ -37,4 +38,4 @@ class Concatenation(Operator):
             if links.is_live(value, axis) or is_weight(value):
                 links.tie(value, axis, y, axis)
             else:
-                links.pin(y, axis, "it is joined to a tensor whose size is fixed")
+                links.pin(y, axis, f"it is joined to {value.name!r}, {origin(value)}, whose size is fixed")

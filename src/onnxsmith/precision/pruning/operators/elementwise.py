@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.precision.pruning.links import Links, is_weight, rank, static
+from onnxsmith.precision.pruning.operators._origins import origin
 from onnxsmith.precision.pruning.operators.base import Operator
 
 UNARY = (
@@ -54,4 +55,4 @@ def _along(links: Links, operands: list[ir.Value], y: ir.Value, axis: int) -> No
         if is_weight(value):
             links.tie(y, axis, value, at)
         else:
-            links.pin(y, axis, "it is combined with a tensor whose channels are fixed")
+            links.pin(y, axis, f"it is combined with {value.name!r}, {origin(value)}, whose channels stay")

@@ -1,4 +1,4 @@
-"""MatMul: with a constant matrix on either side, or of two computed tensors."""
+"""MatMul: with stored matrices on either side, or of two computed tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from onnxsmith.precision.pruning.operators.base import Operator
 
 
 class MatrixProduct(Operator):
-    """With a constant matrix, its columns (or rows, on the left) begin channels.
+    """With a stored matrix, its columns (or rows, on the left) begin channels; with a stack of matrices, [experts, in,
+    out], the same ones of all.
 
     Of two computed tensors the axes before the last two pass: attention heads. An axis that is summed over stays: no
     weight of the product could be zero to show that the channel is not read.
@@ -25,30 +26,45 @@ class MatrixProduct(Operator):
         if None in ranks or min(ranks[0] or 0, ranks[1] or 0) < 2:
             return
         m, n, k = ranks[0] or 0, ranks[1] or 0, rank(y) or 0
-        if is_weight(b) and n == 2:
-            self._constant(links, (a, m - 1), (b, 0), (y, k - 1))
-            self._pass(links, a, y, range(m - 1), 0)
-        elif is_weight(a) and m == 2:
-            self._constant(links, (b, n - 2), (a, 1), (y, k - 2))
-            self._pass(links, b, y, [*range(n - 2), n - 1], 0)
+        if is_weight(b):
+            self._constant(links, (a, m - 1), (b, n - 2, n - 1), (y, k - 1))
+            if links.is_live(a, m - 2):
+                links.tie(a, m - 2, y, k - 2)
+            self._stacked(links, a, b, y)
+        elif is_weight(a):
+            self._constant(links, (b, n - 2), (a, m - 1, m - 2), (y, k - 2))
+            if links.is_live(b, n - 1):
+                links.tie(b, n - 1, y, k - 1)
+            self._stacked(links, b, a, y)
         elif not is_weight(a) and not is_weight(b):
             self._computed(links, a, b, y)
 
     def _constant(
-        self, links: Links, x: tuple[ir.Value, int], weight: tuple[ir.Value, int], y: tuple[ir.Value, int]
+        self, links: Links, x: tuple[ir.Value, int], weight: tuple[ir.Value, int, int], y: tuple[ir.Value, int]
     ) -> None:
+        """`weight` is the operand, with the axis that is summed over and the other one."""
         if static(*y) is None:
             return
+        matrix, summed, other = weight
         if links.is_live(*x):
-            links.tie(*x, *weight)
-            links.sums(*x, *weight)
+            links.tie(*x, matrix, summed)
+            links.sums(*x, matrix, summed)
         links.open(*y)
-        links.tie(weight[0], 1 - weight[1], *y)
+        links.tie(matrix, other, *y)
 
-    def _pass(self, links: Links, x: ir.Value, y: ir.Value, axes: range | list[int], shift: int) -> None:
-        for axis in axes:
-            if links.is_live(x, axis):
-                links.tie(x, axis, y, axis + shift)
+    def _stacked(self, links: Links, x: ir.Value, weight: ir.Value, y: ir.Value) -> None:
+        """Axes before the last two, which broadcast: those of the weight go with those of the other operand."""
+        k = rank(y) or 0
+        for back in range(3, k + 1):
+            at, place = (rank(x) or 0) - back, (rank(weight) or 0) - back
+            if not links.is_live(x, at) or at < 0:
+                continue
+            if place >= 0 and static(weight, place) != 1:
+                if static(weight, place) != static(x, at):
+                    links.pin(x, at, f"{links.label} repeats it")
+                    continue
+                links.tie(x, at, weight, place)
+            links.tie(x, at, y, k - back)
 
     def _computed(self, links: Links, a: ir.Value, b: ir.Value, y: ir.Value) -> None:
         m, n, k = rank(a) or 0, rank(b) or 0, rank(y) or 0

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from onnxsmith.model.shapes import facts
 from onnxsmith.precision.pruning.cuts import Cuts
 from onnxsmith.precision.pruning.links import Indices, Links, rank, static
+from onnxsmith.precision.pruning.operators._ranges import Range, ranges
 from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
 
 _SPLIT_OPERAND = 13
@@ -45,15 +46,17 @@ class Parts(Operator):
                 begin += size
 
     def _slice(self, node: ir.Node, x: ir.Value, links: Links) -> None:
-        cut, y = _ranges(node), node.outputs[0]
+        cut, y = ranges(node), node.outputs[0]
         if cut is None:
             return
         for axis in links.live_axes(x):
-            begin, end, step = cut.get(axis, (0, static(x, axis) or 0, 1))
-            if step != 1:
+            one = cut.get(axis, Range(0, static(x, axis) or 0))
+            if one is None:
+                links.pin(x, axis, f"{links.label} takes a computed part of it")
+            elif one.step != 1:
                 links.pin(x, axis, "Slice takes it with steps")
-            elif static(y, axis) == end - begin:
-                links.tie(x, axis, y, axis, np.arange(begin, end))
+            elif static(y, axis) == one.end - one.begin:
+                links.tie(x, axis, y, axis, np.arange(one.begin, one.end))
 
     def _gather(self, node: ir.Node, x: ir.Value, links: Links) -> None:
         along, y = integer(node, "axis", 0) % (rank(x) or 1), node.outputs[0]
@@ -91,22 +94,20 @@ class Parts(Operator):
             cuts.replace(node, 1, sizes)
 
     def _rewrite_slice(self, node: ir.Node, cuts: Cuts) -> None:
-        cut = _ranges(node)
-        assert cut is not None
-        changed = False
-        for axis, (begin, end, step) in list(cut.items()):
+        begins: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        for axis, one in (ranges(node) or {}).items():
             kept = cuts.of(node.inputs[0], axis)
-            if kept is not None:
-                cut[axis] = (int(np.sum(kept < begin)), int(np.sum(kept < end)), step)
-                changed = True
-        if changed and "starts" in node.attributes:
-            for name, place in (("starts", 0), ("ends", 1)):
-                node.attributes[name] = ir.AttrInt64s(name, [one[place] for one in cut.values()])
-            node.attributes["axes"] = ir.AttrInt64s("axes", list(cut))
-        elif changed:
-            for index, numbers in enumerate(zip(*cut.values(), strict=True), 1):
-                cuts.replace(node, index if index < 3 else 4, numbers)
-            cuts.replace(node, 3, list(cut))
+            if kept is not None and one is not None:
+                begins[one.place], ends[one.place] = int(np.sum(kept < one.begin)), int(np.sum(kept < one.end))
+        if "starts" in node.attributes:
+            for name, changes in (("starts", begins), ("ends", ends)):
+                old = node.attributes[name].as_ints()
+                node.attributes[name] = ir.AttrInt64s(name, [changes.get(at, old[at]) for at in range(len(old))])
+            return
+        _widen(node, cuts)
+        cuts.resize(node, 1, begins)
+        cuts.resize(node, 2, ends)
 
     def _rewrite_gather(self, node: ir.Node, cuts: Cuts) -> None:
         axis = integer(node, "axis", 0) % (rank(node.inputs[0]) or 1)
@@ -126,31 +127,9 @@ def _taken(node: ir.Node) -> Indices | None:
     return np.asarray(array, np.int64) % (static(node.inputs[0], axis) or 1)
 
 
-def _ranges(node: ir.Node) -> dict[int, tuple[int, int, int]] | None:
-    """Begin, end and step of each axis that is cut, within the axis where its size is known; None if they are
-    computed."""
-    count = rank(node.inputs[0]) or 0
-    lists: list[list[int] | None] = []
-    for index, name in enumerate(("starts", "ends", "axes", "steps"), 1):
-        if name in node.attributes:
-            lists.append([int(number) for number in node.attributes[name].as_ints()])
-            continue
-        value = operand(node, index)
-        array = facts.constant(value)
-        if value is not None and array is None:
-            return None
-        lists.append(None if array is None else [int(number) for number in array.ravel()])
-    starts, ends, axes, steps = lists
-    if starts is None or ends is None:
-        return None
-    axes = list(range(len(starts))) if axes is None else [axis % count for axis in axes]
-    steps = [1] * len(starts) if steps is None else steps
-    found = {}
-    for axis, begin, end, step in zip(axes, starts, ends, steps, strict=True):
-        size = static(node.inputs[0], axis)
-        if size is None or step != 1:
-            found[axis] = (begin, end, step)
-            continue
-        low, high, _ = slice(begin, end).indices(size)
-        found[axis] = (low, max(low, high), 1)
-    return found
+def _widen(node: ir.Node, cuts: Cuts) -> None:
+    """Makes all constant operands of a Slice int64: they have one dtype, and the changed ones are int64."""
+    for index in range(1, len(node.inputs)):
+        array = facts.constant(operand(node, index))
+        if array is not None and array.dtype != np.int64:
+            cuts.replace(node, index, [int(number) for number in array.ravel()])

@@ -27,7 +27,7 @@ class Reduction(Operator):
         keeps = bool(integer(node, "keepdims", 1))
         for axis in links.live_axes(x):
             if axis in axes:
-                links.pin(x, axis, f"{node.op_type} reduces it")
+                links.pin(x, axis, f"{links.label} reduces it")
             else:
                 links.tie(x, axis, y, axis if keeps else axis - sum(one < axis for one in axes))
 

@@ -7,22 +7,22 @@ import onnx_ir as ir
 from onnxsmith.model.shapes import facts
 from onnxsmith.precision.pruning.cuts import Cuts
 from onnxsmith.precision.pruning.links import Links, static
-from onnxsmith.precision.pruning.operators.base import Operator, integer
+from onnxsmith.precision.pruning.operators.base import Operator, can_resize, integer
 from onnxsmith.precision.pruning.regrouping import Run, channel_axis, pairs, runs
 
 
 class Reshaping(Operator):
     """Axes are compared by their sizes (`regrouping`). A channel before is a block, or a part of a block, behind.
 
-    A result shape that is computed becomes a constant; so at most one axis may have a size that is not known, beside
-    those that stay at their place."""
+    A result shape that is computed becomes a constant where all of it is known; else only the elements of axes that
+    become shorter are replaced."""
 
     ops = ("Flatten", "Reshape")
 
     def link(self, node: ir.Node, links: Links) -> None:
         x, y = node.inputs[0], node.outputs[0]
         before, after = facts.dims(x), facts.dims(y)
-        if before is None or after is None or (node.op_type == "Reshape" and target(node) is None):
+        if before is None or after is None or (node.op_type == "Reshape" and not _changeable(node)):
             return
         assert x is not None
         for run in runs(before, after):
@@ -49,28 +49,34 @@ class Reshaping(Operator):
     def rewrite(self, node: ir.Node, cuts: Cuts) -> None:
         if node.op_type == "Flatten" or not (cuts.axes(node.inputs[0]) or cuts.axes(node.outputs[0])):
             return
-        sizes = target(node)
-        assert sizes is not None
         cut = cuts.axes(node.outputs[0])
-        cuts.replace(node, 1, [len(cut[at]) if at in cut and size > 0 else size for at, size in enumerate(sizes)])
+        sizes = target(node)
+        if sizes is None:
+            cuts.resize(node, 1, {at: len(indices) for at, indices in cut.items()})
+        else:
+            cuts.replace(node, 1, [len(cut[at]) if at in cut and size > 0 else size for at, size in enumerate(sizes)])
+
+
+def _changeable(node: ir.Node) -> bool:
+    array = facts.constant(node.inputs[1])
+    if array is not None:
+        return not (integer(node, "allowzero", 0) and 0 in array)
+    return can_resize(node, 1) and not (integer(node, "allowzero", 0) and 0 in (facts.dims(node.outputs[0]) or ()))
 
 
 def target(node: ir.Node) -> list[int] | None:
     """The target of a Reshape as constant numbers; None if it has to be computed."""
-    x, y = node.inputs[0], node.outputs[0]
     array = facts.constant(node.inputs[1])
     if array is not None:
-        return None if integer(node, "allowzero", 0) and 0 in array else [int(size) for size in array.ravel()]
-    before, after = facts.dims(x) or (), facts.dims(y)
-    if after is None:
-        return None
+        return [int(size) for size in array.ravel()]
+    before, after = facts.dims(node.inputs[0]) or (), facts.dims(node.outputs[0]) or ()
+    copies = not integer(node, "allowzero", 0)
     found = []
     for at, size in enumerate(after):
-        if isinstance(size, int):
+        if isinstance(size, int) and size > 0:
             found.append(size)
+        elif copies and size is not None and at < len(before) and before[at] == size:
+            found.append(0)
         else:
-            stays = at < len(before) and size is not None and before[at] == size
-            found.append(0 if stays else -1)
-    if found.count(-1) > 1 or 0 in [size for size in after if isinstance(size, int)]:
-        return None
-    return None if integer(node, "allowzero", 0) and 0 in found else found
+            return None
+    return found

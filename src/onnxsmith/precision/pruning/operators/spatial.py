@@ -5,9 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.model.shapes import facts
+from onnxsmith.model.shapes.known_integers import Elements, elements
 from onnxsmith.precision.pruning.cuts import Cuts
 from onnxsmith.precision.pruning.links import Links, rank, static
-from onnxsmith.precision.pruning.operators.base import Operator, operand
+from onnxsmith.precision.pruning.operators.base import Operator, can_resize, operand
 
 _POOLS = ("AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool")
 _SIZES = 3
@@ -32,19 +33,13 @@ class Spatial(Operator):
             if passes:
                 links.tie(x, axis, y, axis)
             else:
-                links.pin(x, axis, f"{node.op_type} computes from several channels")
+                links.pin(x, axis, f"{links.label} computes from several channels, or changes how many there are")
 
     def rewrite(self, node: ir.Node, cuts: Cuts) -> None:
-        sizes = facts.constant(operand(node, _SIZES)) if node.op_type == "Resize" else None
-        cut = cuts.axes(node.inputs[0])
-        if sizes is None or not len(sizes) or not cut:
+        if node.op_type != "Resize" or not _has_sizes(node):
             return
-        axes = _axes(node)
-        cuts.replace(
-            node,
-            _SIZES,
-            [len(cut[axis]) if axis in cut else int(size) for axis, size in zip(axes, sizes, strict=True)],
-        )
+        cut = cuts.axes(node.inputs[0])
+        cuts.resize(node, _SIZES, {at: len(cut[axis]) for at, axis in enumerate(_axes(node)) if axis in cut})
 
 
 def _axes(node: ir.Node) -> list[int]:
@@ -55,20 +50,24 @@ def _axes(node: ir.Node) -> list[int]:
 
 
 def _sizes_known(node: ir.Node) -> bool:
-    """Whether the sizes can be changed: the operand with the sizes is constant, or is not there."""
-    value = operand(node, _SIZES) if node.op_type == "Resize" else None
-    return value is None or facts.constant(value) is not None
+    """Whether the sizes can be changed."""
+    return node.op_type != "Resize" or not _has_sizes(node) or can_resize(node, _SIZES)
+
+
+def _has_sizes(node: ir.Node) -> bool:
+    array = facts.constant(operand(node, _SIZES))
+    return operand(node, _SIZES) is not None and (array is None or array.size > 0)
 
 
 def _unpadded(node: ir.Node, axis: int) -> bool:
     count = rank(node.inputs[0]) or 0
     if "pads" in node.attributes:
-        pads = [int(one) for one in node.attributes["pads"].as_ints()]
+        pads: Elements = [int(one) for one in node.attributes["pads"].as_ints()]
     else:
-        array = facts.constant(operand(node, 1))
-        if array is None:
+        found = elements(operand(node, 1))
+        if found is None:
             return False
-        pads = [int(one) for one in array.ravel()]
+        pads = found
     axes = list(range(count))
     if operand(node, 3) is not None:
         given = facts.constant(operand(node, 3))

@@ -11,9 +11,9 @@ import pytest
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.precision.compensating import as_weight, compensated, rounded, rows, second_moments
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.layer_rounding import as_weight, in_eight_bits, rounded, rows, second_moments
 from onnxsmith.precision.reading_data import Samples
 from onnxsmith.precision.storing import store
 from onnxsmith.runtimes.base import get
@@ -87,7 +87,7 @@ def test_rows_come_back(form: str) -> None:
 
 def test_without_correlation_weights_are_rounded_to_the_nearest_step() -> None:
     matrix = np.random.default_rng(2).standard_normal((4, 6)).astype(np.float32)
-    narrow, scale = compensated(matrix, np.eye(6))
+    narrow, scale = in_eight_bits(matrix, np.eye(6))
     np.testing.assert_array_equal(narrow, np.rint(matrix / scale[:, None]))
 
 

@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
+from onnxsmith.precision.compensated import inverse_factor
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.ranges import behind
 from onnxsmith.runtimes.base import Options, Runtime
@@ -27,8 +28,6 @@ _MOST = 1152
 moments take 10 MB, each sample sends half of that."""
 _MOST_BYTES = 2**29
 """Bytes of second moments that are held in all. A choice: half a GiB; the layers behind are rounded to the nearest."""
-_DAMPING = 0.01
-"""The share of the mean second moment that is added to each, as in GPTQ."""
 _MATRIX = 2
 _STEPS = 127
 
@@ -75,11 +74,10 @@ def rounded(
         if weight is None or weight.const_value is None:
             continue
         array = weight.const_value.numpy()
-        try:
-            narrow, scale = compensated(rows(node, array), moments[node.name or ""])
-        except np.linalg.LinAlgError:
-            continue
-        found[node.name or ""] = as_weight(node, narrow, array.shape), scale
+        factor = inverse_factor(moments[node.name or ""])
+        if factor is not None:
+            narrow, scale = in_eight_bits(rows(node, array), factor)
+            found[node.name or ""] = as_weight(node, narrow, array.shape), scale
     return found
 
 
@@ -152,24 +150,18 @@ def _moments(graph: ir.Graph, node: ir.Node, names: Names) -> ir.Value:
     return result
 
 
-def compensated(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """A matrix with a row for each output in 8 bits, and the scale of each row.
-
-    Raises:
-        numpy.linalg.LinAlgError: if the second moments have no inverse.
-    """
+def in_eight_bits(matrix: Array, factor: Array) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """A matrix with a row for each output in 8 bits, and the scale of each row. `factor` is `inverse_factor` of the
+    second moments of its inputs."""
     left = matrix.astype(np.float64)
     peak = np.abs(left).max(axis=1)
     scale = np.where(peak > 0, peak / _STEPS, 1).astype(np.float32)
-    size = len(moments)
-    damped = moments + np.eye(size) * (_DAMPING * float(np.mean(np.diag(moments))) + np.finfo(np.float32).tiny)
-    factors = np.linalg.cholesky(np.linalg.inv(damped)).T
     narrow = np.zeros(left.shape, np.int8)
-    for at in range(size):
+    for at in range(left.shape[1]):
         steps = np.clip(np.rint(left[:, at] / scale), -_STEPS, _STEPS)
         narrow[:, at] = steps
-        lost = (left[:, at] - steps * scale) / factors[at, at]
-        left[:, at + 1 :] -= np.outer(lost, factors[at, at + 1 :])
+        lost = (left[:, at] - steps * scale) / factor[at, at]
+        left[:, at + 1 :] -= np.outer(lost, factor[at, at + 1 :])
     return narrow, scale
 
 

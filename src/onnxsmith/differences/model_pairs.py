@@ -1,0 +1,59 @@
+"""Pairs the nodes of two models, in all their graphs and functions."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnxsmith.differences import functions
+from onnxsmith.differences.constants import Constants
+from onnxsmith.differences.functions import FunctionPairs
+from onnxsmith.differences.graphs import Found, compare
+from onnxsmith.differences.interning import Numbers
+from onnxsmith.differences.pairs import Pairs
+from onnxsmith.differences.view import Side, View
+from onnxsmith.differences.weight_pairs import WeightPairs
+from onnxsmith.model.graph import carried
+from onnxsmith.model.surgery.inlining import inlined
+
+Models = tuple[ir.Model, ir.Model]
+
+
+def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
+    """Pairs the nodes of both models. Functions that only one model has are inlined first, so that their nodes are
+    compared with the nodes that the other model has in the place of the calls."""
+    notes = _left_out(models)
+    sides, pairs = _sides(models)
+    inlining = pairs
+    if pairs.removed or pairs.added:
+        made: list[ir.Model] = []
+        for model, names in zip(models, (pairs.removed, pairs.added), strict=True):
+            copy, trouble = inlined(model, only=names) if names else (model, "")
+            notes += [trouble] if trouble else []
+            made.append(copy)
+        models = made[0], made[1]
+        sides, pairs = _sides(models)
+        pairs = FunctionPairs(pairs.pairs, inlining.removed, inlining.added)
+    found = Found(Pairs(), WeightPairs(sides[0].constants))
+    for one, other in pairs.pairs:
+        views = [
+            functions.view_of(side, model.functions[name])
+            for side, model, name in zip(sides, models, (one, other), strict=True)
+        ]
+        compare(views[0], views[1], found, by_name=False)
+    a, b = (View(side, model.graph, "", model.opset_imports) for side, model in zip(sides, models, strict=True))
+    compare(a, b, found, by_name=True)
+    return notes, models, pairs, found
+
+
+def _sides(models: Models) -> tuple[tuple[Side, Side], FunctionPairs]:
+    numbers = Numbers()
+    constants = Constants(numbers, models)
+    plain = Side(numbers, constants, {}), Side(numbers, constants, {})
+    pairs = functions.paired(*models, plain)
+    ours, theirs = functions.numbered(pairs)
+    return (Side(numbers, constants, ours), Side(numbers, constants, theirs)), pairs
+
+
+def _left_out(models: Models) -> list[str]:
+    parts = dict.fromkeys(part for model in models for part in carried.left_out(model))
+    return [f"not compared, because no run needs it: {part}" for part in parts]

@@ -1,0 +1,258 @@
+"""Computes with quantised tensors of PyTorch while a module is traced: a trace knows no such tensors.
+
+A quantised tensor is represented by the floats that it stands for, which are the result of QuantizeLinear and
+DequantizeLinear. Its scale, zero point and dtype are remembered beside it, because PyTorch gives the results of many
+operators the parameters of their input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from onnxsmith.exporter.translating.int8_tensors import int8_linear, is_int8
+from onnxsmith.exporter.translating.packed_weights import DTYPES, decomposed
+from onnxsmith.exporter.translating.quantized_operators import COMPUTED, CONTINUED, arguments, parameters
+from onnxsmith.problem import OnnxsmithError, problem
+
+_SAME = {
+    "__getitem__", "alias", "alpha_dropout", "amax", "channel_shuffle", "chunk", "clone", "contiguous", "cpu", "detach",
+    "dropout", "expand", "flatten", "flip", "index_select", "max_pool1d", "max_pool2d", "max_pool3d", "movedim",
+    "narrow", "native_channel_shuffle", "permute", "pixel_shuffle", "pixel_unshuffle", "relu", "relu_", "repeat",
+    "reshape", "reshape_as", "roll", "select", "split", "squeeze", "swapaxes", "t", "transpose", "unbind", "unflatten",
+    "unfold", "unsqueeze", "view", "view_as",
+}  # fmt: skip
+"""Functions whose results are elements of their input, or zero: no new rounding."""
+_AGAIN = {
+    "_adaptive_avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "cat", "clamp", "clamp_", "concat", "elu", "hardtanh", "hardtanh_", "interpolate",
+    "leaky_relu", "leaky_relu_", "mean", "pad", "relu6", "relu6_", "stack", "threshold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
+}  # fmt: skip
+"""Functions whose results PyTorch quantises again with the parameters of their (first) input."""
+_FIXED = {"sigmoid": (1 / 256, 0), "hardsigmoid": (1 / 256, 0), "tanh": (2 / 256, 128)}
+"""Functions whose results have a scale and a zero point of their own, for quint8 (ATen/native/quantized/cpu)."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The parameters of a quantised tensor; `dtype` is that of its integers."""
+
+    scale: Any
+    zero_point: Any
+    dtype: torch.dtype
+    axis: int | None = None
+
+
+class QuantizedTensors(TorchFunctionMode):
+    """Inside, functions of quantised tensors are computed with floats, and their results quantised as PyTorch does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[int, tuple[Any, Kind]] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = _name(func)
+        own = _OWN.get(name)
+        if own is not None:
+            return own(self, *args, **kwargs)
+        if name.startswith("quantized."):
+            return self._operator(func, name.partition(".")[2], args, kwargs)
+        if name == "linear" and is_int8(args[1:2]):
+            return int8_linear(*args, **kwargs)
+        if not self._held:
+            return func(*args, **kwargs)
+        return self._on_held(func, name, args, kwargs)
+
+    def _operator(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Computes an operator of `torch.ops.quantized`."""
+        given = arguments(func, args, kwargs)
+        scale, zero_point = (_number(value) for value in parameters(given))
+        first = next((kind for one in _leaves(args) if (kind := self.kind(one)) is not None), None)
+        compute = COMPUTED.get(name)
+        if compute is not None and scale is not None:
+            return self.quantised(compute(**given), Kind(scale, zero_point, first.dtype if first else torch.uint8))
+        if name in CONTINUED:
+            made = CONTINUED[name](**given)
+            return made if first is None else self.quantised(made, first)
+        if first is not None and isinstance(given.get("b"), int | float):
+            moved = _moved(name, first, float(given["b"]))
+            if moved is not None:
+                return self.quantised(moved.of(given["qa"]), moved.kind)
+        raise untranslated(f"torch.ops.quantized.{name}")
+
+    def quantised(self, x: Any, kind: Kind) -> Any:
+        """The quantised x, as floats."""
+        limits = torch.iinfo(kind.dtype)
+        last = (limits.min, limits.max, kind.dtype)
+        ops = decomposed()
+        if kind.axis is None:
+            form = "tensor" if isinstance(kind.scale, torch.Tensor) else "default"
+            q = getattr(ops.quantize_per_tensor, form)(x, kind.scale, kind.zero_point, *last)
+            made = getattr(ops.dequantize_per_tensor, form)(q, kind.scale, kind.zero_point, *last)
+        else:
+            given = (kind.scale, kind.zero_point, kind.axis, *last)
+            made = ops.dequantize_per_channel(ops.quantize_per_channel(x, *given), *given)
+        return self.held(made, kind)
+
+    def held(self, made: Any, kind: Kind) -> Any:
+        """Remembers that the tensors in `made` are quantised."""
+        for one in made if isinstance(made, list | tuple) else (made,):
+            if isinstance(one, torch.Tensor):
+                self._held[id(one)] = (one, kind)
+        return made
+
+    def kind(self, x: Any) -> Kind | None:
+        """The parameters of a quantised tensor; None for another tensor."""
+        found = self._held.get(id(x))
+        return None if found is None else found[1]
+
+    def _on_held(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        first = next((kind for one in _leaves((args, kwargs)) if (kind := self.kind(one)) is not None), None)
+        if first is None:
+            return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+        if name in _SAME:
+            return self.held(made, first)
+        if name in _AGAIN:
+            return self.quantised(made, first)
+        if name in _FIXED:
+            return self.quantised(made, Kind(*_FIXED[name], first.dtype))
+        if not any(isinstance(one, torch.Tensor) for one in _leaves(made)):
+            return made
+        raise untranslated(f"{name} of a quantized tensor")
+
+
+def untranslated(what: str) -> OnnxsmithError:
+    """The problem of an operation on quantised tensors that has no translation."""
+    return problem(
+        "export/quantized-module",
+        f"{what} has no translation",
+        why="the module was quantized in PyTorch, and onnxsmith does not know with which parameters PyTorch quantises "
+        "this result",
+        fix="compute it with floats: x.dequantize() before it; or export the float module and quantize the file: "
+        "onnxsmith quantize net.onnx -o small.onnx --to int8 --data samples.npz",
+    )
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """The result of an operation with a number: the floats by a factor and a sum, with other parameters."""
+
+    kind: Kind
+    factor: float = 1.0
+    added: float = 0.0
+
+    def of(self, x: Any) -> Any:
+        return x * self.factor if self.factor != 1.0 else x + self.added
+
+
+def _moved(name: str, kind: Kind, number: float) -> _Moved | None:
+    """PyTorch keeps the integers, and changes scale or zero point instead (ATen/native/quantized/cpu/qmul.cpp,
+    qadd.cpp). None where it would not."""
+    if name in ("mul", "mul_scalar") and number > 0:
+        return _Moved(replace(kind, scale=kind.scale * number), factor=number)
+    if name in ("add", "add_scalar"):
+        steps, limits = round(number / kind.scale), torch.iinfo(kind.dtype)
+        if limits.min <= kind.zero_point - steps <= limits.max:
+            return _Moved(replace(kind, zero_point=kind.zero_point - steps), added=steps * kind.scale)
+    return None
+
+
+def _name(func: Any) -> str:
+    if type(func).__name__ in ("OpOverloadPacket", "OpOverload"):
+        text = str(func)
+        space, _, rest = text.partition(".")
+        operator = rest.partition(".")[0]
+        return operator if space == "aten" else f"{space}.{operator}"
+    name: str = getattr(func, "__name__", "")
+    if name == "__get__":
+        return f"get {getattr(getattr(func, '__self__', None), '__name__', '')}"
+    return name
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        return [leaf for one in tree for leaf in _leaves(one)]
+    return [tree]
+
+
+def _number(value: Any) -> Any:
+    """A Python number, also of a tensor whose value the trace knows."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.item() if value.numel() == 1 else value
+
+
+Own = Callable[..., Any]
+_OWN: dict[str, Own] = {}
+
+
+def _own(*names: str) -> Callable[[Own], Own]:
+    def add(function: Own) -> Own:
+        _OWN.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+@_own("quantize_per_tensor")
+def _quantize(mode: QuantizedTensors, x: Any, scale: Any, zero_point: Any, dtype: Any) -> Any:
+    return mode.quantised(x, Kind(float(scale), int(zero_point), _integers(dtype)))
+
+
+@_own("quantize_per_channel")
+def _quantize_channels(mode: QuantizedTensors, x: Any, scales: Any, zero_points: Any, axis: int, dtype: Any) -> Any:
+    return mode.quantised(x, Kind(scales, zero_points, _integers(dtype), int(axis)))
+
+
+def _integers(dtype: torch.dtype) -> torch.dtype:
+    if dtype not in DTYPES:
+        raise problem(
+            "export/quantized-module",
+            f"a quantized tensor of {dtype} has no form in ONNX's QuantizeLinear",
+            why="integers of less than 8 bits are packed in PyTorch",
+            fix="export the float module, and quantize the file: onnxsmith quantize net.onnx -o small.onnx --to int4",
+        )
+    return DTYPES[dtype]
+
+
+@_own("dequantize")
+def _dequantize(mode: QuantizedTensors, x: Any) -> Any:
+    if isinstance(x, list | tuple):
+        return type(x)(_dequantize(mode, one) for one in x)
+    return torch.ops.aten.alias(x) if mode.kind(x) is not None else x
+
+
+@_own("get is_quantized")
+def _is_quantized(mode: QuantizedTensors, x: Any) -> bool:
+    return mode.kind(x) is not None
+
+
+@_own("q_scale")
+def _scale(mode: QuantizedTensors, x: Any) -> Any:
+    kind = mode.kind(x)
+    return kind.scale if kind else x.q_scale()
+
+
+@_own("q_zero_point")
+def _zero_point(mode: QuantizedTensors, x: Any) -> Any:
+    kind = mode.kind(x)
+    return kind.zero_point if kind else x.q_zero_point()
+
+
+@_own("int_repr")
+def _int_repr(mode: QuantizedTensors, x: Any) -> Any:
+    kind = mode.kind(x)
+    if kind is None or kind.axis is not None:
+        return x.int_repr()
+    limits = torch.iinfo(kind.dtype)
+    given = (kind.scale, kind.zero_point, limits.min, limits.max, kind.dtype)
+    return decomposed().quantize_per_tensor(x, *given)

@@ -1,0 +1,56 @@
+"""The libraries that compute the quantised weights, each in a process of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from onnxsmith.model.files.save import INLINE_LIMIT
+from onnxsmith.problem import Problem
+from onnxsmith.runtimes import _bounds
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A library. `host` is the module that the process runs, `package` is what has to be installed, with `extra` of
+    onnxsmith. `most` are the bytes of weights up to which it takes a model, None for any."""
+
+    host: str
+    title: str
+    package: str
+    extra: str
+    most: int | None = None
+    runs_the_model: bool = False
+    """Whether it runs the model on samples."""
+
+    def missing(self) -> Problem | None:
+        """The problem of a library that is not installed; None if it is."""
+        if find_spec(self.package) is not None:
+            return None
+        return Problem(
+            "quantize/not-installed",
+            f"{self.title} is not installed",
+            fix=f"pip install 'onnxsmith[{self.extra}]'; or try another --to",
+        )
+
+    def seconds(self, weight: int) -> float:
+        """The seconds that it may take for a model with `weight` bytes of weights, 0 for no limit."""
+        return _bounds.patient() if self.runs_the_model else _bounds.seconds(None, model=COPIES * weight)
+
+    def memory(self, weight: int, sample: int) -> int:
+        """The bytes that it may take, 0 for no limit. `sample` are the bytes of the largest sample."""
+        return _bounds.memory(None, model=COPIES * weight, feeds=sample)
+
+
+COPIES = 6
+"""Copies of the weights that a library holds at once. A choice: it copies the model, and each weight in float32."""
+
+ONNXRUNTIME = Engine("onnxsmith.precision._arithmetic_host", "onnxruntime's quantiser", "onnxruntime", "cpu")
+NNCF = Engine(
+    "onnxsmith.precision._nncf_host",
+    "NNCF",
+    "nncf",
+    "nncf",
+    most=INLINE_LIMIT,  # it passes models on as one protobuf message
+    runs_the_model=True,
+)

@@ -1,0 +1,159 @@
+"""Finds the constant matrices of a model that are stored in fewer bits, and says which cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.precision.blocks import Array
+from onnxsmith.precision.forms.base import WeightForm
+from onnxsmith.precision.methods._gemm import is_plain
+
+FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16}
+"""Dtypes of weights that MatMulNBits and DequantizeLinear give."""
+_LEAST = 16
+"""The smallest block of MatMulNBits (onnxruntime, ContribOperators.md)."""
+_MATRIX = 2
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The constant matrix of a node. `value` holds it; `by_columns` says that it is held as [columns, rows], where the
+    rows are what the product sums over. A table of Gather is such a matrix: each of its rows is a column here.
+    `between` is the Transpose between the constant and the node, if there is one."""
+
+    node: ir.Node
+    value: ir.Value
+    by_columns: bool
+    between: ir.Node | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+        return self.node.name or ""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the node looks rows up."""
+        return self.node.op_type == "Gather"
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions of the constant."""
+        tensor = self.value.const_value
+        assert tensor is not None
+        return tuple(tensor.shape.numpy())
+
+    @property
+    def rows(self) -> int:
+        """What the product sums over; for a table, the elements of one of its rows."""
+        return self.dims[-1] if self.by_columns else self.dims[-2]
+
+    @property
+    def columns(self) -> int:
+        """What the product gives; for a table, the number of its rows."""
+        return self.dims[-2] if self.by_columns else self.dims[-1]
+
+    def array(self) -> Array:
+        """The matrix, float32 [rows, columns]."""
+        assert self.value.const_value is not None
+        held = np.asarray(self.value.const_value.numpy(), np.float32).reshape(self.dims[-2:])
+        return held.T if self.by_columns else held
+
+    def block(self, wanted: int, form: WeightForm) -> int | None:
+        """The size of the blocks, at most `wanted`; None if no size will do: some kernels need whole blocks."""
+        if self.is_table or form.standard:
+            known = form.blocks if form.standard else (256, 128, 64, 32, _LEAST)
+            return next((size for size in sorted(known, reverse=True) if size <= wanted and not self.rows % size), None)
+        return min(wanted, max(_LEAST, 1 << (self.rows - 1).bit_length()))
+
+
+def stored(model: ir.Model, form: WeightForm) -> Iterator[Stored]:
+    """The constant operands of MatMul and Gemm, and tables of Gather where the form has them, in the order of the
+    model, those in branches and loop bodies, too. Each node has a name."""
+    for node in walk.nodes(model.graph):
+        found = _of(node, form)
+        if found is not None:
+            yield found
+
+
+def _of(node: ir.Node, form: WeightForm) -> Stored | None:
+    if node.domain or not node.inputs:
+        return None
+    if node.op_type == "Gather":
+        value = node.inputs[0]
+        at_rows = node.attributes.get_int("axis", 0) == 0
+        is_table = form.tables and at_rows and value is not None and _is_weight(value)
+        return Stored(node, value, True) if is_table and value is not None else None
+    if not (node.op_type == "MatMul" or is_plain(node)):
+        return None
+    value = node.inputs[1]
+    turned = node.op_type == "Gemm" and node.attributes.get_int("transB", 0) == 1
+    if value is not None and _is_weight(value):
+        return Stored(node, value, turned)
+    between = value.producer() if value is not None else None
+    if between is None or between.op_type != "Transpose" or between.domain:
+        return None
+    source = between.inputs[0]
+    is_turned = list(between.attributes.get_ints("perm", [1, 0])) == [1, 0]
+    if source is None or not is_turned or not _is_weight(source) or len(source.const_value.shape) != _MATRIX:  # type: ignore[union-attr]
+        return None
+    return Stored(node, source, not turned, between)
+
+
+def _is_weight(value: ir.Value) -> bool:
+    tensor = value.const_value
+    return tensor is not None and tensor.dtype in FLOATS and len(tensor.shape) >= _MATRIX
+
+
+def reasons(model: ir.Model, form: WeightForm) -> Mapping[str, str]:
+    """Nodes whose matrix stays as it is, each with the reason."""
+    layers = list(stored(model, form))
+    nodes = {id(one.node) for one in layers} | {id(one.between) for one in layers if one.between is not None}
+    finite: dict[int, bool] = {}
+    found = {}
+    for one in layers:
+        said = _reason(one, form) or _shared(one, nodes)
+        if not said and not finite.setdefault(id(one.value), bool(np.isfinite(one.array()).all())):
+            said = "a number of its weight is not finite"
+        if said:
+            found[one.name] = said
+    return found
+
+
+def _reason(one: Stored, form: WeightForm) -> str:
+    wanted = max(form.blocks)
+    if not one.rows or not one.columns:
+        return "its weight is empty"
+    if any(dim != 1 for dim in one.dims[:-2]) or (len(one.dims) > _MATRIX and one.is_table):
+        return f"its weight has {len(one.dims)} dimensions; kernels for 4 bits take a matrix"
+    if len(one.dims) > _MATRIX and not _has_rank(one.node.inputs[0], len(one.dims)):
+        return f"its weight has {len(one.dims)} dimensions, and its input may have fewer"
+    block = one.block(wanted, form)
+    if block is None:
+        sizes = ", ".join(str(size) for size in form.blocks if size <= wanted)
+        return f"{one.rows} is no multiple of {sizes if form.standard else _LEAST}, the size of a block"
+    count = -(-one.rows // block)
+    nbytes = one.columns * count * (block // 2 + 4 + 1)
+    whole = one.value.const_value.nbytes if one.value.const_value is not None else 0
+    return "" if nbytes < whole else f"in blocks of {block} it would not be smaller"
+
+
+def _shared(one: Stored, nodes: set[int]) -> str:
+    """Why the float weight has to stay in the file anyway."""
+    if one.value.is_graph_input():
+        return "its weight is a graph input, too, so that a caller may replace it"
+    if one.value.is_graph_output():
+        return "its weight is an output of the graph"
+    other = next((use.node for use in one.value.uses() if id(use.node) not in nodes), None)
+    if other is None and one.between is not None:
+        other = next((use.node for use in one.between.outputs[0].uses() if id(use.node) not in nodes), None)
+    return "" if other is None else f"{other.op_type} ({other.name}) reads its weight, too, and needs the floats"
+
+
+def _has_rank(value: ir.Value | None, least: int) -> bool:
+    return value is not None and value.shape is not None and len(value.shape) >= least

@@ -1,0 +1,43 @@
+"""What a page or a picture shows of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from onnxsmith.report.base import Block, Part, facts
+from onnxsmith.report.parts._text import amount
+
+
+@dataclass(frozen=True)
+class View(Part):
+    """`nodes` and `rooms` are counts by model, `overlays` the titles of what can be coloured. `matched` says for each
+    part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
+    pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program."""
+
+    title = "View"
+
+    nodes: dict[str, int]
+    rooms: dict[str, int]
+    overlays: tuple[str, ...] = ()
+    matched: dict[str, tuple[int, int]] = field(default_factory=dict)
+    pairs: dict[str, int] | None = None
+    lines: int = 0
+
+    def blocks(self) -> Iterator[Block]:
+        yield facts(
+            [
+                *(
+                    (name, f"{amount(count, 'node')} in {amount(self.rooms[name], 'room')}")
+                    for name, count in self.nodes.items()
+                ),
+                ("difference", _counted(self.pairs) if self.pairs is not None else None),
+                ("colours", ", ".join(self.overlays)),
+                *((part, f"{found:,} of {asked:,} names are nodes") for part, (found, asked) in self.matched.items()),
+                ("program", amount(self.lines, "line") if self.lines else None),
+            ]
+        )
+
+
+def _counted(pairs: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in pairs.items() if count) or "no nodes"

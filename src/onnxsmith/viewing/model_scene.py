@@ -1,0 +1,78 @@
+"""Makes the scene of one model."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.inspection.scopes import function_name
+from onnxsmith.report.parts._text import size
+from onnxsmith.viewing import scene
+from onnxsmith.viewing.furnishing import furnished
+from onnxsmith.viewing.numbering import Numbering
+from onnxsmith.viewing.stored import described
+
+_PIECE = 2**20
+
+
+@dataclass(eq=False)
+class Viewed:
+    """A model with its scene. `nodes` and `values` are the numbers in the scene, `aliases` rooms by paths."""
+
+    source: ir.Model
+    scene: scene.Model
+    nodes: dict[ir.Node, int]
+    values: dict[ir.Value, int]
+    aliases: dict[str, int]
+    notes: list[str]
+
+
+def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
+    """Makes the scene of a model whose values have their types already; `shapes` says where these come from."""
+    model = scene.Model(
+        path.name if path is not None else "the model", str(path or ""), _hash(path) if path is not None else ""
+    )
+    with stage("columns"):
+        numbering = Numbering(source, model)
+    with stage("weights"):
+        constants, notes = described([tensor for _, tensor in numbering.stored])
+    model.constants = {
+        number: one for (number, tensor), one in zip(numbering.stored, constants, strict=True) if tensor is not None
+    }
+    with stage("layout"):
+        rooms = furnished(numbering)
+    model.facts = _facts(source, model, path, shapes)
+    if not model.nodes.name:
+        notes.append("the model has no nodes")
+    return Viewed(source, model, numbering.nodes, numbering.values, rooms.aliases, [*notes, *rooms.notes])
+
+
+def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str) -> list[tuple[str, str]]:
+    weights = sum(one.bytes for one in model.constants.values())
+    producer = " ".join(text for text in (source.producer_name, source.producer_version) if text)
+    rows = [
+        ("nodes", f"{len(model.nodes.name):,}"),
+        ("weights", size(weights)),
+        ("file", size(path.stat().st_size) if path is not None else ""),
+        *((f"opset {domain or 'ai.onnx'}", str(version)) for domain, version in source.opset_imports.items()),
+        ("IR version", str(source.ir_version)),
+        ("producer", producer),
+        ("functions", ", ".join(map(function_name, source.functions.values()))),
+        ("shapes", shapes),
+        ("description", source.doc_string or source.graph.doc_string or ""),
+        *((f"metadata {name}", text) for name, text in source.metadata_props.items()),
+    ]
+    return [(name, text[:2000]) for name, text in rows if text]
+
+
+def _hash(path: Path) -> str:
+    """The SHA-256 of the file, without the data files beside it."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest()

@@ -1,0 +1,58 @@
+"""The base class of overlays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxsmith.viewing.scene import Figure
+
+
+class Names:
+    """Finds the nodes of a scene by the names that a report uses, and counts what it found."""
+
+    def __init__(self, nodes: Mapping[str, list[int]], values: Mapping[str, int], modules: Mapping[str, list[int]]):
+        self._nodes, self._values, self._modules = nodes, values, modules
+        self.asked = 0
+        self.found = 0
+
+    def node(self, name: str) -> list[int]:
+        """The nodes of a name: several, if graphs inside the model share it."""
+        return self._counted(self._nodes.get(name, []))
+
+    def maker(self, value: str) -> list[int]:
+        """The node that computes the value of a name."""
+        node = self._values.get(value, -1)
+        return self._counted([node] if node >= 0 else [])
+
+    def module(self, path: str) -> list[int]:
+        """The nodes of a torch module, without those of the modules in it."""
+        return self._counted(self._modules.get(path, []))
+
+    def _counted(self, found: list[int]) -> list[int]:
+        self.asked += 1
+        self.found += bool(found)
+        return found
+
+
+@dataclass(eq=False)
+class Layer:
+    """Figures for nodes, with a line of text for each. `worst` is the bad end, `scale` is `linear`, `log` or
+    `classes`; with classes, a figure is an index into them."""
+
+    title: str
+    unit: str = ""
+    scale: str = "log"
+    worst: str = "high"
+    classes: list[str] = field(default_factory=list)
+    figures: dict[int, tuple[Figure, str]] = field(default_factory=dict)
+
+
+class Overlaying(ABC):
+    """Turns a part of a report into figures for nodes. One file each, called as the part's kind."""
+
+    @abstractmethod
+    def layers(self, part: Any, names: Names) -> Iterator[Layer]:
+        """Yields what can be coloured; a layer without figures is left out."""

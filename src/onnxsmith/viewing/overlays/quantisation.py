@@ -1,0 +1,26 @@
+"""What `quantize` made narrow, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxsmith.report.parts._text import size
+from onnxsmith.report.parts.quantisation import Quantisation
+from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
+from onnxsmith.viewing.scene import figure
+
+
+class LayerPrecision(Overlaying):
+    """The precision of each layer, and its error if it alone is narrow."""
+
+    def layers(self, part: Quantisation, names: Names) -> Iterator[Layer]:
+        kind = Layer("precision", scale="classes", classes=[part.to, "stays as it was"])
+        damage = Layer(f"error in {part.to}, alone")
+        for one in part.layers:
+            for node in names.node(one.name):
+                said = f"stays as it was: {one.kept}" if one.kept else f"{part.to}, {size(one.nbytes)} of weights"
+                kind.figures[node] = int(bool(one.kept)), said
+                if one.damage is not None:
+                    damage.figures[node] = figure(one.damage), f"{one.damage:.2g} of the size of its result; {said}"
+        yield kind
+        yield damage

@@ -1,0 +1,30 @@
+"""Where `simplify` rewrote something, and where it refused to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from onnxsmith.report.parts.simplification import Entry, Simplification
+from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
+
+
+class Simplified(Overlaying):
+    """The rules by the nodes at which they applied. In the simplified model most of these nodes are gone."""
+
+    def layers(self, part: Simplification, names: Names) -> Iterator[Layer]:
+        yield from rewritten(part.fired, part.refused, names)
+
+
+def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) -> Iterator[Layer]:
+    """Yields a layer of the rewrites that were made, and one of those that were refused."""
+    for title, entries in (("rewrites", fired), ("refused rewrites", refused)):
+        rules = list(dict.fromkeys(entry.rule for entry in entries))
+        layer = Layer(title, scale="classes", classes=rules)
+        for entry in entries:
+            said = f"{entry.rule}: {entry.why_not}" if entry.why_not else entry.rule
+            if entry.gone or entry.made:
+                said += f": {', '.join(entry.gone) or 'nothing'} → {', '.join(entry.made) or 'nothing'}"
+            for node in names.node(entry.where) or names.maker(entry.where):
+                before = layer.figures.get(node)
+                layer.figures[node] = rules.index(entry.rule), said if before is None else f"{before[1]}; {said}"
+        yield layer

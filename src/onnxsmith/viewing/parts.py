@@ -1,0 +1,100 @@
+"""Divides the nodes of a graph into parts that can be shown as one box each: no two boxes depend on each other.
+
+A module that is left and entered again depends on what lies between. It becomes two parts, and more if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+_STEPS_PER_EDGE = 40
+"""Steps of the search for a dependency, for each edge of the graph; then every re-entered module becomes a new part,
+which needs no search. A choice: real models need 2 at most, and the work stays linear."""
+
+
+@dataclass(eq=False)
+class Part:
+    """Nodes with one key, in the order of the graph. A node without a key is a part of its own."""
+
+    key: Hashable
+    nodes: list[int] = field(default_factory=list)
+
+
+def divided(nodes: Sequence[int], keys: Mapping[int, Hashable | None], sources: Sequence[Sequence[int]]) -> list[Part]:
+    """Divides `nodes`, which stand in an order in which they can run. Nodes of one key form one part, or several if
+    something outside depends on the first and feeds the second. `sources` are the nodes that each node reads from;
+    others than `nodes` do not matter. Returns the parts in the order of their first nodes."""
+    work = _Division(sources)
+    for node in nodes:
+        work.add(node, keys.get(node))
+    return work.parts
+
+
+class _Division:
+    """Keeps an order of the parts in which they can run, as in D. J. Pearce, P. H. J. Kelly, "A dynamic topological
+    sort algorithm for directed acyclic graphs" (2006). A node joins a part unless that would close a cycle."""
+
+    def __init__(self, sources: Sequence[Sequence[int]]) -> None:
+        self.parts: list[Part] = []
+        self._sources = sources
+        self._part_of: dict[int, int] = {}
+        self._last: dict[Hashable, int] = {}
+        self._after: list[set[int]] = []
+        self._before: list[set[int]] = []
+        self._rank: list[int] = []
+        self._budget = 1000
+
+    def add(self, node: int, key: Hashable | None) -> None:
+        read = {self._part_of[source] for source in self._sources[node] if source in self._part_of}
+        self._budget += _STEPS_PER_EDGE * (1 + len(read))
+        part = self._last.get(key, -1) if key is not None else -1
+        if part < 0 or not self._joins(part, read - {part}):
+            part = len(self.parts)
+            self.parts.append(Part(key))
+            self._after.append(set())
+            self._before.append(set())
+            self._rank.append(part)
+            if key is not None:
+                self._last[key] = part
+            for other in read:
+                self._link(other, part)
+        self.parts[part].nodes.append(node)
+        self._part_of[node] = part
+
+    def _link(self, one: int, other: int) -> None:
+        self._after[one].add(other)
+        self._before[other].add(one)
+
+    def _joins(self, part: int, read: set[int]) -> bool:
+        """Lets a part read from others, if none of them depends on it."""
+        for other in sorted(read - self._before[part], key=self._rank.__getitem__):
+            if self._rank[other] < self._rank[part]:
+                continue
+            behind = self._reached(part, self._after, 0, self._rank[other])
+            if behind is None or other in behind:
+                return False
+            ahead = self._reached(other, self._before, self._rank[part], len(self.parts))
+            if ahead is None:
+                return False
+            self._reorder([*sorted(ahead, key=self._rank.__getitem__), *sorted(behind, key=self._rank.__getitem__)])
+        for other in read:
+            self._link(other, part)
+        return True
+
+    def _reached(self, start: int, ways: Sequence[set[int]], least: int, most: int) -> set[int] | None:
+        """The parts that can be reached from one, at ranks from `least` to `most`; None if the budget is spent."""
+        found, waiting = {start}, [start]
+        while waiting:
+            for one in ways[waiting.pop()]:
+                self._budget -= 1
+                if one not in found and least <= self._rank[one] <= most:
+                    found.add(one)
+                    waiting.append(one)
+            if self._budget < 0:
+                return None
+        return found
+
+    def _reorder(self, wanted: Sequence[int]) -> None:
+        ranks = sorted(self._rank[one] for one in wanted)
+        for one, rank in zip(wanted, ranks, strict=True):
+            self._rank[one] = rank

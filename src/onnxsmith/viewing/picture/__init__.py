@@ -1,0 +1,1 @@
+"""Draws one room as a picture, without a browser."""

@@ -1,0 +1,56 @@
+"""What a picture consists of: boxes, lines and texts, in pixels from the upper left corner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rounded box. `stacked` draws a second one behind it, for what can be opened."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    radius: float
+    fill: str
+    line: str
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A smooth line through points, which leaves and reaches each of them vertically. `arrow` marks its end."""
+
+    points: tuple[Point, ...]
+    colour: str
+    dashed: bool = False
+    arrow: bool = True
+
+
+@dataclass(frozen=True)
+class Text:
+    """One line of text. `anchor` is `start`, `middle` or `end`; y is the baseline."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    colour: str
+    anchor: str = "middle"
+    bold: bool = False
+
+
+@dataclass(eq=False)
+class Picture:
+    """All shapes, in the order in which they are drawn."""
+
+    title: str
+    width: float = 0.0
+    height: float = 0.0
+    lines: list[Line] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)

@@ -1,0 +1,170 @@
+"""The scene: all that the page knows of a model. `viewer/src/scene.ts` describes the same data for the page.
+
+Nodes, values and items are held in columns, lists of equal length, and indices point into them. So a scene of 20,000
+nodes stays a few megabytes. A field that ends in `_` is written without it: `from` is a word of Python."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+Figure = float | int | str
+NODE, ROOM, INPUT, OUTPUT, STUB = range(5)
+"""The kinds of items in a room."""
+COMPUTED, GRAPH_INPUT, GRAPH_OUTPUT, CONSTANT = range(4)
+"""The kinds of values."""
+
+
+@dataclass(eq=False)
+class Nodes:
+    """The nodes of all graphs, without `Constant` nodes: their tensors are constants."""
+
+    name: list[str] = field(default_factory=list)
+    op: list[int] = field(default_factory=list)
+    room: list[int] = field(default_factory=list)
+    module: list[int] = field(default_factory=list)
+    source: list[int] = field(default_factory=list)
+    inputs: list[list[int]] = field(default_factory=list)
+    outputs: list[list[int]] = field(default_factory=list)
+    attributes: list[list[tuple[str, str, int]]] = field(default_factory=list)
+    bodies: list[list[tuple[str, int]]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Values:
+    """The values of all graphs. `type` is an index into the types, `producer` a node or -1."""
+
+    name: list[str] = field(default_factory=list)
+    type: list[int] = field(default_factory=list)
+    producer: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Constant:
+    """A stored tensor. `figures` is None where the values were not read."""
+
+    bytes: int
+    file: str
+    figures: dict[str, Figure] | None
+    histogram: list[int]
+    text: str
+
+
+@dataclass(eq=False)
+class Items:
+    """What a room shows, in rows from the top; `x` is the middle, in units of the widest item."""
+
+    kind: list[int] = field(default_factory=list)
+    ref: list[int] = field(default_factory=list)
+    row: list[int] = field(default_factory=list)
+    x: list[float] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Edges:
+    """Edges between items. `bends` has the x of an edge in each row between its ends."""
+
+    from_: list[int] = field(default_factory=list)
+    to: list[int] = field(default_factory=list)
+    value: list[int] = field(default_factory=list)
+    bends: list[list[float]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Room:
+    """One level of a model: a graph, a function, a branch, a torch module or scope, or a repeated block."""
+
+    title: str
+    kind: str
+    path: str
+    parent: int
+    count: int = 0
+    repeats: int = 1
+    items: Items = field(default_factory=Items)
+    edges: Edges = field(default_factory=Edges)
+
+
+@dataclass(eq=False)
+class Model:
+    """One model. `constants` is by index of the value."""
+
+    name: str
+    path: str
+    hash: str
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    ops: list[dict[str, str]] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    modules: list[dict[str, str]] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    nodes: Nodes = field(default_factory=Nodes)
+    values: Values = field(default_factory=Values)
+    constants: dict[int, Constant] = field(default_factory=dict)
+    rooms: list[Room] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Overlay:
+    """A figure for each of some nodes out of a report."""
+
+    title: str
+    model: int
+    unit: str
+    scale: str
+    classes: list[str]
+    worst: str
+    nodes: list[int]
+    figures: list[Figure]
+    texts: list[str]
+    from_: str
+
+
+@dataclass(eq=False)
+class Difference:
+    """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair."""
+
+    pairs: list[tuple[int, int, int]]
+    removed: list[int]
+    added: list[int]
+    changes: dict[int, list[str]]
+
+
+@dataclass(eq=False)
+class Program:
+    """The captured program: a line for each operation, with the nodes that came from it."""
+
+    from_: str
+    lines: list[dict[str, Any]]
+
+
+@dataclass(eq=False)
+class Scene:
+    """All that the page shows."""
+
+    headline: str
+    notes: list[str]
+    models: list[Model]
+    overlays: list[Overlay] = field(default_factory=list)
+    difference: Difference | None = None
+    program: Program | None = None
+    format: int = 1
+
+
+def figure(value: float | int) -> Figure:
+    """Returns a number as the scene holds it: JSON has no NaN and no infinities."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def to_json(scene: Scene) -> str:
+    """Writes the scene as ASCII text that may stand inside a `<script>` element: no character of it can end the
+    element or begin another, whatever the names in the model are."""
+    text = json.dumps(scene, default=_fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _fields(one: Any) -> dict[str, Any]:
+    return {name.rstrip("_"): value for name, value in vars(one).items()}

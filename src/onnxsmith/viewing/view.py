@@ -1,0 +1,212 @@
+"""`view`: shows a model, or what differs between two, in one HTML page or as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.differences.graphs import Found
+from onnxsmith.differences.model_pairs import paired
+from onnxsmith.folders import replacing
+from onnxsmith.memory import no_collection
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.outputs import refuse_loss, refuse_other_than_page
+from onnxsmith.model.graph import tensor_paths
+from onnxsmith.problem import problem
+from onnxsmith.report.base import Part, Report
+from onnxsmith.report.parts._text import size
+from onnxsmith.report.parts.view import View
+from onnxsmith.report.parts.written import written
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.result import Result
+from onnxsmith.viewing import scene
+from onnxsmith.viewing.difference import difference
+from onnxsmith.viewing.html import to_html
+from onnxsmith.viewing.model_scene import Viewed, viewed
+from onnxsmith.viewing.program import listed, recorded
+from onnxsmith.viewing.reports import Laid, laid, read
+from onnxsmith.viewing.shapes import with_shapes
+from onnxsmith.words import several
+
+LARGE = 50_000_000
+"""Bytes from which a page is slow to open from a file. A choice: browsers parse some 50 MB of JSON in a second."""
+_STATES = (
+    "equal",
+    "other attributes",
+    "other weights",
+    "other attributes and weights",
+    "other operator",
+    "other wiring",
+)
+
+
+def view(
+    model: Source,
+    new: Source | None = None,
+    *,
+    output: str | Path | None = None,
+    reports: Sequence[str | Path | Report] = (),
+    svg: str | Path | None = None,
+    png: str | Path | None = None,
+    module: str = "",
+) -> Result:
+    """Shows a model in one HTML page that needs no network; with `new`, what differs between two models.
+
+    The page is written to `output`; without it, it is only in the result, which a notebook shows in place. `reports`
+    are reports of other verbs, or paths of reports that `--json` wrote: their figures colour the nodes. `svg` and `png`
+    are paths of pictures of one level of the model: of `module`, a torch module, scope, branch or function by its path,
+    or of the main graph. Nothing is run. Weights are read for statistics, up to 64 MB, and are not in the page.
+
+    Raises:
+        OnnxsmithError: `model/…` if a file is not a valid model; `view/no-module` if nothing is called `module`;
+            `view/report`, `report/unreadable`, `view/no-figures`, `view/other-model` for a report; `save/…` if a file
+            cannot be written. Nothing is written then.
+    """
+    targets = [Path(path) for path in (output, svg, png) if path]
+    given = [read(one) for one in reports]
+    refuse_loss(targets, [model, new, *(one for one in reports if not isinstance(one, Report))])
+    if output:
+        refuse_other_than_page(str(output))
+    with no_collection():
+        made = _made([model] if new is None else [model, new])
+        found = laid(given, [one.scene for one in made.shown])
+        whole = _whole(made, found)
+        with stage("page"):
+            page = to_html(whole)
+        pictures, notes = _pictures(made.shown[-1], module, svg, png)
+    if len(page) > LARGE:
+        notes.append(f"the page has {size(len(page))}, which a browser opens slowly from a file: add --serve")
+    whole.notes += notes
+    files = {Path(output): page.encode()} if output else {}
+    _write({**files, **pictures})
+    parts: tuple[Part, ...] = (_part(whole, found), written(targets)) if targets else (_part(whole, found),)
+    report = Report("view", Verdict.DONE, parts, notes=tuple(whole.notes), headline=whole.headline)
+    return Result(report, path=Path(output) if output else None, page=page)
+
+
+@dataclass(eq=False)
+class _Made:
+    """The models as they are shown, and the difference of two."""
+
+    shown: list[Viewed]
+    difference: scene.Difference | None
+    notes: list[str]
+
+
+def _made(sources: Sequence[Source]) -> _Made:
+    paths = [Path(source) if isinstance(source, str | Path) else None for source in sources]
+    with stage("load"):
+        models: list[ir.Model] = [load(source) for source in sources]
+    notes: list[str] = []
+    found: Found | None = None
+    if len(models) == 2:
+        with stage("pair"):
+            notes, both, _, found = paired((models[0], models[1]))
+            models = list(both)
+    shown = []
+    for model, path in zip(models, paths, strict=True):
+        with stage("shapes"):
+            own, told, trouble = with_shapes(model, own=path is not None)
+        shown.append(viewed(own, path, told))
+        notes += [trouble] if trouble else []
+        notes += [f"{path.name}: {note}" if len(models) > 1 and path else note for note in shown[-1].notes]
+    if found is None:
+        return _Made(shown, None, notes)
+    with stage("difference"):
+        return _Made(shown, difference(models, found, shown), notes)
+
+
+def _whole(made: _Made, found: Laid) -> scene.Scene:
+    models = [one.scene for one in made.shown]
+    program = None
+    last = made.shown[-1]
+    for name, one in found.programs:
+        program = listed(one, f"{one.origin}, in {name}", last.source, last.scene, last.nodes)
+    if program is None and (own := recorded(last.source)) is not None:
+        program = listed(own, "the metadata of the nodes", last.source, last.scene, last.nodes)
+    headline = " → ".join(model.name for model in models)
+    if made.difference is None:
+        headline += f": {several(len(models[0].nodes.name), 'node')}"
+    else:
+        headline += f": {_difference(made.difference)}"
+    return scene.Scene(headline, [*made.notes, *found.notes], models, found.overlays, made.difference, program)
+
+
+def _difference(found: scene.Difference) -> str:
+    changed = sum(state != 0 for _, _, state in found.pairs)
+    counts = (changed, "changed"), (len(found.removed), "removed"), (len(found.added), "added")
+    said = [f"{several(count, 'node')} {what}" for count, what in counts if count]
+    return ", ".join(said) or "all nodes are equal"
+
+
+def _part(whole: scene.Scene, found: Laid) -> View:
+    pairs = None
+    if whole.difference is not None:
+        pairs = dict.fromkeys(_STATES, 0)
+        for _, _, state in whole.difference.pairs:
+            pairs[_STATES[state]] += 1
+        pairs |= {"removed": len(whole.difference.removed), "added": len(whole.difference.added)}
+    names = [model.name for model in whole.models]
+    if len(set(names)) < len(names):
+        names = [model.path or f"model {at}" for at, model in enumerate(whole.models, 1)]
+    return View(
+        {name: len(model.nodes.name) for name, model in zip(names, whole.models, strict=True)},
+        {name: len(model.rooms) for name, model in zip(names, whole.models, strict=True)},
+        tuple(layer.title for layer in whole.overlays),
+        {title: (some, of) for title, some, of in found.matched},
+        pairs,
+        len(whole.program.lines) if whole.program is not None else 0,
+    )
+
+
+def _pictures(
+    shown: Viewed, module: str, svg: str | Path | None, png: str | Path | None
+) -> tuple[dict[Path, bytes], list[str]]:
+    room = _room(shown, module)
+    if svg is None and png is None:
+        return {}, []
+    from onnxsmith.viewing.picture.drawing import draw  # Pillow is slow to import
+    from onnxsmith.viewing.picture.png import to_png
+    from onnxsmith.viewing.picture.svg import to_svg
+
+    with stage("picture"):
+        picture = draw(shown.scene, room)
+        files: dict[Path, bytes] = {}
+        notes = []
+        if svg is not None:
+            files[Path(svg)] = to_svg(picture).encode()
+        if png is not None:
+            files[Path(png)], note = to_png(picture)
+            notes = [note] if note else []
+    return files, notes
+
+
+def _room(shown: Viewed, module: str) -> scene.Room:
+    if not module:
+        return shown.scene.rooms[0]
+    if module in shown.aliases:
+        return shown.scene.rooms[shown.aliases[module]]
+    known = [path for path in shown.aliases if path]
+    near = tensor_paths.near(module, known) or known[:5]
+    raise problem(
+        "view/no-module",
+        f"no level of the model is called {module!r}",
+        where=shown.scene.path or "the model",
+        why="a module with fewer than 3 nodes is drawn as its nodes, in the module around it"
+        if known
+        else "the model has one level: its nodes name no modules, and no blocks of it repeat",
+        fix=f"similar: {', '.join(near)}" if known else "leave --module out: the whole graph is drawn",
+    )
+
+
+def _write(files: dict[Path, bytes]) -> None:
+    for path, data in files.items():
+        try:
+            with replacing(path) as aside:
+                aside.write_bytes(data)
+        except OSError as error:
+            raise problem("save/failed", "the file could not be written", where=str(path), why=str(error)) from error

@@ -1,0 +1,102 @@
+/** Commands that go on from a selection, quoted for a POSIX shell. */
+
+import type { Graph } from "./graph";
+
+export interface Offer {
+  title: string;
+  command: string;
+  /** What to know before it is run; "" for nothing. */
+  note: string;
+}
+
+/** A word as a POSIX shell reads it back. Words of harmless letters stay as they are. */
+export function quoted(word: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) && !word.startsWith("=") ? word : `'${word.replace(/'/g, "'\\''")}'`;
+}
+
+/** An argument that isn't read as an option, such as a file called "-o". */
+function path(word: string): string {
+  return quoted(word.startsWith("-") ? `./${word}` : word);
+}
+
+/** A tensor as `--from` and `--to` take it; null if it can't be named so. A name that begins as a table does is named by its node. */
+function tensor(graph: Graph, option: string, value: number): string | null {
+  const { values, nodes } = graph.model;
+  const name = values.name[value];
+  if (!name) return null;
+  if (!/^\s*\{/.test(name)) return name.startsWith("-") ? quoted(`${option}=${name}`) : `${option} ${quoted(name)}`;
+  const producer = values.producer[value];
+  if (producer < 0 || !nodes.name[producer]) return null;
+  return `${option} ${quoted(`{ producer = ${JSON.stringify(nodes.name[producer])}, output = ${nodes.outputs[producer].indexOf(value)} }`)}`;
+}
+
+export interface Boundary {
+  from: number[];
+  to: number[];
+}
+
+/** The tensors that a set of nodes reads from outside, and gives to outside. Constants are part of the set. */
+export function boundary(graph: Graph, nodes: number[]): Boundary {
+  const { inputs, outputs } = graph.model.nodes;
+  const { kind, producer } = graph.model.values;
+  const inside = new Set(nodes);
+  const from = new Set<number>();
+  const to = new Set<number>();
+  for (const node of nodes) {
+    for (const value of inputs[node]) if (value >= 0 && kind[value] !== 3 && !inside.has(producer[value])) from.add(value);
+    for (const value of outputs[node]) {
+      if (value >= 0 && (kind[value] === 2 || graph.readers(value).some((reader) => !inside.has(reader)))) to.add(value);
+    }
+  }
+  return { from: [...from], to: [...to] };
+}
+
+/** So many tensors fit into a command that a person reads. */
+const MOST_TENSORS = 60;
+
+/** What can be done with nodes of one model. */
+export function offers(graph: Graph, nodes: number[]): Offer[] {
+  if (!nodes.length) return [];
+  const outer = nodes.filter((node) => inMainGraph(graph, node));
+  if (outer.length < nodes.length) {
+    return [{ title: "Cut out", command: "", note: "A part of a branch, a loop or a function cannot be cut out by itself: select the node that holds it." }];
+  }
+  const { from, to } = boundary(graph, nodes);
+  if (from.length + to.length > MOST_TENSORS) {
+    return [{ title: "Cut out", command: "", note: `This part has ${from.length + to.length} tensors at its border: select fewer nodes.` }];
+  }
+  const words = [...from.map((value) => tensor(graph, "--from", value)), ...to.map((value) => tensor(graph, "--to", value))];
+  if (words.includes(null)) return [{ title: "Cut out", command: "", note: "A tensor at the border of this part has a name that no command can be given." }];
+  const extract = `onnxsmith extract ${path(graph.model.path)} ${words.join(" ")} -o part.onnx`;
+  return [
+    { title: "Cut out this part", command: extract, note: "" },
+    {
+      title: "Compare it on two runtimes",
+      command: `${extract} && onnxsmith compare part.onnx@reference part.onnx@onnxruntime --per-layer`,
+      note: "",
+    },
+    {
+      title: "Reduce a failure in it",
+      command: `${extract} && onnxsmith reduce part.onnx -o reduced --check 'differs reference onnxruntime'`,
+      note: "Give --check the failure that you see; `onnxsmith reduce --help` lists them.",
+    },
+  ];
+}
+
+/** Commands for two models. */
+export function offersForTwo(first: Graph, second: Graph): Offer[] {
+  const [a, b] = [path(first.model.path), path(second.model.path)];
+  return [
+    { title: "List the differences", command: `onnxsmith diff ${a} ${b}`, note: "" },
+    { title: "Compare what they compute", command: `onnxsmith compare ${a} ${b} --per-layer`, note: "" },
+  ];
+}
+
+/** Whether a node belongs to the main graph, and not to a branch, a body or a function. */
+function inMainGraph(graph: Graph, node: number): boolean {
+  for (let room = graph.model.nodes.room[node]; room > 0; room = graph.model.rooms[room].parent) {
+    const { kind } = graph.model.rooms[room];
+    if (kind === "function" || kind === "branch") return false;
+  }
+  return true;
+}

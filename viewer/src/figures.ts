@@ -1,0 +1,69 @@
+/** The panel of an overlay: its nodes, worst first. */
+
+import type { App } from "./app";
+import { el, replace, style } from "./dom";
+import { List } from "./list";
+import type { OverlayFigures } from "./overlays";
+import { scaleOf } from "./scales";
+
+export class Figures {
+  readonly element: HTMLElement;
+  private readonly head = el("div", { class: "head" });
+  private readonly list: List;
+  private figures: OverlayFigures | null = null;
+  private colour: (figure: number) => string = () => "";
+  private at = -1;
+
+  constructor(private readonly app: App) {
+    this.list = new List({
+      label: "Nodes by figure, worst first",
+      role: "listbox",
+      rowHeight: 40,
+      row: (index) => this.row(index),
+      pick: (index) => this.go(index),
+      empty: "No figures: choose an overlay under “Colour by”. `onnxsmith view --with report.json` brings one along.",
+    });
+    this.element = el("div", { class: "tab" }, this.head, this.list.element);
+  }
+
+  fill(figures: OverlayFigures | null, dark: boolean): void {
+    const isNew = figures !== this.figures;
+    this.figures = figures;
+    if (isNew) this.at = -1;
+    if (figures) {
+      this.colour = scaleOf(figures.overlay, dark).colour;
+      replace(this.head, el("b", {}, figures.overlay.title), figures.overlay.from ? el("small", { class: "dim" }, figures.overlay.from) : null);
+    } else replace(this.head);
+    this.list.fill(figures?.order.length ?? 0, this.at);
+  }
+
+  private row(index: number) {
+    const { overlay, order, figures, write } = this.figures!;
+    const row = order[index];
+    const node = overlay.nodes[row];
+    const { graph } = this.app.sides[overlay.model];
+    const dot = el("span", { class: "dot square", "aria-hidden": "true" });
+    style(dot, "background", this.colour(figures[row]));
+    const text = overlay.texts[row];
+    return {
+      class: "two",
+      parts: [
+        el("span", {}, dot, el("b", {}, write.call(this.figures, figures[row])), el("span", { class: "dim" }, `${graph.op(node).type} ${graph.nodeName(node)}`)),
+        el("small", { class: "dim" }, text || "\u00a0"),
+      ],
+    };
+  }
+
+  step(by: number): void {
+    const count = this.figures?.order.length ?? 0;
+    if (count) this.go((this.at + by + count + (this.at < 0 && by < 0 ? 1 : 0)) % count);
+  }
+
+  private go(index: number): void {
+    this.at = index;
+    this.list.setCurrent(index);
+    const { overlay, order } = this.figures!;
+    this.app.jump(overlay.model, { kind: "node", ref: overlay.nodes[order[index]] });
+    this.app.say(`${index + 1} of ${order.length} by ${overlay.title}`);
+  }
+}

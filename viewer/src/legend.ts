@@ -1,0 +1,43 @@
+/** What the colours of the picture mean. */
+
+import type { Palette } from "./colours";
+import { familyPaints, FAMILIES } from "./colours";
+import { STATE_SIGNS } from "./differences";
+import { el, style } from "./dom";
+import type { Graph } from "./graph";
+import type { OverlayFigures } from "./overlays";
+import { along, scaleOf } from "./scales";
+
+const STEPS = 24;
+const TICKS = 3;
+
+function swatch(colour: string, ...words: string[]): HTMLElement {
+  const box = el("span", { class: "dot square", "aria-hidden": "true" });
+  style(box, "background", colour);
+  return el("span", { class: "key" }, box, ...words);
+}
+
+/** The families of operators that a model has. */
+export function familyLegend(graph: Graph, palette: Palette): HTMLElement[] {
+  const used = new Set(graph.model.nodes.op.map((op) => graph.model.ops[op].family));
+  const paints = familyPaints(palette);
+  return FAMILIES.filter((family) => used.has(family)).map((family) => swatch(paints[family].strong, family));
+}
+
+export function differenceLegend(palette: Palette): HTMLElement[] {
+  return (["added", "removed", "changed"] as const).map((kind) => swatch(palette[kind], `${STATE_SIGNS[kind === "changed" ? "operator" : kind]} ${kind}`));
+}
+
+export function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLElement[] {
+  const { overlay } = figures;
+  const scale = scaleOf(overlay, dark);
+  if (overlay.scale === "classes") return overlay.classes.map((name, at) => swatch(scale.colour(at), name));
+  const steps = Array.from({ length: STEPS }, (_, at) => {
+    const step = el("span", {});
+    style(step, "background", along(at / (STEPS - 1), dark));
+    return step;
+  });
+  const ticks = scale.ticks(TICKS).map((tick) => el("span", {}, figures.write(tick)));
+  const words = `${overlay.title}${scale.log ? ", logarithmic" : ""}; right is worse`;
+  return [el("div", { class: "ramp", role: "img", "aria-label": words }, el("div", { class: "steps" }, ...steps), el("div", { class: "ticks" }, ...ticks)), el("small", { class: "dim" }, words)];
+}

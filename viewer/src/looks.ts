@@ -1,0 +1,161 @@
+/** How items look: by the family of their operator, by an overlay, or by what changed. */
+
+import { familyPaints, filled, mix, paintOf, type Paint, type Palette } from "./colours";
+import { STATE_SIGNS, type Differences, type State } from "./differences";
+import type { Graph } from "./graph";
+import type { OverlayFigures } from "./overlays";
+import { scaleOf, type Scale } from "./scales";
+import { grouped } from "./words";
+
+export interface Sign {
+  text: string;
+  colour: string;
+}
+
+export interface Look {
+  node(node: number): Paint;
+  room(room: number): Paint;
+  /** A line that stands on the card instead of the last one; "" for none. */
+  nodeNote(node: number): string;
+  /** The same for a room; `brief` for a card, which has less space than a bar. */
+  roomNote(room: number, brief: boolean): string;
+  nodeSign(node: number): Sign | null;
+  roomSign(room: number): Sign | null;
+}
+
+const ROOM_HUE = "#64748b";
+
+export class FamilyLook implements Look {
+  private readonly paints: Record<string, Paint>;
+  private readonly plainRoom: Paint;
+  private readonly ofOp: Paint[];
+
+  constructor(
+    private readonly graph: Graph,
+    palette: Palette,
+  ) {
+    this.paints = familyPaints(palette);
+    this.plainRoom = paintOf(ROOM_HUE, palette);
+    this.ofOp = graph.model.ops.map((op) => this.paints[op.family] ?? this.paints.other);
+  }
+
+  node(node: number): Paint {
+    return this.ofOp[this.graph.model.nodes.op[node]];
+  }
+  room(_room: number): Paint {
+    return this.plainRoom;
+  }
+  nodeNote(_node: number): string {
+    return "";
+  }
+  roomNote(_room: number, _brief: boolean): string {
+    return "";
+  }
+  nodeSign(_node: number): Sign | null {
+    return null;
+  }
+  roomSign(_room: number): Sign | null {
+    return null;
+  }
+}
+
+/** For what an overlay or a difference says nothing about. */
+function mutedPaint(palette: Palette): Paint {
+  return { strong: mix(palette.muted, palette.dim, 0.22), soft: mix(palette.card, palette.muted, 0.45), line: palette.cardLine, text: palette.dim, dim: palette.dim };
+}
+
+export class OverlayLook implements Look {
+  readonly scale: Scale;
+  private readonly muted: Paint;
+  private readonly paints = new Map<number, Paint>();
+
+  constructor(
+    private readonly figures: OverlayFigures,
+    palette: Palette,
+  ) {
+    this.scale = scaleOf(figures.overlay, palette.dark);
+    this.muted = mutedPaint(palette);
+  }
+
+  private paint(figure: number): Paint {
+    let paint = this.paints.get(figure);
+    if (!paint) this.paints.set(figure, (paint = filled(this.scale.colour(figure))));
+    return paint;
+  }
+
+  node(node: number): Paint {
+    const figure = this.figures.node(node);
+    return figure === undefined ? this.muted : this.paint(figure);
+  }
+  room(room: number): Paint {
+    const figure = this.figures.room(room);
+    return figure ? this.paint(figure.worst) : this.muted;
+  }
+  nodeNote(node: number): string {
+    const figure = this.figures.node(node);
+    return figure === undefined ? "" : this.figures.write(figure);
+  }
+  roomNote(room: number, brief: boolean): string {
+    const figure = this.figures.room(room);
+    return figure ? this.figures.writeRoom(figure, brief) : "";
+  }
+  nodeSign(_node: number): Sign | null {
+    return null;
+  }
+  roomSign(_room: number): Sign | null {
+    return null;
+  }
+}
+
+export class DifferenceLook implements Look {
+  private readonly muted: Paint;
+  private readonly paints: Record<"added" | "removed" | "changed", Paint>;
+
+  constructor(
+    private readonly differences: Differences,
+    private readonly model: number,
+    private readonly palette: Palette,
+  ) {
+    this.muted = mutedPaint(palette);
+    this.paints = { added: this.tint(palette.added), removed: this.tint(palette.removed), changed: this.tint(palette.changed) };
+  }
+
+  private tint(colour: string): Paint {
+    const { card, text, dim, dark } = this.palette;
+    return { strong: colour, soft: mix(card, colour, dark ? 0.26 : 0.16), line: colour, text, dim: mix(dim, text, 0.5) };
+  }
+
+  private kind(state: State | undefined): "added" | "removed" | "changed" | null {
+    if (!state || state === "equal") return null;
+    return state === "added" || state === "removed" ? state : "changed";
+  }
+
+  node(node: number): Paint {
+    const kind = this.kind(this.differences.state(this.model, node));
+    return kind ? this.paints[kind] : this.muted;
+  }
+  room(room: number): Paint {
+    const inside = this.differences.room(this.model, room);
+    if (!inside) return this.muted;
+    return this.paints[inside.changed ? "changed" : inside.added && inside.removed ? "changed" : inside.added ? "added" : "removed"];
+  }
+  nodeNote(node: number): string {
+    const at = this.differences.change(this.model, node);
+    const lines = at < 0 ? [] : this.differences.changes[at].lines;
+    return lines.length > 1 ? `${lines[0]} (+${lines.length - 1})` : (lines[0] ?? "");
+  }
+  roomNote(room: number, _brief: boolean): string {
+    const inside = this.differences.room(this.model, room);
+    if (!inside) return "";
+    const parts = [inside.added && `+${grouped(inside.added)}`, inside.removed && `−${grouped(inside.removed)}`, inside.changed && `≠${grouped(inside.changed)}`];
+    return parts.filter(Boolean).join("  ");
+  }
+  nodeSign(node: number): Sign | null {
+    const state = this.differences.state(this.model, node);
+    const kind = this.kind(state);
+    return kind ? { text: STATE_SIGNS[state!], colour: this.palette[kind] } : null;
+  }
+  roomSign(_room: number): Sign | null {
+    return null;
+  }
+}

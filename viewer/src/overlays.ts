@@ -1,0 +1,93 @@
+/** Figures of nodes, and of the rooms that hold them. */
+
+import type { Graph } from "./graph";
+import type { Overlay } from "./scene";
+import { additive, grouped, measured, numeric } from "./words";
+
+export interface RoomFigure {
+  /** The worst figure inside; NaN is worst of all. */
+  worst: number;
+  worstNode: number;
+  /** How many nodes inside have the worst figure. */
+  times: number;
+  sum: number;
+  count: number;
+}
+
+export class OverlayFigures {
+  /** Row of the overlay by node; -1: the node has no figure. */
+  private readonly rowOfNode: Int32Array;
+  private readonly rooms = new Map<number, RoomFigure>();
+  /** Rows of the overlay, worst first. */
+  readonly order: number[];
+  readonly figures: number[];
+
+  constructor(
+    readonly overlay: Overlay,
+    graph: Graph,
+  ) {
+    this.figures = overlay.figures.map(numeric);
+    this.rowOfNode = new Int32Array(graph.model.nodes.op.length).fill(-1);
+    this.order = this.figures.map((_, row) => row).sort((a, b) => this.compare(this.figures[a], this.figures[b]) || a - b);
+    overlay.nodes.forEach((node, row) => {
+      this.rowOfNode[node] = row;
+      const seen = new Set<number>();
+      for (let room = graph.model.nodes.room[node]; room >= 0 && !seen.has(room); room = outside(graph, room)) {
+        seen.add(room);
+        this.count(room, node, this.figures[row]);
+      }
+    });
+  }
+
+  private count(room: number, node: number, figure: number): void {
+    const known = this.rooms.get(room);
+    if (!known) this.rooms.set(room, { worst: figure, worstNode: node, times: 1, sum: figure, count: 1 });
+    else {
+      known.sum += figure;
+      known.count += 1;
+      const order = this.compare(figure, known.worst);
+      if (order === 0) known.times += 1;
+      else if (order < 0) [known.worst, known.worstNode, known.times] = [figure, node, 1];
+    }
+  }
+
+  /** Negative if `a` is worse than `b`. Not-a-number is worse than all numbers. */
+  private compare(a: number, b: number): number {
+    if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(b)) - Number(Number.isNaN(a));
+    return a === b ? 0 : (this.overlay.worst === "high") === a > b ? -1 : 1;
+  }
+
+  /** The figure of a node, or undefined. */
+  node(node: number): number | undefined {
+    const row = this.rowOfNode[node];
+    return row < 0 ? undefined : this.figures[row];
+  }
+
+  text(node: number): string {
+    const row = this.rowOfNode[node];
+    return row < 0 ? "" : this.overlay.texts[row];
+  }
+
+  room(room: number): RoomFigure | undefined {
+    return this.rooms.get(room);
+  }
+
+  write(figure: number): string {
+    if (this.overlay.scale !== "classes") return measured(figure, this.overlay.unit);
+    return this.overlay.classes[figure] ?? (Number.isNaN(figure) ? "unknown" : `class ${figure}`);
+  }
+
+  /** What a room says: the sum, where figures may be added, and the worst, unless the colour has to tell it. */
+  writeRoom(figure: RoomFigure, brief = false): string {
+    const worst = this.write(figure.worst);
+    if (this.overlay.scale === "classes") return `${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`;
+    if (figure.count > 1 && additive(this.overlay.unit)) return brief ? `Σ ${this.write(figure.sum)}` : `Σ ${this.write(figure.sum)}, worst ${worst}`;
+    return figure.count > 1 ? `worst ${worst}` : worst;
+  }
+}
+
+/** The room around a room: its parent, or the room of the node that calls it. */
+export function outside(graph: Graph, room: number): number {
+  const host = graph.hostOf[room];
+  return host >= 0 && graph.itemOfRoom[room] < 0 ? graph.model.nodes.room[host] : graph.model.rooms[room].parent;
+}

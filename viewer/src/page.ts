@@ -1,0 +1,288 @@
+/** The elements around the picture: header, panels, legend, and what they show. */
+
+import type { App } from "./app";
+import { Changes } from "./changes";
+import { button, el, replace } from "./dom";
+import { Figures } from "./figures";
+import { helpDialog } from "./help";
+import { icon } from "./icons";
+import { Inspector } from "./inspector";
+import { differenceLegend, familyLegend, overlayLegend } from "./legend";
+import { listenToKeys } from "./keyboard";
+import { Outline } from "./outline";
+import type { Hit } from "./picture";
+import { ProgramPanel } from "./program";
+import { Results } from "./results";
+import type { Side } from "./side";
+import { Tabs } from "./tabs";
+import { grouped } from "./words";
+
+export type Tab = "outline" | "results" | "figures" | "changes" | "program";
+
+/** Typing rests so long, in milliseconds, before the search begins. */
+const TYPING = 140;
+
+export class Page {
+  readonly inspector: Inspector;
+  private readonly outline: Outline;
+  private readonly results: Results;
+  private readonly figures: Figures;
+  private readonly changes: Changes;
+  private readonly program: ProgramPanel;
+  private readonly tabs: Tabs<Tab>;
+  private readonly left = el("aside", { class: "left", "aria-label": "Lists" });
+  private readonly right = el("aside", { class: "right", "aria-label": "Inspector" });
+  private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Rooms" });
+  private readonly legend = el("div", { class: "legend", role: "note", "aria-label": "Legend" });
+  private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
+  private readonly message = el("div", { class: "toast", hidden: true });
+  private readonly stage = el("div", { class: "panes" });
+  private readonly zoom = button("100 %", () => this.app.pane.zoomBy(1 / this.app.side.camera.zoom), { title: "Zoom to 100 %", key: "0", class: "zoom" });
+  private readonly search: HTMLInputElement;
+  private readonly found = el("span", { class: "found", "aria-live": "polite" });
+  private readonly colours: HTMLSelectElement;
+  private readonly dialog = helpDialog();
+  private typing = 0;
+  private toastTimer = 0;
+
+  constructor(
+    private readonly app: App,
+    root: HTMLElement,
+  ) {
+    this.inspector = new Inspector(app);
+    this.outline = new Outline(app);
+    this.results = new Results(app);
+    this.figures = new Figures(app);
+    this.changes = new Changes(app);
+    this.program = new ProgramPanel(app);
+    this.tabs = new Tabs<Tab>([
+      { key: "outline", title: "Outline", element: this.outline.element, shown: () => this.outline.show() },
+      { key: "results", title: "Found", element: this.results.element },
+      ...(app.overlays.length ? [{ key: "figures" as const, title: "Figures", element: this.figures.element }] : []),
+      ...(app.differences ? [{ key: "changes" as const, title: "Changes", element: this.changes.element, shown: () => this.changes.show() }] : []),
+      ...(app.scene.program ? [{ key: "program" as const, title: "Program", element: this.program.element, shown: () => this.program.show() }] : []),
+    ]);
+    this.search = this.makeSearch();
+    this.colours = this.makeColours();
+    this.build(root);
+    this.watchTheme();
+    listenToKeys(app);
+  }
+
+  private build(root: HTMLElement): void {
+    const { app } = this;
+    this.left.append(this.tabs.bar, this.tabs.body);
+    this.right.append(this.inspector.element);
+    const tools = el(
+      "div",
+      { class: "tools", role: "toolbar", "aria-label": "View" },
+      button("−", () => app.pane.zoomBy(0.8), { title: "Zoom out", key: "−" }),
+      this.zoom,
+      button("+", () => app.pane.zoomBy(1.25), { title: "Zoom in", key: "+" }),
+      button("Fit", () => app.fit(), { title: "Fit the whole picture", key: "f" }),
+      app.scene.models[0].rooms.length > 1 ? button("Open all", () => app.openAll(), { title: "Open all rooms", key: "e" }) : null,
+      app.scene.models[0].rooms.length > 1 ? button("Close all", () => app.closeAll(), { title: "Close all rooms", key: "E" }) : null,
+    );
+    const help = el("p", { id: "picture-help", class: "offscreen" }, "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.");
+    const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
+    replace(root, this.header(), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    this.left.hidden = window.innerWidth < 900;
+    this.right.hidden = window.innerWidth < 700;
+    document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
+  }
+
+  private header(): HTMLElement {
+    const { app } = this;
+    return el(
+      "header",
+      {},
+      el("h1", { class: "offscreen" }, app.scene.headline || app.scene.models[0].name),
+      button(icon("menu"), () => this.togglePanel("left"), { title: "Lists", key: "l", class: "icon" }),
+      this.crumbs,
+      el("div", { class: "searching", role: "search" }, this.search, this.found),
+      el("label", { class: "colour-by" }, el("span", { class: "dim" }, "Colour by"), this.colours),
+      app.sides.length > 1 ? button(icon("split"), () => app.setBoth(!app.both), { title: "Two pictures or one", key: "v", class: "icon" }) : null,
+      app.sides.length > 1 ? button(icon("swap"), () => app.activate(1 - app.active), { title: "The other model", key: "x", class: "icon" }) : null,
+      button(icon("save"), () => app.saveSvg(), { title: "Save what is visible as SVG", key: "s", class: "icon" }),
+      button(icon("theme"), () => this.switchTheme(), { title: "Light or dark", key: "t", class: "icon" }),
+      button("?", () => this.help(), { title: "Keys", key: "?", class: "icon" }),
+      button(icon("panel"), () => this.togglePanel("right"), { title: "Inspector", key: "i", class: "icon" }),
+    );
+  }
+
+  private makeSearch(): HTMLInputElement {
+    const field = el("input", { type: "search", placeholder: "Search  /", "aria-label": "Search for names, operators, shapes, modules, source lines", spellcheck: "false", autocomplete: "off" });
+    field.addEventListener("input", () => {
+      window.clearTimeout(this.typing);
+      this.typing = window.setTimeout(() => this.searchNow(), TYPING);
+    });
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      window.clearTimeout(this.typing);
+      if (this.results.position < 0) this.searchNow();
+      this.step("results", event.shiftKey ? -1 : 1);
+    });
+    return field;
+  }
+
+  private makeColours(): HTMLSelectElement {
+    const { app } = this;
+    const choice = (value: string, text: string): HTMLOptionElement => el("option", { value }, text);
+    const select = el(
+      "select",
+      {},
+      choice("family", "operator family"),
+      app.differences ? choice("difference", "difference") : null,
+      ...app.overlays.map(({ overlay }, at) => choice(String(at), app.sides.length > 1 ? `${overlay.title} (${app.scene.models[overlay.model].name})` : overlay.title)),
+    );
+    select.addEventListener("change", () => {
+      const { value } = select;
+      app.setColour(value === "family" || value === "difference" ? value : Number(value));
+      if (typeof app.colour === "number") this.open("figures");
+    });
+    return select;
+  }
+
+  // What the app calls.
+
+  layOut(): void {
+    const { app } = this;
+    const shown = app.both ? app.panes : [app.pane];
+    const boxes = shown.map((pane) => {
+      const { model } = pane.side.graph;
+      const title = app.sides.length > 1 ? el("div", { class: "pane-title" }, el("b", {}, app.panes.indexOf(pane) ? "new" : "old"), model.name) : null;
+      return el("div", { class: `pane-box${app.both && pane === app.pane ? " active" : ""}` }, title, pane.element);
+    });
+    if (this.stage.children.length !== boxes.length || !app.both) replace(this.stage, ...boxes);
+    else [...this.stage.children].forEach((box, at) => box.classList.toggle("active", at === app.active));
+  }
+
+  pictureChanged(): void {
+    this.showCrumbs();
+    this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
+    this.zoomed();
+  }
+
+  selectionChanged(): void {
+    this.inspector.show();
+    this.outline.selected(this.tabs.current === "outline" && !this.left.hidden);
+    const last = this.app.side.selection.at(-1);
+    if (last?.kind !== "node") return;
+    if (this.app.differences) this.changes.follow(this.app.active, last.ref);
+    if (this.app.active === 0 && this.app.scene.program) this.program.follow(last.ref);
+  }
+
+  colourChanged(): void {
+    const { app } = this;
+    this.colours.value = String(app.colour);
+    const figures = typeof app.colour === "number" ? app.overlays[app.colour] : null;
+    this.figures.fill(figures, app.palette.dark);
+    const parts = figures ? overlayLegend(figures, app.palette.dark) : app.colour === "difference" ? differenceLegend(app.palette) : familyLegend(app.side.graph, app.palette);
+    replace(this.legend, ...parts);
+    this.legend.hidden = parts.length === 0;
+    this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
+  }
+
+  zoomed(): void {
+    const percent = this.app.side.camera.zoom * 100;
+    this.zoom.textContent = `${percent >= 10 ? Math.round(percent) : Number(percent.toPrecision(1))} %`;
+  }
+
+  hover(side: Side, hit: Hit | null): void {
+    const chosen = hit && side.chosenAt(hit);
+    const text = chosen ? this.app.nameOf(side, chosen) : "";
+    const { canvas } = this.app.panes[side.graph.index];
+    if (canvas.title !== text) canvas.title = text;
+  }
+
+  private showCrumbs(): void {
+    const { side } = this.app;
+    const { rooms, name } = side.graph.model;
+    const path = side.graph.path(side.room);
+    const crumb = (room: number, text: string): HTMLElement =>
+      room === side.room ? el("span", { "aria-current": "location" }, text) : button(text, () => this.app.enter(side.graph.index, room), { class: "link" });
+    const parts = path.flatMap((room, at) => [at ? el("span", { class: "dim", "aria-hidden": "true" }, "›") : null, crumb(room, at ? rooms[room].title : name)]);
+    replace(this.crumbs, ...parts);
+  }
+
+  // Panels.
+
+  open(tab: Tab, focus = false): void {
+    this.left.hidden = false;
+    this.tabs.open(tab);
+    if (focus) this.tabs.focusInside();
+  }
+
+  togglePanel(side: "left" | "right"): void {
+    const panel = side === "left" ? this.left : this.right;
+    panel.hidden = !panel.hidden;
+    if (side === "left" && !panel.hidden) this.tabs.open(this.tabs.current);
+  }
+
+  focusSearch(): void {
+    this.search.focus();
+    this.search.select();
+  }
+
+  searchFor(text: string): void {
+    this.search.value = text;
+    this.searchNow();
+  }
+
+  private searchNow(): void {
+    const text = this.search.value;
+    this.results.query(text);
+    if (text.trim()) this.open("results");
+    this.showFound();
+  }
+
+  private showFound(): void {
+    const { count, position } = this.results;
+    const text = position >= 0 ? `${grouped(position + 1)} of ${grouped(count)}` : grouped(count);
+    this.found.textContent = this.search.value.trim() ? text : "";
+  }
+
+  step(tab: "results" | "figures" | "changes", by: number): void {
+    if (tab === "changes" && !this.app.differences) return this.say("There is no second model to compare with");
+    if (tab === "figures" && typeof this.app.colour !== "number") {
+      if (!this.app.overlays.length) return this.say("There are no figures");
+      this.app.setColour(0);
+    }
+    this.open(tab);
+    this[tab].step(by);
+    this.showFound();
+  }
+
+  help(): void {
+    this.dialog.showModal();
+  }
+
+  say(text: string): void {
+    this.live.textContent = text;
+  }
+
+  toast(text: string): void {
+    this.message.textContent = text;
+    this.message.hidden = false;
+    window.clearTimeout(this.toastTimer);
+    this.toastTimer = window.setTimeout(() => (this.message.hidden = true), 2500);
+    this.say(text);
+  }
+
+  // Theme.
+
+  private watchTheme(): void {
+    const root = document.documentElement;
+    root.dataset.theme = this.app.palette.dark ? "dark" : "light";
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => this.setTheme(event.matches));
+  }
+
+  switchTheme(): void {
+    this.setTheme(!this.app.palette.dark);
+  }
+
+  private setTheme(dark: boolean): void {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    this.app.setPalette(dark);
+  }
+}

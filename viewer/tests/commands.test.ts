@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { boundary, offers, offersForTwo, quoted } from "../src/commands";
+import { Graph } from "../src/graph";
+import { addNode, addValue, emptyModel, emptyRoom } from "./random_rooms";
+
+function chain(names: string[] = ["x", "a", "b", "y"]): Graph {
+  const model = emptyModel();
+  model.rooms.push(emptyRoom("main", -1, "graph"), emptyRoom("then", 0, "branch"));
+  let last = addValue(model, names[0], 0, 1);
+  const weight = addValue(model, "w", 0, 3);
+  for (const name of names.slice(1)) {
+    last = addNode(model, 0, [last, weight]).value;
+    model.values.name[last] = name;
+  }
+  model.values.kind[last] = 2;
+  return new Graph(model, 0);
+}
+
+/** The words that a POSIX shell makes of a command. */
+function words(command: string): string[] {
+  const out = execFileSync("/bin/sh", ["-c", `for word in ${command}; do printf '%s\\0' "$word"; done`]);
+  return out.toString().split("\0").slice(0, -1);
+}
+
+test("a shell reads quoted words back", () => {
+  for (const word of ["plain.onnx", "with space", "it's", "$(rm -rf x)", "`id`", "a;b", '"', "\\", "new\nline", "~", "*", "=x", "ü", "!", "a'b'c", "#x", ""]) {
+    assert.deepEqual(words(quoted(word)), [word]);
+  }
+});
+
+test("the border of a selection: what it reads and gives, without constants", () => {
+  const graph = chain();
+  assert.deepEqual(boundary(graph, [1]), { from: [2], to: [3] });
+  assert.deepEqual(boundary(graph, [0, 1, 2]), { from: [0], to: [4] });
+});
+
+test("the command cuts the selection out", () => {
+  assert.equal(offers(chain(), [1])[0].command, "onnxsmith extract m.onnx --from a --to b -o part.onnx");
+});
+
+test("hostile names stay words", () => {
+  const graph = chain(["x", "-a", "$(touch x)'\"", "{ y"]);
+  const command = offers(graph, [0, 1, 2])[0].command;
+  assert.deepEqual(words(command.replace(/^onnxsmith/, "")), ["extract", "m.onnx", "--from", "x", "--to", '{ producer = "n2", output = 0 }', "-o", "part.onnx"]);
+  assert.ok(words(offers(graph, [1])[0].command).includes("--from=-a"));
+  assert.ok(words(offers(graph, [1])[0].command).includes("$(touch x)'\""));
+  graph.model.path = "-o m.onnx";
+  assert.ok(words(offers(graph, [0])[0].command).includes("./-o m.onnx"));
+});
+
+test("a part of a branch is not offered", () => {
+  const graph = chain();
+  graph.model.nodes.room[1] = 1;
+  const [offer] = offers(graph, [0, 1]);
+  assert.equal(offer.command, "");
+  assert.match(offer.note, /branch/);
+});
+
+test("a part with a long border is not offered", () => {
+  const model = emptyModel();
+  model.rooms.push(emptyRoom("main", -1, "graph"));
+  for (let at = 0; at < 80; at++) addNode(model, 0, [addValue(model, `x${at}`, 0, 1)]);
+  assert.equal(offers(new Graph(model, 0), model.nodes.op.map((_, node) => node))[0].command, "");
+});
+
+test("two models are compared", () => {
+  assert.deepEqual(offersForTwo(chain(), chain()).map((offer) => offer.command), ["onnxsmith diff m.onnx m.onnx", "onnxsmith compare m.onnx m.onnx --per-layer"]);
+});
