@@ -77,3 +77,31 @@ def test_a_kept_layer_reads_the_norm(work: Work) -> None:
     x = {"x": np.random.default_rng(5).standard_normal((4, WIDTH)).astype(np.float32)}
     with get("onnxruntime").prepare(work.model) as one, get("onnxruntime").prepare(made) as other:
         assert relative_error(one.run(x)["z"], other.run(x)["z"]) < 0.1
+
+
+def test_a_branch_sees_what_a_relu_cuts_off() -> None:
+    """onnxruntime's quantiser takes the range of a Relu for the tensor that it reads, and does not look into
+    branches."""
+    draw = np.random.default_rng(0)
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, bool t, float[{WIDTH},{WIDTH}] w) => (float[n,{WIDTH}] z) {{
+            a = MatMul(x, w) b = Relu(a) y = MatMul(b, w)
+            c = If (t) <then_branch = yes () => (p) {{ p = Neg(a) }}, else_branch = no () => (q) {{ q = Identity(a) }}>
+            z = Add(y, c)
+        }}"""
+    )
+    value = model.graph.inputs[2]
+    value.const_value = ir.tensor(draw.standard_normal((WIDTH, WIDTH)).astype(np.float32) * 0.2, name="w")
+    model.graph.inputs.remove(value)
+    model.graph.initializers["w"] = value
+    ready = prepared(model, opset=13, simplified=False)
+    feeds = [{"x": draw.standard_normal((4, WIDTH)).astype(np.float32), "t": np.array(one)} for one in (True, False)]
+    data = Samples(lambda: iter([Sample(one) for one in feeds]), "test")
+    with Arithmetic(ready.model) as arithmetic:
+        work = Work(ready, arithmetic, form(None), runtime=get("onnxruntime"), calibration=data)
+        work.ranges = ranges.measured(ready.model, get("onnxruntime"), data)
+        made = Int8().variant(work, frozenset())
+        with get("onnxruntime").prepare(model) as one, get("onnxruntime").prepare(made) as other:
+            for x in feeds:
+                assert relative_error(one.run(x)["z"], other.run(x)["z"]) < 0.05

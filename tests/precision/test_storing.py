@@ -17,9 +17,11 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
+from onnxsmith.precision import final
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.storing import holders, quantised, store
 from onnxsmith.report.parts.quantisation import Quantisation
+from onnxsmith.report.parts.ratios import Ratio
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Options, get
 
@@ -232,3 +234,28 @@ def test_tensorrt_takes_weights_behind_dequantizelinear(tmp_path: Path) -> None:
     given = {"to": "int8", "data": data, "metric": "cosine", "budget": 0.005, "measure_time": False}
     assert onnxsmith.quantize(path, out, target="tensorrt-10", **given).report.verdict is Verdict.DONE
     assert {"DequantizeLinear", "LSTM"} == set(walk.histogram(load(out)))
+
+
+def test_where_narrow_activations_are_slower_the_weights_alone_are_narrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = made(
+        f"{HEAD} g (float[n,64] x, float[64,64] a, float[64,64] b) => (float[n,64] y) "
+        "{ h = MatMul(x, a) r = Relu(h) y = MatMul(r, b) }",
+        a=None,
+        b=None,
+    )
+    path, out = tmp_path / "model.onnx", tmp_path / "small.onnx"
+    save(model, path)
+
+    def time_ratio(_: Path, new: Path, given: object) -> Ratio:
+        ratio = 2.0 if "QuantizeLinear" in walk.histogram(load(new)) else 1.0
+        return Ratio("new", ratio, ratio, ratio, ratio != 1, "", True, "")
+
+    monkeypatch.setattr(final, "time_ratio", time_ratio)
+    data = [{"x": random(1, 64, seed=seed)} for seed in range(20)]
+    result = onnxsmith.quantize(path, out, to="int8", data=data, metric="cosine", budget="2%", evaluations=1)
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert len(told(result).weights) == len(told(result).layers)
+    assert any("narrow activations make the file slower" in note for note in told(result).notes)
+    assert "QuantizeLinear" not in walk.histogram(load(out))

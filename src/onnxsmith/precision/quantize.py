@@ -213,9 +213,18 @@ class _Quantising:
         ready = self._ready(method.oldest_opset(self._form))
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
-        tried = Trying(
-            name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep
-        ).run()
+        trying = Trying(name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep)
+        found = self._finished(trying.run(), ready)
+        if [one.id for one in found.refused] == ["quantize/slower"]:
+            other = trying.without_activations()
+            if other is not None and other.model is not None:
+                slower = f"narrow activations make the file slower here: {found.refused[0].where}"
+                return self._finished(replace(other, notes=(*other.notes, slower)), ready)
+        return found
+
+    def _finished(self, tried: Tried, ready: Prepared) -> _Best:
+        """What was tried, as a file that is measured and given out or refused."""
+        name, method = tried.name, tried.method
         notes = [*ready.notes, *tried.notes]
         if self.request.target is not None and not method.has_forms:
             notes.append(

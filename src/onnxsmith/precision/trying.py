@@ -72,6 +72,8 @@ class Trying:
         self._curve: list[CurvePoint] = []
         self._known: dict[tuple[str, str, Keep, Keep], bool] = {}
         self._errors: dict[str, float] = {}
+        self._layers: list[Layer] = []
+        self._why: dict[str, str] = {}
 
     def run(self) -> Tried:
         """Searches the smallest keep-list.
@@ -101,12 +103,29 @@ class Trying:
                 why="; ".join(dict.fromkeys(why.values()))[:400],
                 fix="give a shorter keep-list, or another --to",
             )
-        kept = self._accepted(layers, why)
-        self.work.notes += self.method.said(self.work)
+        self._layers, self._why = layers, why
+        return self._tried(self._accepted(layers, why))
+
+    def without_activations(self) -> Tried | None:
+        """The method with the weights alone narrow, after `run`; None if that is no scheme of it, or out of the budget.
+        One keep-list is evaluated."""
+        last = self.method.last_scheme(self.work)
+        if not last:
+            return None
+        self.work.scheme, self.work.kept_as = last, ""
+        self.work.always = always = frozenset(self._why)
+        self.most = max(self.most, len(self._curve) + 1)
+        with stage("search"):
+            return self._tried(always) if self._meets(always) else None
+
+    def _tried(self, kept: Keep | None) -> Tried:
+        layers = self._layers
+        names = [layer.name for layer in layers]
         useful = kept is not None and (len(kept) < len(layers) or bool(self.method.stored(self.work, kept)))
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
-            self._shown(layers, kept, why), tuple(self._curve), len(self._curve), tuple(self.work.notes),
+            self._shown(layers, kept, self._why), tuple(self._curve), len(self._curve),
+            (*self.work.notes, *self.method.said(self.work)),
             kept if kept is not None else frozenset(names),
             self.work.ranges.samples if self.work.ranges is not None else 0, self.work.scheme,
         )  # fmt: skip
