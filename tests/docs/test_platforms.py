@@ -33,6 +33,8 @@ def test_the_lower_bounds_are_the_oldest_that_were_run() -> None:
     names = ("cpu", "openvino", "tract", "iree", "nncf", "torch")
     wanted = [*PROJECT["dependencies"], *(entry for name in names for entry in extras[name])]
     bounds = {
-        name: bound for name, bound in (re.split(">=|~=", entry.split(",")[0]) for entry in wanted) if name != "torch"
+        name: bound
+        for name, bound in (re.split(">=|~=", re.split("[,;]", entry)[0]) for entry in wanted)
+        if name != "torch"
     }
     assert bounds == {row[0]: row[1] for row in rows("Versions")}

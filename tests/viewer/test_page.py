@@ -433,3 +433,46 @@ def test_light_and_dark(opened: Open) -> None:
     press(page, "t")
     assert not of(page, "app.palette.dark")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_it_works_in_the_frame_of_a_notebook(browser: Any) -> None:
+    """There it has no origin, no storage and no address of its own."""
+    from html import escape
+
+    from tests.viewer.page import html
+
+    page = browser.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    held = escape(html(scenes.with_overlays(1)), quote=True)
+    page.set_content(
+        f'<iframe width="1000" height="700" sandbox="allow-scripts allow-downloads" srcdoc="{held}"></iframe>'
+    )
+    frame = page.frame_locator("iframe")
+    frame.locator("canvas[role=application]").wait_for()
+    frame.locator("[role=treeitem]").nth(1).click()
+    page.wait_for_timeout(600)
+    frame.locator("button", has_text="Show alone").click()
+    assert frame.locator(".crumbs [aria-current]").inner_text() == "embeddings"
+    page.wait_for_timeout(600)
+    page.close()
+    assert complaints == []
+
+
+def test_two_fingers_zoom(opened: Open) -> None:
+    page = opened(scenes.with_overlays(1), has_touch=True)
+    zoom = of(page, "app.side.camera.zoom")
+    session = page.context.new_cdp_session(page)
+    box = canvas(page).bounding_box()
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+    def touch(kind: str, away: float) -> None:
+        points = [{"x": middle[0] + side * away, "y": middle[1], "id": side + 1} for side in (-1, 1)] if away else []
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 40)
+    for away in (50, 70, 80):
+        touch("touchMove", away)
+    touch("touchEnd", 0)
+    assert of(page, "app.side.camera.zoom") == pytest.approx(2 * zoom, rel=0.05)
+    assert of(page, "app.side.selection.length") == 0

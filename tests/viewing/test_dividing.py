@@ -78,6 +78,7 @@ def shown(items: list[Block | int]) -> str:
 def test_blocks() -> None:
     assert shown(folded(*chained("S" + "abcde" * 3 + "E"))) == ".<1/3:.....><2/3:.....><3/3:.....>."
     assert shown(folded(*chained("abcdefgh"))) == "........"
+    assert shown(folded(*chained("abcdabcd"))) == "........", "by chance"
 
 
 def test_blocks_of_blocks() -> None:

@@ -13,6 +13,8 @@ _WINDOW = 4
 """Letters that have to be equal for two places to be compared. A choice: shorter windows repeat by chance."""
 _SHORTEST = 3
 """Nodes of the smallest block that is worth a box of its own. A choice."""
+_REPEATED = 8
+"""Nodes behind the first block that have to repeat it. A choice: unrelated nodes repeat shorter pieces by chance."""
 _LEVELS = 4
 """How often blocks are looked for among the blocks found so far. A choice: stages of layers of branches."""
 
@@ -38,7 +40,11 @@ def folded(nodes: Sequence[int], letters: Sequence[Hashable], sources: Sequence[
     """The place behind the last node of each item."""
     crossing = _crossing([[place[one] for one in sources[node] if one in place] for node in nodes])
     for _ in range(_LEVELS):
-        found = _repeats(text, [crossing[end - 1] for end in ends])
+        found = [
+            (start, period, count)
+            for start, period, count in _repeats(text, [crossing[end - 1] for end in ends])
+            if ends[start + period * count - 1] - ends[start + period - 1] >= _REPEATED
+        ]
         if not found:
             break
         items, text, ends = _replaced(items, text, ends, found, known)

@@ -17,6 +17,8 @@ def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | Non
     """Returns the model with the types that are known, what is said of them, and a note on trouble. A model that is not
     the caller's `own` is copied first."""
     model = model if own else cloned(model)
+    if not any(True for _ in walk.nested(model.graph)):
+        model.graph.meta[walk.FLAT] = True  # a dozen walks look for branches otherwise
     values = [value for node in walk.all_nodes(model) for value in node.outputs if value.name]
     if len(values) > _MANY and all(value.shape is not None and value.type is not None for value in values):
         return model, "as the file declares them", None
