@@ -22,7 +22,7 @@ from onnxsmith.precision.methods.base import Layer, Method, Work
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage
+from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
 from onnxsmith.runtimes.base import Runtime, Session
 
 T = TypeVar("T")
@@ -49,6 +49,9 @@ class Tried:
     evaluations: int
     notes: tuple[str, ...]
     keep: Keep = frozenset()
+    nbytes: int = 0
+    """Bytes of the weights of the model that was to be changed."""
+    left: tuple[LeftAlone, ...] = ()
     calibrated: int = 0
     """Samples that the ranges were measured on."""
 
@@ -68,6 +71,8 @@ class Trying:
 
     def __post_init__(self) -> None:
         self._curve: list[CurvePoint] = []
+        self._lists: list[Keep] = []  # those of the curve
+        self.work.name = self.name
         self._known: dict[tuple[str, str, Keep, Keep], bool] = {}
         self._errors: dict[str, float] = {}
 
@@ -101,18 +106,19 @@ class Trying:
         return Tried(
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
             self._shown(layers, kept, why), tuple(self._curve), len(self._curve), tuple(self.work.notes),
-            kept if kept is not None else frozenset(names),
+            kept if kept is not None else frozenset(names), stored_bytes(self.work.model), self.method.left(self.work),
             self.work.ranges.samples if self.work.ranges is not None else 0,
         )  # fmt: skip
 
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
-        """The layers for the report. Without a keep-list that meets the budget all are kept."""
-        found = kept if kept is not None else frozenset(layer.name for layer in layers)
+        """The layers for the report. Without a keep-list that meets the budget, those of the nearest list are kept."""
+        found = kept if kept is not None else self._nearest()
         stored = self.method.stored(self.work, found) if kept is not None else frozenset()
         idle = "it has no large weights" if self.work.scheme == self.method.last_scheme(self.work) != "" else ""
         shown = []
         for one in layers:
             needed = f"the budget needs it{self.method.way_said(self.work)}" if one.name in found or idle else ""
+            needed = needed if kept is not None else "the nearest model keeps it"
             kept_for = weights_for = ""
             if one.name in stored:
                 weights_for = one.weights_alone or needed
@@ -121,6 +127,11 @@ class Trying:
             damage = self._errors.get(one.name)
             shown.append(LayerDamage(one.name, one.op, one.nbytes, damage, kept_for, weights_for))
         return tuple(shown)
+
+    def _nearest(self) -> Keep:
+        """The keep-list with the best score."""
+        scores = [self._goodness(point.score) for point in self._curve]
+        return self._lists[scores.index(max(scores))] if scores else frozenset()
 
     def _accepted(self, layers: Sequence[Layer], why: dict[str, str]) -> Keep | None:
         """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
@@ -198,7 +209,7 @@ class Trying:
         """The smallest keep-list in the scheme and the way that are in use."""
         self._errors = self._damage(layers, always)
         order = damages.ordered(self._errors, [one.name for one in layers if one.name not in always])
-        left = max(1, self.most - len(self._curve))
+        left = max(1, self.most - len(self._curve)) + 2  # nothing kept and all kept need no evaluation any more
         if not self.work.kept_as:
             whole = always | frozenset(order)  # the given model, which needs no evaluation
             return Search(order, lambda keep: keep == whole or self._meets(keep), left).smallest(always)
@@ -292,6 +303,7 @@ class Trying:
             self.before.value, scored.value, self.given.scoring.score.better
         )
         stored = self.method.stored(self.work, keep)
+        self._lists.append(keep)
         self._curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
         return meets
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.folders import replacing
-from onnxsmith.model.files.load import Source
+from onnxsmith.model.files.load import TEXT_SUFFIXES, Source
 from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import keep as keeping
@@ -54,7 +54,7 @@ class Delivery:
         files: list[Path] = []
         sizes: Sizes = (None, None)
         if self.mixed is not None:
-            old = _nbytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
+            old = file_bytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
             with staged(self.mixed) as stage:
                 stage.write(model)
                 checked_model(model, where="the mixed model", file=stage.path)
@@ -80,8 +80,9 @@ def _write(path: Path, content: str) -> None:
         raise problem("save/failed", "the keep-list could not be written", where=str(path), why=str(error)) from error
 
 
-def _nbytes(file: Path, model: ir.Model) -> int | None:
-    if not file.is_file():
+def file_bytes(file: Path, model: ir.Model) -> int | None:
+    """Bytes of a model's file and of its external data; None if it is no file, or a text."""
+    if not file.is_file() or file.suffix in TEXT_SUFFIXES:
         return None
     outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))
     return file.stat().st_size + sum(outside)

@@ -15,7 +15,7 @@ from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
-from onnxsmith.precision.methods._products import apart, endless, is_layer, namesakes, touching
+from onnxsmith.precision.methods._products import addends, apart, endless, is_layer, namesakes, touching
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.storing import holders, store
@@ -103,6 +103,7 @@ class Int8(Method):
         alone = work.scheme in (ALONE, EQUALISED_ALONE)
         operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
         exclude = {*keep, *apart(work.model, keep), *touching(work.model, bad)}
+        exclude |= set() if form.quantises_addends else addends(work.model)
         exclude |= namesakes(work.model, dict.fromkeys(operators, ""))
         made = work.arithmetic.quantised(
             "static",

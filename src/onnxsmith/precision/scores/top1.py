@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.precision.scores.base import Pairs, Score, is_whole, mean, said
+from onnxsmith.precision.scores.base import Numbers, Pairs, Score, is_whole, mean, said
 
 
 class Top1(Score):
@@ -39,5 +39,5 @@ class Top1(Score):
 
 def _classes(outputs: Mapping[str, Any] | None) -> int:
     """How many classes the first output has scores of; 0 if it is none of scores."""
-    first = np.asarray(next(iter(outputs.values()))) if outputs else np.zeros(())
+    first: Numbers = np.asarray(next(iter(outputs.values()))) if outputs else np.zeros(())
     return first.shape[-1] if first.dtype.kind == "f" and first.ndim else 0
