@@ -213,6 +213,7 @@ def test_without_labels_it_is_agreement(tmp_path: Path) -> None:
         ({"to": "int8", "metric": lambda found, labels: 1 / 0}, "quantize/metric"),
         ({"to": "int8", "decode": lambda outputs: outputs["z"]}, "quantize/decode"),
         ({"to": "int8", "metric": "map50"}, "quantize/labels"),
+        ({"to": "int8", "sizes": {"foo": 3}}, "quantize/unknown-dim"),
         ({"to": "int8", "data": None}, "quantize/no-data"),
         ({"to": "int8", "data": None, "metric": "map50"}, "quantize/no-data"),
     ],
@@ -235,8 +236,9 @@ def test_the_same_sample_twice_is_refused(tmp_path: Path, refused: Refused) -> N
 def test_some_labels_only_are_refused(tmp_path: Path, refused: Refused) -> None:
     path = stored(classifier(), tmp_path)
     found = samples(path, 8)
-    with refused("quantize/labels"):
+    with refused("quantize/labels") as refusal:
         quantized(path, to="int8", data=[*found[:7], found[7][0]], metric="top1")
+    assert "[7]" in refusal.problem.where
 
 
 @pytest.mark.parametrize(
@@ -758,3 +760,49 @@ def test_biases_stay_floats_for_tensorrt(tmp_path: Path) -> None:
     assert walk.histogram(made)["DequantizeLinear"] >= 4
     assert "unused" not in made.opset_imports
     assert "not tried" in part(result).also["on tensorrt-10"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "double"])
+@pytest.mark.parametrize("to", ["int8", "float16"])
+def test_the_dtype_of_a_model_that_is_not_in_float32_is_named(
+    tmp_path: Path, refused: Refused, dtype: str, to: str
+) -> None:
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g ({dtype}[n,{WIDTH}] x, {dtype}[{WIDTH},{CLASSES}] w) => ({dtype}[n,{CLASSES}] y) {{ y = MatMul(x, w) }}"""
+    )
+    numbers = weights((WIDTH, CLASSES), 1).astype({"float16": np.float16, "double": np.float64}[dtype])
+    path = stored(named(filled(model, {"w": numbers})), tmp_path)
+    with refused("quantize/nothing") as refusal:
+        quantized(path, to=to, data=[{"x": weights((1, WIDTH), at).astype(numbers.dtype)} for at in range(8)])
+    assert f"in {dtype}" in refusal.problem.what
+
+
+def test_an_output_that_cannot_be_written_is_found_first(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+
+    def unread() -> Any:
+        raise AssertionError("the data was read")
+
+    (tmp_path / "folder").mkdir()
+    for name, problem_id in (("no/x.onnx", "save/no-folder"), ("folder", "save/failed"), ("x.onnxtxt", "save/failed")):
+        with refused(problem_id):
+            quantized(path, output=tmp_path / name, to="int8", data=unread, metric="top1")
+    with refused("save/no-folder"):
+        quantized(path, keep_list=tmp_path / "no" / "keep.txt", to="int8", data=unread, metric="top1")
+
+
+def test_a_single_pattern_is_one_entry(tmp_path: Path) -> None:
+    path = stored(classifier(), tmp_path)
+    result = quantized(path, to="int8-dynamic", keep="layer_c*", data=samples(path), metric="top1", budget="20%")
+    assert [one.name for one in part(result).kept] == ["layer_c"]
+
+
+def test_the_sample_of_a_wrong_shape_is_named(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path, 8)
+    found[6] = ({"x": np.zeros((1, WIDTH + 1), np.float32)}, 0)
+    with refused("run/wrong-shape") as refusal:
+        quantized(path, to="int8", data=found, metric="top1")
+    assert "[6]" in refusal.problem.where
+    assert "--preprocess" in refusal.problem.fix

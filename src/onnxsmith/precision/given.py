@@ -77,6 +77,7 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
         )
     budget = Budget.read(request.budget)
     interface = signature(model)
+    _refuse_unknown(request.sizes, interface)
     reading = Reading(interface, _function(request.preprocess))
     score = _score(request.metric)
     if request.data is None and request.calibration is None:
@@ -96,6 +97,18 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     scoring = Scoring(test, score, _function(request.decode), request.samples)
     is_real = request.data is not None
     return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None)
+
+
+def _refuse_unknown(sizes: Mapping[str, int], interface: Signature) -> None:
+    """Raises for a size of a dimension that no input has."""
+    dims = [dim for port in interface.inputs for dim in port.shape or () if isinstance(dim, str)]
+    unknown = [name for name in sizes if name not in dims]
+    if unknown:
+        raise problem(
+            "quantize/unknown-dim",
+            f"no symbolic dimension of the inputs is called {unknown[0]!r}",
+            fix=f"give one of: {', '.join(dict.fromkeys(dims))}" if dims else "leave --dim out: all sizes are fixed",
+        )
 
 
 def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:

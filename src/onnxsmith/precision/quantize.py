@@ -58,7 +58,7 @@ def quantize(
     decode: Any = None,
     preprocess: Any = None,
     budget: str | float = "1%",
-    keep: Iterable[str] = (),
+    keep: str | Iterable[str] = (),
     keep_list: str | Path | None = None,
     target: str | None = None,
     samples: int | None = None,
@@ -105,9 +105,12 @@ def quantize(
         with stage("load"):
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
+            if output is not None:
+                with staged(output):  # what cannot be written is found before the search
+                    pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
-        one = _Quantising(loaded, request, shape, stack, tuple(keep), _given_bytes(source, loaded))
+        one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
         best = one.best({name: method for name, method in methods.items() if name not in unused})
         shown, kept = one.written(best, output, list_path)
@@ -121,6 +124,11 @@ def _methods(to: str) -> dict[str, Method]:
     if not set(names) <= set(known):
         raise problem("quantize/unknown-method", f"no method is called {to!r}", fix=f"one of: {', '.join(known)}, auto")
     return {name: known[name] for name in names}
+
+
+def _patterns(keep: Iterable[str]) -> tuple[str, ...]:
+    """The entries of a keep-list; a single text is one entry."""
+    return (keep,) if isinstance(keep, str) else tuple(keep)
 
 
 def _given_bytes(source: Source, model: ir.Model) -> int | None:

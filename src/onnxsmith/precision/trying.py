@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -33,6 +34,7 @@ _WORDS = 200
 """Characters of a refusal among other notes. A choice."""
 _LONG = 600
 """Characters of a refusal that is the problem. A choice."""
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _REFUSED = ("quantize/refused", "quantize/cannot-run")
 """The quantiser cannot make a variant, or the runtime cannot run it."""
 
@@ -329,9 +331,20 @@ class Trying:
             ) from error
 
     def _nothing(self) -> OnnxsmithError:
+        dtypes = Counter(one.dtype for one in walk.tensors(self.work.model) if one.dtype in _FLOATS and one.nbytes)
+        other = next((dtype.name.lower() for dtype, _ in dtypes.most_common() if dtype != ir.DataType.FLOAT), "")
+        if other and ir.DataType.FLOAT not in dtypes:
+            return problem(
+                "quantize/nothing",
+                f"the model is in {other}, and {self.name} is made of float32",
+                why=f"its weights are in {other}",
+                fix="start from the float32 model"
+                + ("; --to int4 takes weights of float16, too" if other == "float16" and self.name != "int4" else ""),
+            )
+        left = "; ".join(f"{one.count} {one.op}: {one.why}" for one in self.method.left(self.work))
         return problem(
             "quantize/nothing",
             f"no node of the model can become {self.name}",
-            why=f"the method changes {self.method.changes}, in float32 and outside of branches and loop bodies",
+            why=f"the method changes {self.method.changes}{self.method.where}" + (f". {left}"[:_LONG] if left else ""),
             fix="try another --to",
         )

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.folders import replacing
+from onnxsmith.folders import beside, replacing
 from onnxsmith.model.files.load import TEXT_SUFFIXES, Source
 from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import keep as keeping
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes._lenient import checked as checked_model
@@ -30,7 +30,21 @@ def checked(path: Path) -> Path:
             where=str(path.absolute().parent),
             fix=f"mkdir -p {path.absolute().parent}",
         )
-    return path
+    try:
+        with beside(path):
+            return path
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> OnnxsmithError:
+    return problem(
+        "save/failed",
+        "the keep-list could not be written",
+        where=str(path),
+        why=str(error),
+        fix="check the permissions of the folder",
+    )
 
 
 Sizes = tuple[int | None, int | None]
@@ -77,7 +91,7 @@ def _write(path: Path, content: str) -> None:
         with replacing(path) as aside:
             aside.write_text(content, encoding="utf-8")
     except OSError as error:
-        raise problem("save/failed", "the keep-list could not be written", where=str(path), why=str(error)) from error
+        raise _unwritable(path, error) from error
 
 
 def file_bytes(file: Path, model: ir.Model) -> int | None:

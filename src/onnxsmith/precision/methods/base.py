@@ -79,6 +79,8 @@ class Method(ABC):
     title: ClassVar[str]
     changes: ClassVar[str]
     """The operators that it changes, in words."""
+    where: ClassVar[str] = ""
+    """Where alone it changes them, in words that follow `changes` and a comma."""
     opset: ClassVar[int]
     """The oldest opset that can hold the result; the model is raised to it."""
     needs_ranges: ClassVar[bool] = False
