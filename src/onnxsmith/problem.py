@@ -7,7 +7,7 @@ leaves this package is an `OnnxsmithError` with a problem. Each id has a page un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ class OnnxsmithError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
+
+    def at(self, place: str, fix: str = "") -> OnnxsmithError:
+        """The error with the place where it happened in front of its own, and with one more remedy."""
+        found = self.problem
+        where, fixes = (part for part in (place, found.where) if part), (part for part in (found.fix, fix) if part)
+        return OnnxsmithError(replace(found, where=": ".join(where), fix="; or ".join(fixes)))
 
 
 def problem(id: str, what: str, *, where: str = "", why: str = "", fix: str = "") -> OnnxsmithError:  # noqa: A002

@@ -172,3 +172,48 @@ def test_the_digest_sees_values_dtypes_and_shapes() -> None:
     reading = read([{"a": one, "b": np.array([0])} for one in arrays[2:3]], Reading(PAIR))
     assert len({digest(one) for one in (*reading, *reading)}) == 1
     assert len({digest(Sample({"a": one})) for one in arrays}) == len(arrays)
+
+
+def test_a_label_of_an_image_that_is_not_there_is_refused(tmp_path: Path, refused: Refused) -> None:
+    picture(tmp_path / "1.png", (0, 0, 0))
+    (tmp_path / "labels.csv").write_text("file,label\n1.png,7\n", encoding="utf-8")
+    assert [one.label for one in read(str(tmp_path), Reading(IMAGE))] == [7]
+    (tmp_path / "labels.csv").write_text("1.png,7\ngone.png,3\n", encoding="utf-8")
+    with refused("quantize/labels") as refusal:
+        list(read(str(tmp_path), Reading(IMAGE)))
+    assert "gone.png" in refusal.problem.what
+    assert "1 line of 2" in refusal.problem.why
+
+
+def test_why_data_cannot_be_read(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.csv").write_text("a,b", encoding="utf-8")
+    (tmp_path / "a.py").write_text("x = 1", encoding="utf-8")
+    said = {"empty": "no images", "a.csv": ".csv is of no kind", "a.py": "after a colon", "gone": "does not exist"}
+    for name, why in said.items():
+        with refused("quantize/data") as refusal:
+            read(str(tmp_path / name), Reading(IMAGE))
+        assert why in refusal.problem.why
+
+
+def test_a_text_that_is_called_npz_is_named_so(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "a.npz").write_text("hello", encoding="utf-8")
+    with refused("input/unreadable") as refusal:
+        list(read(str(tmp_path / "a.npz"), Reading(IMAGE)))
+    assert "neither" in refusal.problem.why
+
+
+def test_the_line_of_an_image_that_is_gone_is_named(tmp_path: Path, refused: Refused) -> None:
+    picture(tmp_path / "1.png", (0, 0, 0))
+    (tmp_path / "a.jsonl").write_text('{"x": "1.png"}\n{"x": "gone.png"}\n', encoding="utf-8")
+    with refused("input/unreadable") as refusal:
+        list(read(str(tmp_path / "a.jsonl"), Reading(IMAGE)))
+    assert "a.jsonl:2" in refusal.problem.where
+    assert "no such file" in refusal.problem.fix
+
+
+def test_the_name_of_labels_is_told(tmp_path: Path, refused: Refused) -> None:
+    np.savez(tmp_path / "a.npz", a=np.zeros((3, 2), np.float32), b=np.zeros(3, np.int64), y=np.zeros(3))
+    with refused("quantize/data") as refusal:
+        list(read(str(tmp_path / "a.npz"), Reading(PAIR)))
+    assert "`label`" in refusal.problem.fix

@@ -36,6 +36,8 @@ def test_what_is_no_list_is_refused(name: str, content: str, tmp_path: Path, ref
 
 def test_bytes_and_nothing_are_refused(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
-    for name in ("a.txt", "missing.txt"):
-        with refused("bisect/keep-list"):
-            keep.read(tmp_path / name)
+    with refused("bisect/keep-list"):
+        keep.read(tmp_path / "a.txt")
+    with refused("input/unreadable") as refusal:
+        keep.read(tmp_path / "missing.txt")
+    assert "no such keep-list" in refusal.problem.what

@@ -25,7 +25,9 @@ from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
 from onnxsmith.precision.preparing import prepared
 from onnxsmith.problem import problem
+from onnxsmith.report.base import Report
 from onnxsmith.report.parts.quantisation import Quantisation
+from onnxsmith.report.parts.ratios import Ratio, Ratios
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import get
@@ -211,6 +213,7 @@ def test_without_labels_it_is_agreement(tmp_path: Path) -> None:
         ({"to": "int8", "metric": lambda found, labels: 1 / 0}, "quantize/metric"),
         ({"to": "int8", "decode": lambda outputs: outputs["z"]}, "quantize/decode"),
         ({"to": "int8", "metric": "map50"}, "quantize/labels"),
+        ({"to": "int8", "sizes": {"foo": 3}}, "quantize/unknown-dim"),
         ({"to": "int8", "data": None}, "quantize/no-data"),
         ({"to": "int8", "data": None, "metric": "map50"}, "quantize/no-data"),
     ],
@@ -233,8 +236,9 @@ def test_the_same_sample_twice_is_refused(tmp_path: Path, refused: Refused) -> N
 def test_some_labels_only_are_refused(tmp_path: Path, refused: Refused) -> None:
     path = stored(classifier(), tmp_path)
     found = samples(path, 8)
-    with refused("quantize/labels"):
+    with refused("quantize/labels") as refusal:
         quantized(path, to="int8", data=[*found[:7], found[7][0]], metric="top1")
+    assert "[7]" in refusal.problem.where
 
 
 @pytest.mark.parametrize(
@@ -644,3 +648,161 @@ def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
     declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
     assert declared >= set(load(out).graph.initializers), "a reader takes types from the tensors"
     assert b"%matmul" in path.read_bytes(), "the given model is not changed"
+
+
+def convolution(*, opset: int = 17) -> ir.Model:
+    model = from_text(
+        f"""<ir_version: 8, opset_import: ["": {opset}]>
+        g (float[n,1,8,8] x, float[16,1,3,3] k, float[576,{CLASSES}] w) => (float[n,{CLASSES}] y) {{
+            a = Conv(x, k)
+            b = Relu(a)
+            c = Flatten(b)
+            y = MatMul(c, w)
+        }}"""
+    )
+    return named(filled(model, {"k": weights((16, 1, 3, 3), 1), "w": weights((576, CLASSES), 2, 0.05)}))
+
+
+def test_operators_without_the_narrow_float_are_counted(tmp_path: Path) -> None:
+    path = stored(convolution(), tmp_path)
+    data = [{"x": weights((1, 1, 8, 8), at)} for at in range(8)]
+    result = quantized(path, output=tmp_path / "out.onnx", to="bfloat16", data=data)
+    assert "3 of 4 layers became bfloat16" in result.report.headline
+    left = part(result).left
+    assert [(one.op, one.count) for one in left] == [("Conv", 1)]
+    assert "before opset 22" in left[0].why
+    assert ("on onnxruntime: refused" in result.report.headline) == ("on onnxruntime" in part(result).also)
+
+
+def test_operators_that_the_method_does_not_know_are_counted(tmp_path: Path) -> None:
+    model = from_text(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[4,1,{WIDTH}] x, float[1,192,{WIDTH}] u, float[1,192,{WIDTH}] r, float[{WIDTH},{CLASSES}] w)
+        => (float[4,1,1,{CLASSES}] y) {{
+            a, last = GRU<hidden_size = {WIDTH}>(x, u, r)
+            y = MatMul(a, w)
+        }}"""
+    )
+    given = {"u": weights((1, 192, WIDTH), 1, 0.1), "r": weights((1, 192, WIDTH), 2, 0.1)}
+    path = stored(named(filled(model, given | {"w": weights((WIDTH, CLASSES), 3, 0.1)})), tmp_path)
+    data = [{"x": weights((4, 1, WIDTH), at)} for at in range(8)]
+    result = quantized(path, output=tmp_path / "out.onnx", to="int8-dynamic", data=data, budget="5%")
+    assert "1 of 2 layers became int8-dynamic, 1 GRU with 98% of the weights stays" in result.report.headline
+
+
+def test_the_size_before_is_that_of_the_given_file(tmp_path: Path) -> None:
+    path, out = stored(classifier(), tmp_path), tmp_path / "out.onnx"
+    with path.open("ab") as file:  # a field that no reader knows, number 15 of a model
+        file.write(b"\x7a\xff\x01" + b" " * 255)
+    told = part(quantized(path, output=out, to="int8", data=samples(path), metric="top1", budget="20%"))
+    assert told.bytes_before == path.stat().st_size
+    assert told.bytes_after == out.stat().st_size
+
+
+def test_after_a_failure_the_layers_are_those_of_the_nearest_list(tmp_path: Path) -> None:
+    path = stored(classifier(), tmp_path)
+    data = [({"x": feeds["x"]}, label) for feeds, label in samples(path)]
+    scores = iter([1.0, 1.0, 0.2, 0.9, *[0.1] * 40])
+    result = quantized(path, to="int8-dynamic", data=data, metric=lambda *_: next(scores), budget="1%", evaluations=2)
+    assert [one.id for one in result.report.problems] == ["quantize/budget-not-met"]
+    assert "--evaluations" in result.report.problems[0].fix
+    kept = part(result).kept
+    assert len(kept) == 1
+    assert kept[0].kept == "the nearest model keeps it"
+
+
+def test_more_evaluations_are_no_fix_where_some_are_left(tmp_path: Path) -> None:
+    path = stored(classifier(), tmp_path)
+    scores = iter([1.0, 1.0, *[0.1] * 40])
+    result = quantized(path, to="int8-dynamic", data=samples(path), metric=lambda *_: next(scores), budget="1%")
+    assert [one.id for one in result.report.problems] == ["quantize/budget-not-met"]
+    assert "--evaluations" not in result.report.problems[0].fix
+
+
+def test_the_time_is_that_of_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stored(classifier(), tmp_path)
+    asked: list[Any] = []
+
+    def bench(*_: Any, subjects: Any, **__: Any) -> Result:
+        asked.append(subjects)
+        ratio = Ratio("b", 0.5, 0.4, 0.6, True, "", True, "")
+        return Result(Report("bench", Verdict.DONE, (Ratios("a", (ratio,), 5, 5),), headline=""))
+
+    monkeypatch.setattr(final, "bench", bench)
+    request = {"to": "int8", "data": samples(path), "metric": "top1", "budget": "20%", "measure_time": True}
+    assert part(quantized(path, target="openvino", **request)).times == "0.50 of the time on openvino"
+    assert part(quantized(path, target="tensorrt-10", **request)).times.endswith("on onnxruntime")
+    assert asked[0] == ("openvino",)
+
+
+def test_biases_stay_floats_for_tensorrt(tmp_path: Path) -> None:
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18, "unused": 1]>
+        g (float[n,3,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH}] b1, float[{WIDTH},{CLASSES}] w2,
+           float[{CLASSES}] b2) => (float[n,3,{CLASSES}] y) {{
+            a = MatMul(x, w1)
+            b = Add(a, b1)
+            c = Relu(b)
+            d = MatMul(c, w2)
+            y = Add(b2, d)
+        }}"""
+    )
+    given = {"w1": weights((WIDTH, WIDTH), 1, 0.1), "b1": weights((WIDTH,), 2), "w2": weights((WIDTH, CLASSES), 3, 0.1)}
+    path = stored(named(filled(model, given | {"b2": weights((CLASSES,), 4)})), tmp_path)
+    out = tmp_path / "out.onnx"
+    data = [{"x": weights((1, 3, WIDTH), at)} for at in range(8)]
+    result = quantized(path, output=out, to="int8", target="tensorrt-10", data=data, budget="5%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    made = load(out)
+    adds = [node for node in made.graph if node.op_type == "Add"]
+    biases = [value.const_value for node in adds for value in node.inputs if value is not None and value.const_value]
+    assert [one.dtype for one in biases] == [ir.DataType.FLOAT] * 2
+    assert walk.histogram(made)["DequantizeLinear"] >= 4
+    assert "unused" not in made.opset_imports
+    assert "not tried" in part(result).also["on tensorrt-10"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "double"])
+@pytest.mark.parametrize("to", ["int8", "float16"])
+def test_the_dtype_of_a_model_that_is_not_in_float32_is_named(
+    tmp_path: Path, refused: Refused, dtype: str, to: str
+) -> None:
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g ({dtype}[n,{WIDTH}] x, {dtype}[{WIDTH},{CLASSES}] w) => ({dtype}[n,{CLASSES}] y) {{ y = MatMul(x, w) }}"""
+    )
+    numbers = weights((WIDTH, CLASSES), 1).astype({"float16": np.float16, "double": np.float64}[dtype])
+    path = stored(named(filled(model, {"w": numbers})), tmp_path)
+    with refused("quantize/nothing") as refusal:
+        quantized(path, to=to, data=[{"x": weights((1, WIDTH), at).astype(numbers.dtype)} for at in range(8)])
+    assert f"in {dtype}" in refusal.problem.what
+
+
+def test_an_output_that_cannot_be_written_is_found_first(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+
+    def unread() -> Any:
+        raise AssertionError("the data was read")
+
+    (tmp_path / "folder").mkdir()
+    for name, problem_id in (("no/x.onnx", "save/no-folder"), ("folder", "save/failed"), ("x.onnxtxt", "save/failed")):
+        with refused(problem_id):
+            quantized(path, output=tmp_path / name, to="int8", data=unread, metric="top1")
+    with refused("save/no-folder"):
+        quantized(path, keep_list=tmp_path / "no" / "keep.txt", to="int8", data=unread, metric="top1")
+
+
+def test_a_single_pattern_is_one_entry(tmp_path: Path) -> None:
+    path = stored(classifier(), tmp_path)
+    result = quantized(path, to="int8-dynamic", keep="layer_c*", data=samples(path), metric="top1", budget="20%")
+    assert [one.name for one in part(result).kept] == ["layer_c"]
+
+
+def test_the_sample_of_a_wrong_shape_is_named(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path, 8)
+    found[6] = ({"x": np.zeros((1, WIDTH + 1), np.float32)}, 0)
+    with refused("run/wrong-shape") as refusal:
+        quantized(path, to="int8", data=found, metric="top1")
+    assert "[6]" in refusal.problem.where
+    assert "--preprocess" in refusal.problem.fix

@@ -38,9 +38,19 @@ def read_npz(path: Path) -> dict[str, Array]:
             "input/unreadable",
             "the arrays cannot be read",
             where=str(path),
-            why=f"{type(error).__name__}: {error}",
+            why=_why_unread(path, error),
             fix="write it with numpy.savez(path, name=array, …); object arrays are refused: reading them can run code",
         ) from error
+
+
+def _why_unread(path: Path, error: Exception) -> str:
+    """Why arrays cannot be read. NumPy takes anything that is no file of its own for pickled objects."""
+    if not path.is_file():
+        return "there is no such file"
+    with path.open("rb") as file:
+        start = file.read(6)
+    is_own = start.startswith((b"PK", b"\x93NUMPY", b"\x80"))  # a zip, an array, a pickle
+    return f"{type(error).__name__}: {error}" if is_own else "it is neither an .npz nor an .npy, whatever its name"
 
 
 def write_npz(path: Path, values: Mapping[str, Any]) -> None:
@@ -102,7 +112,7 @@ def read_image(path: Path, port: Port) -> Array:
             "the image cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            fix="save it as an 8-bit PNG or JPEG",
+            fix="save it as an 8-bit PNG or JPEG" if path.is_file() else "correct the path: there is no such file",
         ) from error
     planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
     if channel - (len(shape) - 3) == 2:

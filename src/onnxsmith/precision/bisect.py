@@ -83,7 +83,16 @@ def bisect(
             `model/…`, `input/…`, `runtime/…`, `verify/…` and `save/…` for problems of these.
     """
     request = Request(
-        to, tolerance, tuple(keep), tuple(inputs), sizes or {}, only_given, runtime, any_runtime, tries, seed
+        to,
+        tolerance,
+        (keep,) if isinstance(keep, str) else tuple(keep),
+        tuple(inputs),
+        sizes or {},
+        only_given,
+        runtime,
+        any_runtime,
+        tries,
+        seed,
     )
     refuse(request)
     where = str(source) if isinstance(source, str | Path) else "the given model"

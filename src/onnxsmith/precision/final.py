@@ -95,16 +95,24 @@ class Final:
         if self.is_slower and not allow_slower:
             yield Problem(
                 "quantize/slower",
-                f"the {self.name} file is slower than the float32 model here",
+                f"the {self.name} file is slower than the given model here",
                 where=self.times,
                 fix="add --allow-slower if the size is what matters, or try another --to",
             )
 
 
 def final(
-    tried: Tried, loaded: ir.Model, given: Given, before: Scored, runtime: Runtime, *, measure_time: bool = True
+    tried: Tried,
+    loaded: ir.Model,
+    given: Given,
+    before: Scored,
+    runtime: Runtime,
+    *,
+    nbytes: int | None = None,
+    target: str | None = None,
+    measure_time: bool = True,
 ) -> Final:
-    """Writes the model for now, reads it again and measures it."""
+    """Writes the model for now, reads it again and measures it. `nbytes` are those of the given file, if it is one."""
     assert tried.model is not None
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
@@ -115,7 +123,7 @@ def final(
         within = [
             given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
         ]
-        ratio = time_ratio(old, path, given) if measure_time else None
+        ratio, where = time_ratio(old, path, given, target) if measure_time else (None, "")
         also, elsewhere = _also(path, given, before)
         return Final(
             model=tried.model,
@@ -126,11 +134,11 @@ def final(
             score=given.scoring.score.title,
             bound=given.budget.bound(before.value, better),
             nbytes=_file_bytes(path),
-            nbytes_before=_file_bytes(old),
+            nbytes_before=_file_bytes(old) if nbytes is None else nbytes,
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
-            times=times_said(ratio),
-            also=said | _unread(old, path, given, runtime) | also,
+            times=times_said(ratio, where),
+            also=said | _unread(old, path, given, runtime) | also | _not_asked(target),
             elsewhere=elsewhere,
         )
 
@@ -187,24 +195,43 @@ def _file_bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in (path, *data_files(path)))
 
 
-def time_ratio(old: Path, new: Path, given: Given) -> Ratio | None:
-    """The time of the new file by that of the old one, on the first sample; None if it cannot be measured."""
+def time_ratio(old: Path, new: Path, given: Given, target: str | None = None) -> tuple[Ratio | None, str]:
+    """The time of the new file by that of the old one, on the first sample, and the runtime that it was measured on:
+    the target if it is one that runs here, else onnxruntime. None if it cannot be measured."""
     feeds = next((dict(one.feeds) for one in given.scoring.samples), None)
-    try:
-        found = bench(old, new, inputs=feeds or {}, seconds=_SECONDS, tolerance=math.inf)
-    except OnnxsmithError:
-        return None
-    parts = [part for part in found.report.parts if isinstance(part, Ratios)]
-    return parts[0].ratios[0] if parts and parts[0].ratios else None
+    default = runtimes.default()
+    for name in dict.fromkeys((_runtime_of(target) or default, default)):
+        try:
+            found = bench(old, new, subjects=(name,), inputs=feeds or {}, seconds=_SECONDS, tolerance=math.inf)
+        except OnnxsmithError:
+            continue
+        parts = [part for part in found.report.parts if isinstance(part, Ratios)]
+        if parts and parts[0].ratios:
+            return parts[0].ratios[0], name
+    return None, ""
 
 
-def times_said(ratio: Ratio | None) -> str:
-    """The ratio in words."""
+def _runtime_of(target: str | None) -> str:
+    """The runtime that a target is; "" if it is none that scores the file here."""
+    name = (target or "").partition("@")[0]
+    return name if name in (runtimes.default(), *_ALSO) else ""
+
+
+def _not_asked(target: str | None) -> dict[str, str]:
+    """What has to be said of a target that does not run here."""
+    if target is None or _runtime_of(target):
+        return {}
+    return {f"on {target}": f"not tried: the file has its form; `onnxsmith check FILE --target {target}` asks more"}
+
+
+def times_said(ratio: Ratio | None, where: str = "") -> str:
+    """The ratio in words, with the runtime `where` it was measured."""
+    on = f" on {where}" if where else ""
     if ratio is None or ratio.ratio is None:
         return "the time was not measured"
     if not ratio.ranked:
-        return f"time not distinguishable ({ratio.ratio:.2f})"
-    return f"{ratio.ratio:.2f} of the time"
+        return f"time not distinguishable{on} ({ratio.ratio:.2f})"
+    return f"{ratio.ratio:.2f} of the time{on}"
 
 
 def _also(path: Path, given: Given, before: Scored) -> tuple[dict[str, str], dict[str, bool]]:

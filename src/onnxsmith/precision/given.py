@@ -78,6 +78,7 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     refuse_without_data(request)
     budget = Budget.read(request.budget)
     interface = signature(model)
+    _refuse_unknown(request.sizes, interface)
     reading = Reading(interface, _function(request.preprocess))
     score = _score(request.metric)
     if request.data is None and request.calibration is None:
@@ -106,6 +107,18 @@ def refuse_without_data(request: Request) -> None:
             where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
             why="without data inputs are generated: noise, of which the metric says nothing",
             fix="give --data, or leave out --metric: then the cosine similarity of the outputs is measured",
+        )
+
+
+def _refuse_unknown(sizes: Mapping[str, int], interface: Signature) -> None:
+    """Raises for a size of a dimension that no input has."""
+    dims = [dim for port in interface.inputs for dim in port.shape or () if isinstance(dim, str)]
+    unknown = [name for name in sizes if name not in dims]
+    if unknown:
+        raise problem(
+            "quantize/unknown-dim",
+            f"no symbolic dimension of the inputs is called {unknown[0]!r}",
+            fix=f"give one of: {', '.join(dict.fromkeys(dims))}" if dims else "leave --dim out: all sizes are fixed",
         )
 
 

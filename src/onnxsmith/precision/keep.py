@@ -30,9 +30,17 @@ def read(path: str | Path) -> tuple[str, ...]:
     """Reads the names from a keep-list.
 
     Raises:
-        OnnxsmithError: `bisect/keep-list` if the file is no keep-list.
+        OnnxsmithError: `input/unreadable` without such a file, `bisect/keep-list` if it is no keep-list.
     """
     file = Path(path)
+    if not file.is_file():
+        raise problem(
+            "input/unreadable",
+            "there is no such keep-list" if not file.exists() else "the keep-list is no file",
+            where=str(path),
+            why="a keep-list is a file with the name of a node on each line",
+            fix="correct the path; `quantize --keep-list FILE` and `bisect -o FILE` write one",
+        )
     try:
         content = file.read_text(encoding="utf-8")
         if file.suffix == ".json":

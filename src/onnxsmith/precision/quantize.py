@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +16,24 @@ from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
 from onnxsmith.model.graph import walk
+from onnxsmith.precision import outcome
 from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.final import Final, final
+from onnxsmith.precision.final import final
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_worthless
 from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.methods.base import Method, Work
+from onnxsmith.precision.outcome import Outcome
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
 from onnxsmith.precision.slimming import slimmed
 from onnxsmith.precision.trying import Tried, Trying
 from onnxsmith.precision.units import labels
-from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
-from onnxsmith.precision.writing import with_keep
+from onnxsmith.precision.writing import file_bytes, with_keep
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.base import Part, Report
-from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.parts.timing import Timing
 from onnxsmith.report.parts.written import Written, written
-from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
@@ -61,7 +58,7 @@ def quantize(
     decode: Any = None,
     preprocess: Any = None,
     budget: str | float = "1%",
-    keep: Iterable[str] = (),
+    keep: str | Iterable[str] = (),
     keep_list: str | Path | None = None,
     target: str | None = None,
     samples: int | None = None,
@@ -111,13 +108,17 @@ def quantize(
         with stage("load"):
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
+            if output is not None:
+                with staged(output):  # what cannot be written is found before the search
+                    pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             _refuse_quantised(loaded, where)
-        one = _Quantising(loaded, request, shape, stack, tuple(keep))
+        one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
         best = one.best({name: method for name, method in methods.items() if name not in unused})
         shown, kept = one.written(best, output, list_path)
-    return _report(where, best, one, (shown, Timing(dict(clock.seconds))), doubts, kept)
+    part = outcome.part(best, one.given, one.before, one.nbytes, tuple(one.notes))
+    return outcome.report(where, best, part, (shown, Timing(dict(clock.seconds))), doubts, kept)
 
 
 def _methods(to: str) -> dict[str, Method]:
@@ -126,6 +127,16 @@ def _methods(to: str) -> dict[str, Method]:
     if not set(names) <= set(known):
         raise problem("quantize/unknown-method", f"no method is called {to!r}", fix=f"one of: {', '.join(known)}, auto")
     return {name: known[name] for name in names}
+
+
+def _patterns(keep: Iterable[str]) -> tuple[str, ...]:
+    """The entries of a keep-list; a single text is one entry."""
+    return (keep,) if isinstance(keep, str) else tuple(keep)
+
+
+def _given_bytes(source: Source, model: ir.Model) -> int | None:
+    """The bytes of the given file; None for a model in memory."""
+    return file_bytes(Path(source), model) if isinstance(source, str | Path) else None
 
 
 def _unused(methods: Mapping[str, Method], shape: Form, target: str | None) -> dict[str, Problem]:
@@ -149,15 +160,6 @@ def _refuse_quantised(model: ir.Model, where: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Best:
-    """The result of the method that is taken, or of the nearest one: `final` is None if there is no file."""
-
-    tried: Tried
-    final: Final | None
-    refused: tuple[Problem, ...] = ()
-
-
 class _Quantising:
     """One call of `quantize`."""
 
@@ -168,9 +170,10 @@ class _Quantising:
         shape: Form,
         stack: ExitStack,
         keep: tuple[str, ...],
+        nbytes: int | None,
     ) -> None:
         self.loaded, self.request, self._form = loaded, request, shape
-        self._keep, self._stack = keep, stack
+        self._keep, self._stack, self.nbytes = keep, stack, nbytes
         self.runtime: Runtime = runtimes.get("onnxruntime")
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
@@ -179,10 +182,10 @@ class _Quantising:
         self.notes: list[str] = []
         self._prepared: dict[int, Prepared] = {}
 
-    def best(self, methods: Mapping[str, Method]) -> _Best:
+    def best(self, methods: Mapping[str, Method]) -> Outcome:
         """The result of the best method: of those within budget the one with the smallest product of size and time."""
-        good: list[_Best] = []
-        bad: list[_Best] = []
+        good: list[Outcome] = []
+        bad: list[Outcome] = []
         for name, method in methods.items():
             try:
                 found = self._one(name, method)
@@ -195,21 +198,16 @@ class _Quantising:
         if good:
             best = min(good, key=lambda one: one.final.merit if one.final is not None else 0.0)
             others = [one for one in (*good, *bad) if one is not best]
-            self.notes += [self._said(one) for one in others]
+            self.notes += [outcome.said(one, self.before.value) for one in others]
             return best
         if not bad:
             raise problem(
                 "quantize/nothing", "no method changes this model", why="; ".join(self.notes)[:600], fix="none is known"
             )
-        self.notes += [self._said(one) for one in bad[1:]]
+        self.notes += [outcome.said(one, self.before.value) for one in bad[1:]]
         return bad[0]
 
-    def _said(self, one: _Best) -> str:
-        if one.final is None:
-            return f"{one.tried.name}: {'; '.join(found.what for found in one.refused)}"
-        return f"{one.tried.name}: {one.final.said(self.before.value)}"
-
-    def _one(self, name: str, method: Method) -> _Best:
+    def _one(self, name: str, method: Method) -> Outcome:
         ready = self._ready(method.oldest_opset(self._form))
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
@@ -222,7 +220,7 @@ class _Quantising:
                 return self._finished(replace(other, notes=(*other.notes, slower)), ready)
         return found
 
-    def _finished(self, tried: Tried, ready: Prepared) -> _Best:
+    def _finished(self, tried: Tried, ready: Prepared) -> Outcome:
         """What was tried, as a file that is measured and given out or refused."""
         name, method = tried.name, tried.method
         notes = [*ready.notes, *tried.notes]
@@ -232,16 +230,17 @@ class _Quantising:
             )
         tried = replace(tried, notes=tuple(notes))
         if tried.model is None:
-            return _Best(tried, None, (self._not_met(tried),))
+            return Outcome(tried, None, (outcome.not_met(tried, self.given, self.before, self.request.evaluations),))
         with stage("check the file"):
             tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model)))
             done = final(
-                tried, self.loaded, self.given, self.before, self.runtime, measure_time=self.request.measure_time
-            )
+                tried, self.loaded, self.given, self.before, self.runtime, nbytes=self.nbytes,
+                target=self.request.target, measure_time=self.request.measure_time,
+            )  # fmt: skip
         refused = tuple(
             done.problems(allow_slower=self.request.allow_slower or not method.for_speed, target=self.request.target)
         )
-        return _Best(tried, None if refused else done, refused)
+        return Outcome(tried, None if refused else done, refused, done)
 
     def _ready(self, opset: int) -> Prepared:
         """The prepared model: simplified, unless that uses a part of the budget, or merges nodes of the keep-list."""
@@ -271,51 +270,8 @@ class _Quantising:
         small = Budget(abs(self.before.value) * _ROUNDING, is_share=False)
         return any(one.allows(self.before.value, scored.value, better) for one in (part, small))
 
-    def _not_met(self, tried: Tried) -> Problem:
-        score = self.given.scoring.score
-        known = [one for one in tried.curve if not math.isnan(one.score)]
-        order = sorted(known, key=lambda one: one.score, reverse=score.better == "higher")
-        nearest = f"; the nearest keeps {order[0].kept} layers, with {order[0].score:.6g}" if order else ""
-        bound = self.given.budget.bound(self.before.value, score.better)
-        return problem(
-            "quantize/budget-not-met",
-            f"no {tried.name} model meets the budget",
-            where=f"{score.title} {self.before.value:.6g}, at worst {bound:.6g} is allowed",
-            why=f"{tried.evaluations} keep-lists were evaluated{nearest}",
-            fix="give a wider --budget, more --evaluations, or another --to",
-        ).problem
-
-    def part(self, best: _Best) -> Quantisation:
-        """The report's part."""
-        tried, done, score = best.tried, best.final, self.given.scoring.score
-        labelled = self.given.scoring.has_labels
-        return Quantisation(
-            to=tried.name,
-            method=f"{tried.method.title}{f' ({tried.scheme})' if tried.scheme else ''}",
-            layers=tried.layers,
-            score=score.title,
-            better=score.better,
-            before=self.before.value,
-            after=None if done is None else done.scored.value,
-            bound=self.given.budget.bound(self.before.value, score.better),
-            budget=f"budget {self.given.budget}",
-            samples=self.before.samples,
-            calibrated=tried.calibrated,
-            labelled=labelled,
-            measured=self.given.is_accuracy,
-            broken=0 if done is None else done.scored.broken,
-            bytes_before=stored_bytes(self.loaded) if done is None else done.nbytes_before,
-            bytes_after=None if done is None else done.nbytes,
-            evaluations=tried.evaluations,
-            curve=tried.curve,
-            times_ratio=None if done is None else done.ratio,
-            times="" if done is None else done.times,
-            also={} if done is None else dict(done.also),
-            notes=(*tried.notes, *self.notes),
-        )
-
     def written(
-        self, best: _Best, output: str | Path | None, keep_list: Path | None
+        self, best: Outcome, output: str | Path | None, keep_list: Path | None
     ) -> tuple[Written, ir.Model | None]:
         """Writes the model and the keep-list; nothing if there is no result."""
         if best.final is None:
@@ -336,28 +292,3 @@ class _Quantising:
         place.write(model)
         checked_model(model, where="the quantised model", file=place.path)
         return place.commit()
-
-
-def _report(
-    where: str,
-    best: _Best,
-    one: _Quantising,
-    rest: tuple[Part, ...],
-    doubts: Iterable[Problem],
-    model: ir.Model | None,
-) -> Result:
-    part = one.part(best)
-    said = part.summary() if best.final is not None else f"nothing was made: {best.refused[0].what}"
-    report = Report(
-        "quantize",
-        Verdict.DONE if best.final is not None else Verdict.FAILED,
-        (part, *rest),
-        problems=(*doubts, *best.refused),
-        headline=f"{where}: {said}",
-    )
-    path = next((Path(name) for name in _names(rest) if name.endswith(".onnx")), None)
-    return Result(report, model, path)
-
-
-def _names(rest: Iterable[Part]) -> list[str]:
-    return [name for part in rest if isinstance(part, Written) for name in part.files]

@@ -74,7 +74,7 @@ def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ra
     count = 0
     with runtime.prepare(made, Options(in_order=True)) as session:
         for sample in samples:
-            outputs = session.run(dict(sample.feeds))
+            outputs = sample.run(session)
             lows = np.minimum(lows, np.asarray(outputs[_LOW], np.float64))
             highs = np.maximum(highs, np.asarray(outputs[_HIGH], np.float64))
             count += 1
@@ -101,7 +101,7 @@ def channel_peaks(
     found = np.zeros(int(ends[-1]))
     with runtime.prepare(with_channel_peaks(model, tensors), Options(in_order=True)) as session:
         for sample in samples:
-            found = np.maximum(found, np.asarray(session.run(dict(sample.feeds))[_PEAKS], np.float64))
+            found = np.maximum(found, np.asarray(sample.run(session)[_PEAKS], np.float64))
     return dict(zip(tensors, np.split(found, ends[:-1]), strict=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,29 @@ def read(given: Any, reading: Reading) -> Samples:
             "quantize/data",
             "the data cannot be read",
             where=str(given)[:200],
-            why="it does not exist, or is of no kind that is known",
+            why=_why_not(given),
             fix="give " + "; ".join(one.form for one in kinds),
         )
     chosen, source = kind, given
     if isinstance(given, Iterator):
         source = list(given)
     return Samples(lambda: chosen.samples(source, reading), str(given) if isinstance(given, str) else kind.form)
+
+
+def _why_not(given: Any) -> str:
+    """Why the data is of no kind."""
+    if not isinstance(given, str | Path):
+        return f"it is {type(given).__name__}, which is no data"
+    path = Path(given)
+    if path.is_dir():
+        return "the folder has no images and no .npz"
+    if path.suffix == ".py" and path.is_file():
+        return "it is Python code: the name of a function has to follow, after a colon"
+    return (
+        f"{path.suffix or 'a file without a suffix'} is of no kind that is known"
+        if path.exists()
+        else "it does not exist"
+    )
 
 
 def divided(samples: Samples) -> tuple[Samples, Samples]:

@@ -48,24 +48,26 @@ class Scoring:
         Raises:
             OnnxsmithError: `quantize/no-data`, `quantize/metric`, `quantize/decode`; the runtime's errors.
         """
-        labels = [one.label for one in self._samples()]
-        missing = sum(label is None for label in labels)
-        if not labels:
+        found = [(one.name, one.label is None) for one in self._samples()]
+        unlabelled = [name for name, is_missing in found if is_missing]
+        missing = len(unlabelled)
+        if not found:
             raise problem("quantize/no-data", "there is no sample to test on", fix="give some: --data DATA")
-        if 0 < missing < len(labels):
+        if 0 < missing < len(found):
             raise problem(
                 "quantize/labels",
-                f"{missing} of {len(labels)} samples have no label",
-                where=self.samples.described,
+                f"{missing} of {len(found)} samples have no label",
+                where=f"{', '.join(unlabelled[:3])}{', …' if missing > 3 else ''}",
+                why=f"the test is {self.samples.described}",
                 fix="give each sample a label, or none: the float32 model's predictions are the labels then",
             )
         self.has_labels = missing == 0
         if not self.has_labels:
             self._labels = [self.score.as_label(one) for one, _ in self._predictions(session, [], is_first=True)]
-        found = self._measured(session, is_first=True)
-        if not math.isfinite(found.value) and not found.which:
-            found = replace(found, which=self._without_number(session))
-        return found
+        scored = self._measured(session, is_first=True)
+        if not math.isfinite(scored.value) and not scored.which:
+            scored = replace(scored, which=self._without_number(session))
+        return scored
 
     def _without_number(self, session: Session) -> str:
         """The first sample whose own score is no number; "" if there is none, or a metric that is not for one."""
@@ -111,7 +113,7 @@ class Scoring:
 
     def _predictions(self, session: Session, broken: list[str], *, is_first: bool = False) -> Iterator[tuple[Any, Any]]:
         for index, sample in enumerate(self._samples()):
-            outputs = session.run(dict(sample.feeds))
+            outputs = sample.run(session)
             if not all(_is_finite(value) for value in outputs.values()):
                 broken.append(sample.name)
             label = sample.label if not self._labels else self._labels[index]

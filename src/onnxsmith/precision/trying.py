@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,7 +23,7 @@ from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
-from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage
+from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
 from onnxsmith.runtimes.base import Runtime, Session
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ _WORDS = 200
 """Characters of a refusal among other notes. A choice."""
 _LONG = 600
 """Characters of a refusal that is the problem. A choice."""
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _REFUSED = ("quantize/refused", "quantize/cannot-run")
 """The quantiser cannot make a variant, or the runtime cannot run it."""
 
@@ -49,6 +51,9 @@ class Tried:
     evaluations: int
     notes: tuple[str, ...]
     keep: Keep = frozenset()
+    nbytes: int = 0
+    """Bytes of the weights of the model that was to be changed."""
+    left: tuple[LeftAlone, ...] = ()
     calibrated: int = 0
     """Samples that the ranges were measured on."""
     scheme: str = ""
@@ -70,6 +75,8 @@ class Trying:
 
     def __post_init__(self) -> None:
         self._curve: list[CurvePoint] = []
+        self._lists: list[Keep] = []  # those of the curve
+        self.work.name = self.name
         self._known: dict[tuple[str, str, Keep, Keep], bool] = {}
         self._errors: dict[str, float] = {}
         self._layers: list[Layer] = []
@@ -126,18 +133,19 @@ class Trying:
             self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
             self._shown(layers, kept, self._why), tuple(self._curve), len(self._curve),
             (*self.work.notes, *self.method.said(self.work)),
-            kept if kept is not None else frozenset(names),
+            kept if kept is not None else frozenset(names), stored_bytes(self.work.model), self.method.left(self.work),
             self.work.ranges.samples if self.work.ranges is not None else 0, self.work.scheme,
         )  # fmt: skip
 
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:
-        """The layers for the report. Without a keep-list that meets the budget all are kept."""
-        found = kept if kept is not None else frozenset(layer.name for layer in layers)
+        """The layers for the report. Without a keep-list that meets the budget, those of the nearest list are kept."""
+        found = kept if kept is not None else self._nearest()
         stored = self.method.stored(self.work, found) if kept is not None else frozenset()
         idle = "it has no large weights" if self.work.scheme == self.method.last_scheme(self.work) != "" else ""
         shown = []
         for one in layers:
             needed = f"the budget needs it{self.method.way_said(self.work)}" if one.name in found or idle else ""
+            needed = needed if kept is not None else "the nearest model keeps it"
             kept_for = weights_for = ""
             if one.name in stored:
                 weights_for = one.weights_alone or needed
@@ -146,6 +154,11 @@ class Trying:
             damage = self._errors.get(one.name)
             shown.append(LayerDamage(one.name, one.op, one.nbytes, damage, kept_for, weights_for))
         return tuple(shown)
+
+    def _nearest(self) -> Keep:
+        """The keep-list with the best score."""
+        scores = [self._goodness(point.score) for point in self._curve]
+        return self._lists[scores.index(max(scores))] if scores else frozenset()
 
     def _accepted(self, layers: Sequence[Layer], why: dict[str, str]) -> Keep | None:
         """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
@@ -225,7 +238,7 @@ class Trying:
         """The smallest keep-list in the scheme and the way that are in use."""
         self._errors = self._damage(layers, always)
         order = damages.ordered(self._errors, [one.name for one in layers if one.name not in always])
-        left = max(1, self.most - len(self._curve))
+        left = max(1, self.most - len(self._curve)) + 2  # nothing kept and all kept need no evaluation any more
         if not self.work.kept_as:
             whole = always | frozenset(order)  # the given model, which needs no evaluation
             return Search(order, lambda keep: keep == whole or self._meets(keep), left).smallest(always)
@@ -319,6 +332,7 @@ class Trying:
             self.before.value, scored.value, self.given.scoring.score.better
         )
         stored = self.method.stored(self.work, keep)
+        self._lists.append(keep)
         self._curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
         return meets
 
@@ -344,9 +358,20 @@ class Trying:
             ) from error
 
     def _nothing(self) -> OnnxsmithError:
+        dtypes = Counter(one.dtype for one in walk.tensors(self.work.model) if one.dtype in _FLOATS and one.nbytes)
+        other = next((dtype.name.lower() for dtype, _ in dtypes.most_common() if dtype != ir.DataType.FLOAT), "")
+        if other and ir.DataType.FLOAT not in dtypes:
+            return problem(
+                "quantize/nothing",
+                f"the model is in {other}, and {self.name} is made of float32",
+                why=f"its weights are in {other}",
+                fix="start from the float32 model"
+                + ("; --to int4 takes weights of float16, too" if other == "float16" and self.name != "int4" else ""),
+            )
+        left = "; ".join(f"{one.count} {one.op}: {one.why}" for one in self.method.left(self.work))
         return problem(
             "quantize/nothing",
             f"no node of the model can become {self.name}",
-            why=f"the method changes {self.method.changes}, in float32 and outside of branches and loop bodies",
+            why=f"the method changes {self.method.changes}{self.method.where}" + (f". {left}"[:_LONG] if left else ""),
             fix="try another --to",
         )

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.folders import replacing
-from onnxsmith.model.files.load import Source
+from onnxsmith.folders import beside, replacing
+from onnxsmith.model.files.load import TEXT_SUFFIXES, Source
 from onnxsmith.model.files.save import staged
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import keep as keeping
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.written import Written
 from onnxsmith.report.parts.written import written as files_written
 from onnxsmith.runtimes._lenient import checked as checked_model
@@ -31,7 +31,21 @@ def checked(path: Path) -> Path:
             where=str(path.absolute().parent),
             fix=f"mkdir -p {path.absolute().parent}",
         )
-    return path
+    try:
+        with beside(path):
+            return path
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> OnnxsmithError:
+    return problem(
+        "save/failed",
+        "the keep-list could not be written",
+        where=str(path),
+        why=str(error),
+        fix="check the permissions of the folder",
+    )
 
 
 Sizes = tuple[int | None, int | None]
@@ -56,7 +70,7 @@ class Delivery:
         sizes: Sizes = (None, None)
         with with_keep(self.keep, names, to) as lists:
             if self.mixed is not None:
-                old = _nbytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
+                old = file_bytes(Path(self.source), before) if isinstance(self.source, str | Path) else None
                 with staged(self.mixed) as stage:
                     stage.write(model)
                     checked_model(model, where="the mixed model", file=stage.path)
@@ -96,17 +110,12 @@ def _list_problems(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise problem(
-            "save/failed",
-            "the list could not be written",
-            where=str(path),
-            why=str(error),
-            fix="give the path of a file in a folder that can be written to",
-        ) from error
+        raise _unwritable(path, error) from error
 
 
-def _nbytes(file: Path, model: ir.Model) -> int | None:
-    if not file.is_file():
+def file_bytes(file: Path, model: ir.Model) -> int | None:
+    """Bytes of a model's file and of its external data; None if it is no file, or a text."""
+    if not file.is_file() or file.suffix in TEXT_SUFFIXES:
         return None
     outside = (tensor.nbytes for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor))
     return file.stat().st_size + sum(outside)

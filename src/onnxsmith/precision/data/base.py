@@ -11,6 +11,7 @@ import numpy as np
 
 from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.runtimes.base import Outputs, Session
 
 Prepare = Callable[[Any], Any]
 """Preprocessing of the user's own: an item of the data becomes arrays by input name, or the array of the first
@@ -24,6 +25,19 @@ class Sample:
     feeds: Mapping[str, Any]
     label: Any = None
     name: str = ""
+
+    def run(self, session: Session) -> Outputs:
+        """The outputs of a model; an input that it refuses is named with the sample.
+
+        Raises:
+            OnnxsmithError: `run/…`, `runtime/…`.
+        """
+        try:
+            return session.run(dict(self.feeds))
+        except OnnxsmithError as error:
+            if not error.problem.id.startswith("run/wrong-"):
+                raise
+            raise error.at(self.name, "make arrays that fit: --preprocess file.py:function") from error
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,8 @@ class Reading:
                 f"{unknown[0]!r} is no input of the model" if unknown else f"there is no value for {missing[0]!r}",
                 where=name,
                 why=f"the inputs are {', '.join(ports)}",
-                fix="name the arrays as the inputs, or give a function that does: --preprocess file.py:function",
+                fix="name the arrays as the inputs, and that of the labels `label`; or give a function that makes the "
+                "inputs: --preprocess file.py:function",
             )
         return {key: _array(value, ports[key], name) for key, value in by_name.items()}
 

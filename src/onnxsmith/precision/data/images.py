@@ -10,9 +10,10 @@ from typing import Any
 from onnxsmith.feeds.input_files import IMAGES, read_image
 from onnxsmith.precision.data.base import Kind, Reading, Sample
 from onnxsmith.problem import problem
+from onnxsmith.words import several
 
 LABELS = "labels.csv"
-"""A table in the folder with a line `file,label` for each image, without a head."""
+"""A table in the folder with a line `file,label` for each image, with a head or without."""
 
 
 class Images(Kind):
@@ -35,6 +36,7 @@ class Images(Kind):
         table = _table(folder)
         classes = _classes({file.parent.name for file in files})
         in_classes = any(file.parent != folder for file in files)
+        _refuse_stale(table, {file.relative_to(folder).as_posix() for file in files}, folder)
         for file in files:
             name = file.relative_to(folder).as_posix()
             label = table.get(name) if table else classes[file.parent.name] if in_classes else None
@@ -66,6 +68,20 @@ def _table(folder: Path) -> dict[str, Any]:
         return {}
     with file.open(newline="", encoding="utf-8") as lines:
         return {row[0]: _label(row[1]) for row in csv.reader(lines) if len(row) > 1}
+
+
+def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
+    """Raises for labels of images that are not there; the first line may be a head."""
+    stale = [name for number, name in enumerate(table) if name not in names and number]
+    if stale:
+        raise problem(
+            "quantize/labels",
+            f"{LABELS} has a label for {stale[0]}, which is not in the folder",
+            where=str(folder / LABELS),
+            why=f"{several(len(table) - len(names & table.keys()), 'line')} of {len(table)} have no image; "
+            f"there are {several(len(names), 'image')}",
+            fix="remove the lines, or add the images",
+        )
 
 
 def _label(text: str) -> int | str:

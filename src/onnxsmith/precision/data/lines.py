@@ -11,7 +11,7 @@ import numpy as np
 
 from onnxsmith.feeds.input_files import IMAGES, read_image, read_npz
 from onnxsmith.precision.data.base import Kind, Reading, Sample
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 
 
 class Lines(Kind):
@@ -38,7 +38,9 @@ def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise problem("quantize/data", "a line is not JSON", where=f"{path}:{number}", why=str(error)) from error
+        raise problem("quantize/data", "a line is not JSON", where=f"{path}:{number}", why=str(error),
+            fix='write {"INPUT": …, "label": …} on one line',
+        ) from error  # fmt: skip
     if not isinstance(record, dict):
         raise problem(
             "quantize/data", "a line is not an object", where=f"{path}:{number}", fix='write {"INPUT": …, "label": …}'
@@ -47,7 +49,10 @@ def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
     if reading.prepare is not None:
         return Sample(reading.feeds(record, name), label, name)
     ports = {port.name: port for port in reading.interface.inputs}
-    arrays = {key: _value(value, ports.get(key), path.parent) for key, value in record.items()}
+    try:
+        arrays = {key: _value(value, ports.get(key), path.parent) for key, value in record.items()}
+    except OnnxsmithError as error:
+        raise error.at(f"{path}:{number}") from error
     return Sample(reading.feeds(arrays, name), label, name)
 
 

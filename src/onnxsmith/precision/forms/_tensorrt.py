@@ -12,6 +12,7 @@ class SignedForm(Form):
     symmetric = True
     around = ("Add", "MaxPool")
     more = {"QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
+    quantises_addends = False
     folds_casts = False  # it takes weights of 8 bits behind DequantizeLinear alone
     weights = WeightForm((128, 64), standard=True)
     source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html"

@@ -52,7 +52,8 @@ class Form(ABC):
     `activations` is `QInt8` or `QUInt8`; with `symmetric` their zero point is 0. `around` are the operators between
     products that become int8, too. `more` are further options of onnxruntime's quantiser. `folds_casts` says whether
     the runtime computes a Cast and a Mul of constants when it loads the model: weights may be stored that way then.
-    `weights` is the form of int4.
+    `quantises_addends` says whether constants that are added between products, such as the bias behind a MatMul, become
+    8 bits. `weights` is the form of int4.
     """
 
     title: ClassVar[str]
@@ -62,6 +63,7 @@ class Form(ABC):
     around: ClassVar[tuple[str, ...]] = AROUND
     more: ClassVar[Mapping[str, Any]] = {}
     folds_casts: ClassVar[bool] = True
+    quantises_addends: ClassVar[bool] = True
     weights: ClassVar[WeightForm] = WeightForm()
     source: ClassVar[str]
 

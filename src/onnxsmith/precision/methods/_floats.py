@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -12,9 +13,10 @@ import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
 from onnxsmith.precision.keeping import Keep
-from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
+from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, float_bytes
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.units import NARROW, Unit, find
+from onnxsmith.report.parts.quantisation import LeftAlone
 
 
 class NarrowFloat(Method):
@@ -52,6 +54,17 @@ class NarrowFloat(Method):
                 if value is not None and not largest <= most:
                     found[unit.name] = f"{value.name} reaches {largest:.3g}; {self.to} ends at {2 * most:.3g}"
         return found
+
+    def left(self, work: Work) -> tuple[LeftAlone, ...]:
+        """The nodes with floats whose operator does not take the narrow float."""
+        units = find(work.model, NARROW[self.to])
+        own = {unit.name for unit in units.units}
+        sizes: Counter[str] = Counter()
+        for node in walk.nodes(work.model.graph):
+            sizes[walk.op_name(node)] += 0 if node.name in own else float_bytes(node)
+        return tuple(
+            LeftAlone(op, count, sizes[op], why) for why, counts in units.fixed.items() for op, count in counts.items()
+        )
 
     def _units(self, work: Work) -> tuple[Unit, ...]:
         return find(work.model, NARROW[self.to]).units

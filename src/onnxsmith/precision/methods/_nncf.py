@@ -15,6 +15,7 @@ of the networks tried were no closer to those in float32."""
 class NncfMethod(Method):
     """A method of NNCF, the quantiser of OpenVINO, which is an extra."""
 
+    where = ", outside of branches and loop bodies"
     engine = NNCF
 
     def refusal(self, form: Form, target: str | None) -> Problem | None:

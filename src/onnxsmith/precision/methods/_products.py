@@ -74,3 +74,12 @@ def namesakes(model: ir.Model, operators: Mapping[str, str]) -> set[str]:
     return {
         node.name or "" for node in model.graph if node.op_type in operators and node.domain != operators[node.op_type]
     }
+
+
+def addends(model: ir.Model) -> set[str]:
+    """Adds of a constant, such as the bias behind a MatMul."""
+    return {
+        node.name or ""
+        for node in model.graph
+        if node.op_type == "Add" and any(one is not None and one.const_value is not None for one in node.inputs)
+    }

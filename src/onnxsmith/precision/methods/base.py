@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.model.graph import walk
 from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.engines import ONNXRUNTIME, Engine
 from onnxsmith.precision.equalising.equalised import Equalised
@@ -18,12 +20,14 @@ from onnxsmith.precision.moments import Moments
 from onnxsmith.precision.preparing import Prepared
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.reading_data import NONE, Samples
-from onnxsmith.precision.storing import Rounded
+from onnxsmith.precision.storing import LEAST, Rounded
 from onnxsmith.problem import Problem
+from onnxsmith.report.parts.quantisation import LeftAlone
 from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
 """Why a layer stays, or its activations."""
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Work:
     """What the activations of products are like, if a method has asked for it."""
     rounded: dict[str, dict[str, Rounded]] = field(default_factory=dict)
     """Weights in 8 bits by node, if a method has rounded them with data, for each form of the model."""
+    name: str = ""
+    """The name of the method, as it is given."""
     scheme: str = ""
     """The scheme of the method that is in use."""
     alone: Keep = frozenset()
@@ -79,6 +85,8 @@ class Method(ABC):
     title: ClassVar[str]
     changes: ClassVar[str]
     """The operators that it changes, in words."""
+    where: ClassVar[str] = ""
+    """Where alone it changes them, in words that follow `changes` and a comma."""
     opset: ClassVar[int]
     """The oldest opset that can hold the result; the model is raised to it."""
     needs_ranges: ClassVar[bool] = False
@@ -136,6 +144,19 @@ class Method(ABC):
         """What the report has to say of the scheme in use."""
         return ()
 
+    def left(self, work: Work) -> tuple[LeftAlone, ...]:
+        """What the method does not change: by default the other nodes with large constants."""
+        own = {layer.name for layer in self.layers(work)}
+        counts: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for node in walk.nodes(work.model.graph):
+            held = float_bytes(node) if node.name not in own else 0
+            if held:
+                counts[node.op_type] += 1
+                sizes[node.op_type] += held
+        why = f"{work.name} does not change it" if work.name else "the method does not change it"
+        return tuple(LeftAlone(op, count, sizes[op], why) for op, count in counts.items())
+
     def reference(self, work: Work) -> ir.Model:
         """The float32 model whose tensors those of a variant are compared with."""
         return work.model
@@ -154,6 +175,14 @@ def is_embedding(node: ir.Node) -> bool:
     if node.op_type != "Gather" or node.domain or node.inputs[0] is None:
         return False
     return node.inputs[0].const_value is not None and node.inputs[0].dtype == ir.DataType.FLOAT
+
+
+def float_bytes(node: ir.Node) -> int:
+    """Bytes of the float constants of a node that are worth a narrower form."""
+    if node.op_type == "Constant":
+        return 0
+    held = (value.const_value for value in node.inputs if value is not None and value.const_value is not None)
+    return sum(one.nbytes for one in held if one.dtype in _FLOATS and one.size >= LEAST)
 
 
 def constant_bytes(node: ir.Node) -> int:

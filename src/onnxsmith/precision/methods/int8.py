@@ -16,7 +16,7 @@ from onnxsmith.precision.float_readers import reconnect
 from onnxsmith.precision.forms.base import PRODUCTS
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.layer_rounding import rounded
-from onnxsmith.precision.methods._products import apart, endless, is_layer, namesakes, touching
+from onnxsmith.precision.methods._products import addends, apart, endless, is_layer, namesakes, touching
 from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.storing import Rounded, holders, store
@@ -109,6 +109,7 @@ class Int8(Method):
         operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
         floats = keep | work.alone
         exclude = {*floats, *apart(work.model, floats), *touching(work.model, bad)}
+        exclude |= set() if form.quantises_addends else addends(work.model)
         exclude |= namesakes(work.model, dict.fromkeys(operators, ""))
         made = work.arithmetic.quantised(
             "static",

@@ -22,6 +22,7 @@ class Int8Dynamic(Method):
 
     title = "int8 weights, activations quantised at run time"
     changes = "MatMul, Gemm, LSTM, Attention and Gather with constant weights"
+    where = ", outside of branches and loop bodies"
     opset = 11
 
     def layers(self, work: Work) -> list[Layer]:

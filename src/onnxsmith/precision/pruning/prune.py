@@ -232,7 +232,7 @@ class _Pruning:
             save_for_now(model, path)
             save_for_now(self.loaded, old)
             scores, _ = scores_of(path, self._given, self._runtime)
-            ratio = time_ratio(old, path, self._given) if self._request.measure_time else None
+            ratio, on = time_ratio(old, path, self._given) if self._request.measure_time else (None, "")
             refused = () if not self._curve or all(map(self._allows, scores)) else (refusals.levels_differ(scores),)
             return replace(
                 done,
@@ -240,7 +240,7 @@ class _Pruning:
                 scored=scores[0],
                 nbytes=stored_bytes(load(path)),
                 ratio=None if ratio is None else ratio.ratio,
-                times=times_said(ratio) if self._request.measure_time else "",
+                times=times_said(ratio, on) if self._request.measure_time else "",
                 notes=self._slower(ratio),
                 refused=refused,
                 verdict=Verdict.FAILED if refused else Verdict.DONE,

@@ -10,6 +10,8 @@ from onnxsmith.report.parts._text import amount, size
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""
+_WORTH = 0.02
+"""The share of the weights from which on the headline tells of what the method leaves alone. A choice."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,16 @@ class LayerDamage:
 
 
 @dataclass(frozen=True)
+class LeftAlone:
+    """Nodes of one operator that the method does not change, the bytes of their weights, and the reason."""
+
+    op: str
+    count: int
+    nbytes: int
+    why: str
+
+
+@dataclass(frozen=True)
 class CurvePoint:
     """A keep-list that was evaluated: the number of layers kept, the bytes of the model's weights with it, the score,
     and whether it is within the budget. Of `weights` layers the weights alone were narrow."""
@@ -39,7 +51,8 @@ class CurvePoint:
 
 
 def _is_bad(name: str, value: str) -> bool:
-    return value.endswith("out of budget") or name.startswith("output ")
+    is_refused = name == "on onnxruntime" and value.startswith("refused")
+    return value.endswith("out of budget") or name.startswith("output ") or is_refused
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,8 @@ class Quantisation(Part):
     bytes_after: int | None
     evaluations: int
     curve: tuple[CurvePoint, ...] = ()
+    left: tuple[LeftAlone, ...] = ()
+    """What is no layer of the method, and has weights or floats that it does not change."""
     times_ratio: float | None = None
     times: str = ""
     also: dict[str, str] = field(default_factory=dict)
@@ -90,9 +105,11 @@ class Quantisation(Part):
     def summary(self) -> str:
         """One line: what became narrow, the score, the size and the time."""
         changed = len(self.layers) - len(self.kept)
-        said = [f"{changed} of {amount(len(self.layers), 'layer')} became {self.to}"]
+        count = len(self.layers) + sum(one.count for one in self.left)
+        said = [f"{changed} of {amount(count, 'layer')} became {self.to}"]
         if self.weights:
             said[0] += f" ({len(self.weights)} with their weights alone)"
+        said += self._left()
         if self.after is not None:
             said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
         if self.bytes_after is not None:
@@ -101,6 +118,15 @@ class Quantisation(Part):
             said.append(self.times)
         said += [f"{name}: {value}" for name, value in self.also.items() if _is_bad(name, value)]
         return ", ".join(said)
+
+    def _left(self) -> Iterator[str]:
+        """What the method left alone, by operator, with its share of the weights if that is worth a word."""
+        whole = sum(one.nbytes for one in self.layers) + sum(one.nbytes for one in self.left)
+        for one in sorted(self.left, key=lambda one: -one.nbytes):
+            share = one.nbytes / whole if whole else 0.0
+            if share >= _WORTH:
+                verb = "stays" if one.count == 1 else "stay"
+                yield f"{one.count} {one.op} with {share:.0%} of the weights {verb} ({one.why})"
 
     def _against(self) -> str:
         if not self.measured:
@@ -131,6 +157,9 @@ class Quantisation(Part):
         changed = sorted(whole, key=lambda one: -(one.damage or 0.0))
         if changed:
             yield self._table("changed, most damage first", tuple(changed))
+        if self.left:
+            rows = tuple((one.op, f"{one.count}", size(one.nbytes), one.why) for one in self.left)
+            yield Table(("not changed by this method", "nodes", "weights", "why"), rows, right=(1, 2))
         if len(self.curve) > 1:
             yield self._curve()
         yield from (Text(note, Tone.WARN) for note in self.notes)
