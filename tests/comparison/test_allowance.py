@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,17 @@ def test_eight_times_the_measured_movement_is_allowed_and_more_samples_are_taken
     assert not Allowance({"y": WIDE}, _Moves(little), {"y": 2.0}).judged(ONES, "y", off)[0].reason  # twice as coarse
     assert not Allowance({"y": WIDE}, _Moves(little), same=True).judged(ONES, "y", off)[0].reason
     assert not Allowance({"y": WIDE}, _Moves(None)).judged(ONES, "y", off)[0].reason  # unknown: by the count
+
+
+def test_half_a_step_of_every_quantiser_is_allowed_where_less_was_measured() -> None:
+    stepped = replace(WIDE, rounded=2.0**-14, steps=2.0**-16)  # half a step is 2^-8 of the scale
+    none = _Moves(Movement(worst=0.0, spread=0.0, absolute=0.0, changed=0))
+    many = run(*[1.0] * 64)
+    one, every = np.ones(64, np.float32), np.full(64, 1.0 + 2.0**-7, np.float32)
+    one[0] += 2.0**-5
+    for rounding, values, differs in ((WIDE, one, True), (stepped, one, False), (stepped, every, True)):
+        found, _ = Allowance({"y": rounding}, none).judged(many, "y", values)
+        assert bool(found.reason) == differs
 
 
 def test_of_many_elements_the_root_mean_square_counts_too() -> None:

@@ -123,9 +123,9 @@ class Allowance:
         if movement.unsteady:
             return Allowed(np.inf, ill=f"rounding alone changes it: {movement.unsteady}")
         scale = max(self._scale.get(name, 1.0), 1.0)
-        unmoved = self._roundings[name].unmoved(_longest(run))
-        worst = max(WORST * movement.worst * scale, fine.worst) + unmoved
-        spread = max(SPREAD * movement.spread * scale, fine.spread) + unmoved / _LITTLE
+        unmoved, stepped = self._roundings[name].unmoved(_longest(run)), self._roundings[name].stepped
+        worst = max(WORST * movement.worst * scale, fine.worst, FACTOR * stepped) + unmoved
+        spread = max(SPREAD * movement.spread * scale, fine.spread, stepped) + unmoved / _LITTLE
         ill = movement.worst * scale > cap.worst
         return Allowed(
             worst if ill else min(worst, cap.worst),

@@ -96,6 +96,8 @@ class Rounding:
     """The same for axes whose length is not in the file, per squared length."""
     free: float = 0.0
     """The part of `summed` from sums without weights: input movements of an ulp each average out in them."""
+    steps: float = 0.0
+    """The sum of u_k² over the quantisers only: half a step of each, relative to scale."""
     levels: int = 0
     """How many quantiser steps integers may differ by: a value between two steps may be rounded either way."""
 
@@ -110,6 +112,12 @@ class Rounding:
         roundoffs."""
         coordinates = self.coordinates + self.open * min(longest, UNKNOWN) ** 2
         return FACTOR * (math.sqrt(coordinates) + math.sqrt(self.free / 6) / 2)
+
+    @property
+    def stepped(self) -> float:
+        """The root mean square, relative to scale, if rounding moved every quantised value by half a step. A movement
+        of inputs and weights shows only some of these steps: the integers of a weight are not moved."""
+        return math.sqrt(self.steps)
 
     @property
     def tolerance(self) -> float:
@@ -242,6 +250,7 @@ def _through(node: ir.Node, before: list[Rounding], model: ir.Model) -> Rounding
         open=max((r.open for r in before), default=0.0) + (depth * single**2 if is_open else 0.0),
         free=max((r.free for r in before), default=0.0) + _free(node, terms) * min(unit, _ACCUMULATOR) ** 2,
         floor=_floor(node, unit, before),
+        steps=max((r.steps for r in before), default=0.0) + (_QUANTUM**2 if node.op_type in _QUANTISING else 0.0),
     )
 
 
