@@ -19,15 +19,15 @@ def exists() -> bool:
 def ours(case: Case, model: Path, to: str, budget: str, out: Path, held_out: bool = False) -> Path:
     """Quantise the model of a case with its data and metric.
 
-    The test data is the data of the budget, unless `held_out`: then this is the calibration data, and the test data is
-    seen by the benchmark alone.
+    The test data is the data of the budget, unless `held_out`: then the calibration data is all that is given, and the
+    test data is seen by the benchmark alone.
     """
     result = onnxsmith.quantize(
         model,
         out,
         to=to,
         data=list(case.calibration() if held_out else case.samples()),
-        calibration=None if held_out else list(case.calibration()),  # else it takes a part of the data
+        calibration=None if held_out else list(case.calibration()),
         metric=case.metric,
         decode=case.decode,
         budget=budget,

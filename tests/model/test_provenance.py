@@ -121,3 +121,23 @@ def test_without_any_origin_nothing_is_written() -> None:
     new = ir.Node("", "Conv", [])
     provenance.inherit([new], [ir.Node("", "Pad", [])])
     assert not new.metadata_props
+
+
+def test_abridged_origins_are_read_as_before() -> None:
+    one = node(
+        name_scopes="['', 'body', 'body.conv', 'conv2d']",
+        class_hierarchy="['net.Net', 'net.Body', 'torch.nn.Conv2d', 'aten.conv2d.default']",
+        stack_trace=TRACE,
+        fx_node="%conv2d : [num_users=1] = call_function[target=torch.ops.aten.conv2d]()",
+    )
+    one.metadata_props.update({"namespace": ": net.Net/body: net.Body", "owner": "me", "onnxsmith.merged": "['relu']"})
+    one.metadata_props["namespaces"] = "of the user"
+    one.outputs[0].metadata_props.update({"pkg.torch.onnx.original_node_name": "conv2d", "unit": "m"})
+    model = ir.Model(ir.Graph([], [], nodes=[one], opset_imports={"": 20}), ir_version=10)
+    origin, modules, names = provenance.of(one), provenance.modules_of([one]), provenance.names_of(one)
+    gone = provenance.abridge(model)
+    assert (provenance.of(one), provenance.modules_of([one]), provenance.names_of(one)) == (origin, modules, names)
+    assert gone > 300
+    assert {"owner", "namespaces"} <= one.metadata_props.keys(), "the user's own texts stay"
+    assert one.outputs[0].metadata_props == {"unit": "m"}
+    assert provenance.abridge(model) == 0

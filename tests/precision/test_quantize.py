@@ -18,6 +18,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision import clipping, damage, final, preparing, ranges
 from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.keep import read as read_keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
@@ -54,12 +55,13 @@ def classifier(*, scale: float = 1.0) -> ir.Model:
         "w2": weights((WIDTH, WIDTH), 2, scale * WIDTH**-0.5),
         "w3": weights((WIDTH, CLASSES), 3, WIDTH**-0.5 / scale),
     }
+    return named(filled(model, given))
+
+
+def named(model: ir.Model) -> ir.Model:
+    """The model with a name for each node."""
     for node in model.graph:
         node.name = f"layer_{node.outputs[0].name}"
-    for value in list(model.graph.inputs[1:]):
-        value.const_value = ir.tensor(given[value.name or ""], name=value.name)
-        model.graph.inputs.remove(value)
-        model.graph.initializers[value.name or ""] = value
     return model
 
 
@@ -488,3 +490,50 @@ def test_a_metric_of_the_users(tmp_path: Path, own: Callable[[str], str]) -> Non
     assert part(result).better == "lower"
     assert part(result).before == 0.0
     assert part(result).after is not None
+
+
+def with_an_affine() -> ir.Model:
+    """A product, then a scale that simplifying merges into it."""
+    model = from_text(
+        f"""<ir_version: 10, opset_import: ["": 18]>
+        g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w1, float[{WIDTH}] s, float[{WIDTH},{CLASSES}] w2)
+        => (float[n,{CLASSES}] y) {{
+            a = MatMul(x, w1)
+            b = Mul(a, s)
+            c = Relu(b)
+            y = MatMul(c, w2)
+        }}"""
+    )
+    shapes: dict[str, tuple[int, ...]] = {"w1": (WIDTH, WIDTH), "s": (WIDTH,), "w2": (WIDTH, CLASSES)}
+    given = {name: weights(shape, 1, WIDTH**-0.5) for name, shape in shapes.items()}
+    return named(filled(model, given))
+
+
+def test_a_keep_list_of_bisect_is_taken_whole(tmp_path: Path) -> None:
+    """The list names a node that simplifying would merge: quantize then works on the model as it is."""
+    path, keep, out = stored(with_an_affine(), tmp_path), tmp_path / "keep.txt", tmp_path / "small.onnx"
+    found = onnxsmith.bisect(path, keep, tolerance=1.0, keep=["*_b"])
+    assert found.ok
+    assert keep.read_text(encoding="utf-8").splitlines()[-1] == "layer_b"
+    result = quantized(path, output=out, to="float16", data=samples(path), metric="top1", keep=read_keep(keep))
+    assert any("not simplified first: layer_b" in note for note in part(result).notes)
+    kept = next(node for node in load(out).graph if node.name == "layer_b")
+    assert kept.outputs[0].dtype == ir.DataType.FLOAT
+
+
+@pytest.mark.parametrize("to", ["int8", "float16"])
+def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
+    model = classifier()
+    for node in model.graph:
+        node.metadata_props.update(
+            {"pkg.torch.onnx.name_scopes": "['', 'body', 'matmul']", "pkg.torch.onnx.fx_node": "%matmul" * 40}
+        )
+    path, out = stored(model, tmp_path), tmp_path / "small.onnx"
+    result = quantized(path, output=out, to=to, data=samples(path), metric="top1", budget="20%")
+    written = out.read_bytes()
+    assert b"body" in written
+    assert b"%matmul" not in written
+    assert any("characters about the origins" in note for note in part(result).notes)
+    declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
+    assert declared >= set(load(out).graph.initializers), "a reader takes types from the tensors"
+    assert b"%matmul" in path.read_bytes(), "the given model is not changed"

@@ -31,7 +31,7 @@ class Bisect(Command):
         metavar="NUMBER",
     )
     model: str | None = option("write the mixed model to this .onnx", metavar="FILE", writes=True)
-    keep: str | None = option("a keep-list whose nodes always stay in float32", metavar="FILE")
+    keep: str | None = option("a keep-list whose nodes always stay in float32; * for any characters", metavar="FILE")
     input: tuple[str, ...] = option(
         "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
         default=(),

@@ -25,6 +25,7 @@ from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision import dtypes, kernels, ranking, why
 from onnxsmith.precision.dtypes import Operators
+from onnxsmith.precision.keep import matching
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.request import Request, refuse, units_of
 from onnxsmith.precision.search import minimal
@@ -171,7 +172,8 @@ class _Search:
         """Searches, and checks the result on other inputs; an input that shows a difference joins the next search."""
         with stage("reference"):
             self.trials.runs = self._runs()
-        self.trials.always = frozenset(self._request.keep)
+        names = self.units.by_name
+        self.trials.always = frozenset(name for pattern in self._request.keep for name in matching(pattern, names))
         if not self._request.any_runtime:
             with stage("kernels"):
                 refused = kernels.without(self.trials, self.name)

@@ -1,12 +1,14 @@
 """Reads and writes a keep-list: the names of the nodes that stay in float32, one on each line, or as JSON.
 
-A line that begins with `#` is a comment. A name that would be misread is written as a JSON string.
+A line that begins with `#` is a comment. `*` in a name stands for any characters. A name that would be misread is
+written as a JSON string.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from onnxsmith.problem import OnnxsmithError, problem
@@ -35,6 +37,12 @@ def read(path: str | Path) -> tuple[str, ...]:
         return _names([_name(line) for line in lines if line and not line.startswith("#")])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise unreadable(file, f"{type(error).__name__}: {error}") from error
+
+
+def matching(pattern: str, names: Iterable[str]) -> set[str]:
+    """The names that an entry of a keep-list means: the name itself, or those that fit it, where `*` stands for any
+    characters."""
+    return {name for name in names if name == pattern or fnmatchcase(name, pattern)}
 
 
 def unreadable(file: Path, why: str) -> OnnxsmithError:

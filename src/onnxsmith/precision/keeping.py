@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from onnxsmith.precision.search import minimal
 
 Keep = frozenset[str]
 
@@ -18,9 +20,7 @@ class Search:
     order: Sequence[str]
     meets: Callable[[Keep], bool]
     most: int
-
-    def __post_init__(self) -> None:
-        self._seen: dict[Keep, bool] = {}
+    _seen: dict[Keep, bool] = field(default_factory=dict)
 
     @property
     def evaluations(self) -> int:
@@ -28,42 +28,14 @@ class Search:
         return len(self._seen)
 
     def smallest(self, always: Keep = frozenset()) -> Keep | None:
-        """A prefix of the order that meets the budget, with parts dropped that it does not need; None if no list that
-        was tried does.
-
-        The prefix grows to twice its length until it is enough, then its end is found by halving. What is kept in vain
-        is dropped in halves, the layers with the least damage first.
-        """
-        low, high = -1, 0
-        while not self._try(always | frozenset(self.order[:high])):
-            if high >= len(self.order) or self._spent:
-                return None
-            low, high = high, min(len(self.order), max(1, 2 * high))
-        while high - low > 1 and not self._spent:
-            middle = (low + high) // 2
-            if self._try(always | frozenset(self.order[:middle])):
-                high = middle
-            else:
-                low = middle
-        return self._thinned(list(self.order[:high]), always)
-
-    def _thinned(self, kept: list[str], always: Keep) -> Keep:
-        size = len(kept) // 2
-        while size and not self._spent:
-            at = len(kept)
-            while at > 0 and not self._spent:
-                rest = kept[: max(0, at - size)] + kept[at:]
-                if self._try(always | frozenset(rest)):
-                    kept = rest
-                at -= size
-            size //= 2
-        return always | frozenset(kept)
-
-    @property
-    def _spent(self) -> bool:
-        return len(self._seen) >= self.most
+        """A list that meets the budget, as small as the evaluations allow; None if no list that was tried does."""
+        found = minimal(self.order, lambda keep: self._try(always | keep))
+        return None if found is None else always.union(found)
 
     def _try(self, keep: Keep) -> bool:
+        """Whether the list meets the budget; False once the evaluations are spent."""
         if keep not in self._seen:
+            if len(self._seen) >= self.most:
+                return False
             self._seen[keep] = self.meets(keep)
         return self._seen[keep]

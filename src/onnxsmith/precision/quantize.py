@@ -16,14 +16,18 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
+from onnxsmith.model.graph import walk
 from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.final import Final, final
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_nan
+from onnxsmith.precision.keep import matching
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
+from onnxsmith.precision.slimming import slimmed
 from onnxsmith.precision.trying import Tried, Trying
+from onnxsmith.precision.units import labels
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import write_keep
@@ -207,6 +211,7 @@ class _Quantising:
         if tried.model is None:
             return _Best(tried, None, (self._not_met(tried),))
         with stage("check the file"):
+            tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model)))
             done = final(
                 tried, self.loaded, self.given, self.before, self.runtime, measure_time=self.request.measure_time
             )
@@ -216,15 +221,24 @@ class _Quantising:
         return _Best(tried, None if refused else done, refused)
 
     def _ready(self, opset: int) -> Prepared:
-        """The prepared model; the unsimplified one where the simplified one uses up a part of the budget."""
+        """The prepared model: simplified, unless that uses a part of the budget, or merges nodes of the keep-list."""
         if opset not in self._prepared:
             with stage("prepare"):
                 ready = prepared(self.loaded, opset=opset)
-                if not self._is_as_good(ready.model):
+                why_not = self._why_not_simplified(ready.model)
+                if why_not:
                     ready = prepared(self.loaded, opset=opset, simplified=False)
-                    ready = replace(ready, notes=(*ready.notes, "not simplified first: that changes the score"))
+                    ready = replace(ready, notes=(*ready.notes, f"not simplified first: {why_not}"))
             self._prepared[opset] = ready
         return self._prepared[opset]
+
+    def _why_not_simplified(self, model: ir.Model) -> str:
+        """Why the simplified model is not taken: a keep-list that was made for the given model means its nodes."""
+        names = [node.name or "" for node in walk.all_nodes(model)]
+        lost = [one for one in self._keep if not matching(one, names)]
+        if lost and all(matching(one, labels(self.loaded)) for one in lost):
+            return f"{lost[0]}, which is on the keep-list, would be merged with other nodes"
+        return "" if self._is_as_good(model) else "that changes the score"
 
     def _is_as_good(self, model: ir.Model) -> bool:
         with self.runtime.prepare(model) as session:

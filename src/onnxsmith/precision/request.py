@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.precision.dtypes import Operators
+from onnxsmith.precision.keep import matching
 from onnxsmith.precision.units import NARROW, Units, find
 from onnxsmith.problem import problem
 
@@ -74,7 +75,7 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
             why="; ".join(fixed)[:400] or "no node reads or makes float32: it is narrow already, or has no floats",
             fix="start from the float32 model",
         )
-    unknown = [name for name in request.keep if name not in units.by_name]
+    unknown = [name for name in request.keep if not matching(name, units.by_name)]
     if unknown:
         raise problem(
             "bisect/unknown-node",

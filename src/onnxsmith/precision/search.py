@@ -2,8 +2,8 @@
 
 Delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
 Software Engineering 28(2), 2002) over an order in which important elements should come first. First finds a prefix of
-the order that passes, by doubling and halving. Then drops parts of it, halves first and single elements last, as long
-as the rest passes.
+the order that passes, by doubling and halving. Then drops parts of it as long as the rest passes: halves first and
+single elements last, the least important ones first.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def _prefix(order: Sequence[T], passes: Passes[T]) -> Sequence[T] | None:
 def _reduced(kept: list[T], passes: Passes[T]) -> tuple[T, ...]:
     size = max(len(kept) // 2, 1)
     while True:
-        before, start = len(kept), 0
-        while start < len(kept):
-            rest = kept[:start] + kept[start + size :]
+        before, end = len(kept), len(kept)
+        while end > 0:
+            start = max(end - size, 0)
+            rest = kept[:start] + kept[end:]
             if passes(frozenset(rest)):
                 kept = rest
-            else:
-                start += size
+            end = start
         if size == 1 and len(kept) == before:
             return tuple(kept)
         size = max(size // 2, 1)

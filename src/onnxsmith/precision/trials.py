@@ -10,11 +10,11 @@ import onnx_ir as ir
 from onnxsmith.comparison.explore import Run, answer
 from onnxsmith.comparison.rounding import Rounding
 from onnxsmith.comparison.tensors import Difference, difference
+from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.units import Unit, Units
 from onnxsmith.runtimes.base import Session
 
-Keep = frozenset[str]
 Prepare = Callable[[ir.Model], Session]
 """Makes a session of a model."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import math
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision import damage as damages
 from onnxsmith.precision import ranges
 from onnxsmith.precision.given import Given
+from onnxsmith.precision.keep import matching
 from onnxsmith.precision.keeping import Keep, Search
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.scoring import Scored
@@ -148,9 +148,8 @@ class Trying:
         found: set[str] = set()
         nodes = {node.name or "" for node in walk.all_nodes(self.work.model)}
         for pattern in self.keep:
-            met = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
-            known = met or {name for name in nodes if name == pattern or fnmatch.fnmatchcase(name, pattern)}
-            if not known:
+            met = matching(pattern, names)
+            if not met and not matching(pattern, nodes):
                 raise problem(
                     "quantize/unknown-layer",
                     f"no node is called {pattern!r}",

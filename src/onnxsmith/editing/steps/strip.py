@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +46,7 @@ def _docs(model: ir.Model) -> int:
         *walk.graphs(model),
         *model.functions.values(),
         *walk.all_nodes(model),
-        *_values(model),
+        *walk.values(model),
     ]
     for one in holders:
         if one.doc_string:
@@ -60,7 +59,7 @@ def _docs(model: ir.Model) -> int:
 
 
 def _provenance(model: ir.Model) -> int:
-    holders: list[Any] = [*walk.all_nodes(model), *_values(model), *walk.graphs(model)]
+    holders: list[Any] = [*walk.all_nodes(model), *walk.values(model), *walk.graphs(model)]
     return sum(_cleared(one.metadata_props) for one in holders)
 
 
@@ -86,13 +85,6 @@ def _shapes(model: ir.Model) -> int:
             if value not in kept and value.type is not None and value.const_value is not None:
                 value.shape, value.type, count = None, None, count + 1
     return count
-
-
-def _values(model: ir.Model) -> Iterator[ir.Value]:
-    for graph in walk.graphs(model):
-        yield from dict.fromkeys((*graph.inputs, *graph.initializers.values()))
-    for node in walk.all_nodes(model):
-        yield from node.outputs
 
 
 _NOUNS = {

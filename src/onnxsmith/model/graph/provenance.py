@@ -9,7 +9,7 @@ import ast
 import os
 import re
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ _TRACE = "pkg.torch.onnx.stack_trace"
 _LINE = "pkg.torch.onnx.fx_node"
 _NAMESPACE = "namespace"
 _PREFIX = "pkg.torch.onnx."
+_EXPORTERS = re.compile(rf"pkg\.(torch\.onnx|torch\.export|onnxscript)\.|{_NAMESPACE}\Z")
+"""The keys under which torch and onnxscript write."""
 _MERGED = "onnxsmith.merged"
 _SCALED = "onnxsmith.scaled"
 _TORCH_ITSELF = re.compile(r"-packages/torch/|^torch/|/torch/(nn|export|_export|fx|_dynamo|_functorch|onnx|utils)/")
@@ -194,6 +196,39 @@ def shorten(model: ir.Model) -> None:
         trace = node.metadata_props.get(_TRACE)
         if trace:
             node.metadata_props[_TRACE] = pattern.sub("", trace)
+
+
+def abridge(model: ir.Model) -> int:
+    """Shortens what exporters wrote about nodes and values to what `of`, `modules_of` and `names_of` read: the modules,
+    the operation, and the user's own line without its code. Returns the characters that went. In a small quantised file
+    they may be a tenth of it."""
+    before = 0
+    after = 0
+    for node in walk.all_nodes(model):
+        props = node.metadata_props
+        before += _length(props)
+        _abridge(props, of(node))
+        after += _length(props)
+    for value in walk.values(model):
+        before += _length(value.metadata_props)
+        for key in [key for key in value.metadata_props if _EXPORTERS.match(key)]:
+            del value.metadata_props[key]
+        after += _length(value.metadata_props)
+    return before - after
+
+
+def _abridge(props: dict[str, str], origin: Provenance) -> None:
+    for key in [key for key in props if _EXPORTERS.match(key) and key != _SCOPES]:
+        del props[key]
+    if origin.op:
+        props[_CLASSES] = repr([origin.op])
+    if origin.source:
+        file, _, line = origin.source.rpartition(":")
+        props[_TRACE] = f'File "{file}", line {line}, in forward'
+
+
+def _length(props: Mapping[str, str]) -> int:
+    return sum(len(key) + len(text) for key, text in props.items())
 
 
 def inherit(new: Iterable[ir.Node], old: Iterable[ir.Node]) -> None:

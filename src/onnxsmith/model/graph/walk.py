@@ -114,6 +114,14 @@ def graphs(model: ir.Model) -> Iterator[ir.Graph]:
         yield from nested(function)
 
 
+def values(model: ir.Model) -> Iterator[ir.Value]:
+    """Yields every value of every graph: inputs, initializers, results of nodes."""
+    for graph in graphs(model):
+        yield from dict.fromkeys((*graph.inputs, *graph.initializers.values()))
+    for node in all_nodes(model):
+        yield from node.outputs
+
+
 def initializers(model: ir.Model) -> Iterator[ir.Value]:
     """Yields every initializer with a value, in the main graph and all subgraphs."""
     for graph in graphs(model):
