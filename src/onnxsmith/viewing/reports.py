@@ -10,6 +10,7 @@ from onnxsmith import rooms
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.program import Program
+from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing import scene
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 
@@ -81,11 +82,14 @@ def laid(given: Sequence[Given], models: Sequence[scene.Model]) -> Laid:
         parts = [part for part in one.report.parts if part.kind().replace("_", "-") in known]
         found.programs += ((one.name, part) for part in programs)
         if not parts and not programs:
+            failed = "; ".join(f"{trouble.id}: {trouble.what}" for trouble in one.report.problems)
             raise problem(
                 "view/no-figures",
                 f"the report of {one.report.command} has no figures of nodes",
                 where=one.name,
-                why=f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
+                why=f"the command failed: {failed}"
+                if one.report.verdict is Verdict.FAILED
+                else f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
                 fix="onnxsmith explain view/no-figures lists the commands and options that write them",
             )
         for part in parts:
@@ -108,7 +112,8 @@ def _lay(given: Given, part: Part, how: Overlaying, models: Sequence[scene.Model
             why="a report says names of nodes, not which file they are from",
             fix=f"make the report of {models[0].path or 'this model'}, or view the model that it was made of",
         )
-    found.matched.append((f"{part.title} of {given.name}", names.found, names.asked))
+    if names.asked:
+        found.matched.append((f"{part.title} of {given.name}", names.found, names.asked))
     if names.found < _FOREIGN * names.asked:
         found.notes.append(
             f"{given.name}: {names.found:,} of the {names.asked:,} names in {part.title} are nodes of the model; the "

@@ -22,6 +22,10 @@ class Names:
         """The nodes of a name: several, if graphs inside the model share it."""
         return self._counted(self._nodes.get(name, []))
 
+    def every(self) -> list[int]:
+        """All nodes, which is no match of a name."""
+        return sorted({node for nodes in self._nodes.values() for node in nodes})
+
     def maker(self, value: str) -> list[int]:
         """The node that computes the value of a name."""
         node = self._values.get(value, -1)
