@@ -13,6 +13,7 @@ from onnxsmith import rooms
 from onnxsmith.inspection.inspect import inspect
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
+from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.layers import Layer, Layers
 from onnxsmith.report.parts.precision import KeptNode, Precision
@@ -129,7 +130,8 @@ def test_targets() -> None:
         TargetCheck("other", "Other", "1", True, Stage.AGREED),
     )
     assert overlays(report(TargetChecks(checks))) == {
-        "Some Target": {"root": ("refused", "refused: no kernel; what helps: another root")}
+        "Some Target": {"root": ("refused", "refused: no kernel; what helps: another root")},
+        "Other": dict.fromkeys(NODES, ("agreed", "agreed")),
     }
 
 
@@ -176,6 +178,10 @@ def test_reports_that_are_refused(tmp_path: Path) -> None:
     assert refused(from_text(TEXT), reports=[tmp_path / "none.json"]) == "view/report"
     (tmp_path / "no.json").write_text("{}")
     assert refused(from_text(TEXT), reports=[tmp_path / "no.json"]) == "report/unreadable"
+    failed = Report("bench", Verdict.FAILED, problems=(Problem("bench/no", "no time"),))
+    with pytest.raises(OnnxsmithError) as caught:
+        view(from_text(TEXT), reports=[failed])
+    assert caught.value.problem.why == "the command failed: bench/no: no time"
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     assert refused(from_text(TEXT), reports=[tmp_path / "binary.json"]) == "view/report"
     assert (

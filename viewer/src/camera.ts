@@ -31,7 +31,12 @@ export class Camera {
   }
 
   view(): Box {
-    return { left: this.worldX(0), top: this.worldY(0), right: this.worldX(this.width), bottom: this.worldY(this.height) };
+    return {
+      left: this.worldX(0),
+      top: this.worldY(0),
+      right: this.worldX(this.width),
+      bottom: this.worldY(this.height),
+    };
   }
 
   pan(dx: number, dy: number): void {

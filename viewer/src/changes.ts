@@ -44,7 +44,15 @@ export class Changes {
       made.setAttribute("aria-pressed", String(this.only === group));
       return made;
     };
-    replace(this.kinds, ...(all.length ? [chip(null, "All"), ...GROUPS.map((group) => chip(group, `${STATE_SIGNS[group === "changed" ? "operator" : group]} ${group}`))] : []));
+    replace(
+      this.kinds,
+      ...(all.length
+        ? [
+            chip(null, "All"),
+            ...GROUPS.map((group) => chip(group, `${STATE_SIGNS[group === "changed" ? "operator" : group]} ${group}`)),
+          ]
+        : []),
+    );
     this.list.fill(this.shown.length);
   }
 
@@ -57,7 +65,11 @@ export class Changes {
     const model = change.nodes[1] >= 0 ? 1 : 0;
     const node = change.nodes[model];
     const { graph } = this.app.sides[model];
-    const sign = el("span", { class: `sign ${groupOf(change.state)}`, "aria-hidden": "true" }, STATE_SIGNS[change.state]);
+    const sign = el(
+      "span",
+      { class: `sign ${groupOf(change.state)}`, "aria-hidden": "true" },
+      STATE_SIGNS[change.state],
+    );
     return {
       class: "two",
       parts: [

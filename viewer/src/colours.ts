@@ -111,7 +111,13 @@ export function filled(colour: string): Paint {
 
 export function mix(from: string, to: string, share: number): string {
   const [a, b] = [channels(from), channels(to)];
-  return `#${a.map((one, at) => Math.round(one + (b[at] - one) * share).toString(16).padStart(2, "0")).join("")}`;
+  return `#${a
+    .map((one, at) =>
+      Math.round(one + (b[at] - one) * share)
+        .toString(16)
+        .padStart(2, "0"),
+    )
+    .join("")}`;
 }
 
 export function channels(colour: string): number[] {
@@ -120,7 +126,9 @@ export function channels(colour: string): number[] {
 
 /** Relative luminance (WCAG 2). */
 export function luminance(colour: string): number {
-  const [r, g, b] = channels(colour).map((one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
+  const [r, g, b] = channels(colour).map((one) =>
+    one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4,
+  );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 

@@ -43,9 +43,11 @@ export function boundary(graph: Graph, nodes: number[]): Boundary {
   const from = new Set<number>();
   const to = new Set<number>();
   for (const node of nodes) {
-    for (const value of inputs[node]) if (value >= 0 && kind[value] !== 3 && !inside.has(producer[value])) from.add(value);
+    for (const value of inputs[node])
+      if (value >= 0 && kind[value] !== 3 && !inside.has(producer[value])) from.add(value);
     for (const value of outputs[node]) {
-      if (value >= 0 && (kind[value] === 2 || graph.readers(value).some((reader) => !inside.has(reader)))) to.add(value);
+      if (value >= 0 && (kind[value] === 2 || graph.readers(value).some((reader) => !inside.has(reader))))
+        to.add(value);
     }
   }
   return { from: [...from], to: [...to] };
@@ -59,14 +61,36 @@ export function offers(graph: Graph, nodes: number[]): Offer[] {
   if (!nodes.length) return [];
   const outer = nodes.filter((node) => inMainGraph(graph, node));
   if (outer.length < nodes.length) {
-    return [{ title: "Cut out", command: "", note: "A part of a branch, a loop or a function cannot be cut out by itself: select the node that holds it." }];
+    return [
+      {
+        title: "Cut out",
+        command: "",
+        note: "A part of a branch, a loop or a function cannot be cut out by itself: select the node that holds it.",
+      },
+    ];
   }
   const { from, to } = boundary(graph, nodes);
   if (from.length + to.length > MOST_TENSORS) {
-    return [{ title: "Cut out", command: "", note: `This part has ${from.length + to.length} tensors at its border: select fewer nodes.` }];
+    return [
+      {
+        title: "Cut out",
+        command: "",
+        note: `This part has ${from.length + to.length} tensors at its border: select fewer nodes.`,
+      },
+    ];
   }
-  const words = [...from.map((value) => tensor(graph, "--from", value)), ...to.map((value) => tensor(graph, "--to", value))];
-  if (words.includes(null)) return [{ title: "Cut out", command: "", note: "A tensor at the border of this part has a name that no command can be given." }];
+  const words = [
+    ...from.map((value) => tensor(graph, "--from", value)),
+    ...to.map((value) => tensor(graph, "--to", value)),
+  ];
+  if (words.includes(null))
+    return [
+      {
+        title: "Cut out",
+        command: "",
+        note: "A tensor at the border of this part has a name that no command can be given.",
+      },
+    ];
   const extract = `onnxsmith extract ${path(graph.model.path)} ${words.join(" ")} -o part.onnx`;
   return [
     { title: "Cut out this part", command: extract, note: "" },

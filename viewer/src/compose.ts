@@ -54,7 +54,13 @@ export class Composer {
     const { items } = this.graph.model.rooms[room];
     const count = items.kind.length;
     const frame: Frame = {
-      room, depth, rows, left: 0, top: 0, width: 0, height: 0,
+      room,
+      depth,
+      rows,
+      left: 0,
+      top: 0,
+      width: 0,
+      height: 0,
       x: Float64Array.from(items.x, (x) => x * UNIT),
       y: new Float64Array(count),
       halfWidth: Float64Array.from(items.kind, (kind) => HALF_WIDTH[kind]),
@@ -84,7 +90,8 @@ export class Composer {
 
   private placeBends(frame: Frame): void {
     this.graph.model.rooms[frame.room].edges.bends.forEach((bends, edge) => {
-      for (let step = 0; step < bends.length; step++) frame.bendX[frame.rows.bendStart[edge] + step] = bends[step] * UNIT;
+      for (let step = 0; step < bends.length; step++)
+        frame.bendX[frame.rows.bendStart[edge] + step] = bends[step] * UNIT;
     });
   }
 

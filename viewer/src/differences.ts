@@ -20,7 +20,14 @@ export const STATE_WORDS: Record<State, string> = {
 
 /** The sign of a state, so that it isn't told by colour alone. */
 export const STATE_SIGNS: Record<State, string> = {
-  equal: "", attributes: "≠", weights: "≠", both: "≠", operator: "≠", wiring: "≠", removed: "−", added: "+",
+  equal: "",
+  attributes: "≠",
+  weights: "≠",
+  both: "≠",
+  operator: "≠",
+  wiring: "≠",
+  removed: "−",
+  added: "+",
 };
 
 export interface Change {
@@ -87,7 +94,9 @@ export class Differences {
     const [first, second] = this.graphs.map((graph) => Math.max(1, graph.model.nodes.op.length));
     const place = ({ nodes: [a, b] }: Change): number => (a >= 0 ? a / first : b / second);
     this.changes.sort((a, b) => place(a) - place(b));
-    this.changes.forEach((change, at) => change.nodes.forEach((node, model) => node >= 0 && this.changeOf[model].set(node, at)));
+    this.changes.forEach((change, at) =>
+      change.nodes.forEach((node, model) => node >= 0 && this.changeOf[model].set(node, at)),
+    );
   }
 
   state(model: number, node: number): State | undefined {

@@ -20,7 +20,8 @@ export function el<K extends keyof HTMLElementTagNameMap>(
 }
 
 export function append(parent: Node, children: Child[]): void {
-  for (const child of children) if (child) parent.appendChild(typeof child === "string" ? document.createTextNode(child) : child);
+  for (const child of children)
+    if (child) parent.appendChild(typeof child === "string" ? document.createTextNode(child) : child);
 }
 
 export function replace(parent: HTMLElement, ...children: Child[]): void {
@@ -29,7 +30,11 @@ export function replace(parent: HTMLElement, ...children: Child[]): void {
 }
 
 /** A button with a visible or a spoken name. `key` is shown in its tooltip. */
-export function button(text: string | Node, act: () => void, how: { title?: string; key?: string; class?: string } = {}): HTMLButtonElement {
+export function button(
+  text: string | Node,
+  act: () => void,
+  how: { title?: string; key?: string; class?: string } = {},
+): HTMLButtonElement {
   const title = how.key ? `${how.title ?? String(text)} (${how.key})` : how.title;
   const properties = { type: "button", class: how.class, title, "aria-label": how.title, onclick: () => act() };
   return el("button", properties, text);

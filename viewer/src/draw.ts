@@ -156,6 +156,14 @@ function drawTitleEnd(surface: Surface, view: View, frame: Frame, at: Bar): void
   const note = view.look.roomNote(frame.room, false) || view.labels.room(frame.room).lines[0];
   const free = at.width - at.used - 34;
   const { palette } = view;
-  if (free > 60) surface.text(view.measure.fit(note, "plain", at.size - 2, free), at.left + at.used, at.y + at.bar / 2, at.size - 2, "plain", palette.dim);
+  if (free > 60)
+    surface.text(
+      view.measure.fit(note, "plain", at.size - 2, free),
+      at.left + at.used,
+      at.y + at.bar / 2,
+      at.size - 2,
+      "plain",
+      palette.dim,
+    );
   surface.text("⤢", at.left + at.width - 9, at.y + at.bar / 2, at.size, "plain", palette.dim, "right");
 }

@@ -34,12 +34,22 @@ export function drawEdges(surface: Surface, view: View, frame: Frame, seen: Box,
   }
   const thick = Math.max(0.5, Math.min(1.6, 1.3 * zoom + 0.25));
   surface.curves(plain, view.palette.edge, thick, straight);
-  if (zoom >= 0.3) for (let at = 0; at < tips.length; at += 2) surface.triangle(tips[at], tips[at + 1], Math.max(3, 7 * zoom), view.palette.edge);
+  if (zoom >= 0.3)
+    for (let at = 0; at < tips.length; at += 2)
+      surface.triangle(tips[at], tips[at + 1], Math.max(3, 7 * zoom), view.palette.edge);
   surface.curves(strong, view.palette.accent, Math.max(1.6, 2 * thick), straight);
 }
 
 /** Adds what is visible of a piece: upright beside taller items, then bent to the next row. */
-function addPiece(view: View, frame: Frame, row: number, piece: number, seen: Box, into: number[], tips: number[] | null): void {
+function addPiece(
+  view: View,
+  frame: Frame,
+  row: number,
+  piece: number,
+  seen: Box,
+  into: number[],
+  tips: number[] | null,
+): void {
   const { camera } = view;
   const { rows } = frame;
   const [from, to] = [rows.pieceFrom[piece], rows.pieceTo[piece]];
@@ -70,14 +80,22 @@ export function drawPorts(view: View, frame: Frame): number[] {
   const { items } = view.picture.graph.model.rooms[frame.room];
   const { camera } = view;
   const lines: number[] = [];
-  for (const [row, kind] of [[0, 2], [frame.rows.count - 1, 3]]) {
+  for (const [row, kind] of [
+    [0, 2],
+    [frame.rows.count - 1, 3],
+  ]) {
     if (row < 0) continue;
     for (let place = frame.rows.start[row]; place < frame.rows.start[row + 1]; place++) {
       const item = frame.rows.entry[place];
       if (item < 0 || items.kind[item] !== kind) continue;
       const x = camera.screenX(frame.x[item]);
       const border = kind === 2 ? frame.top : frame.top + frame.height;
-      lines.push(x, camera.screenY(border), x, camera.screenY(frame.y[item] + (kind === 2 ? -1 : 1) * frame.halfHeight[item]));
+      lines.push(
+        x,
+        camera.screenY(border),
+        x,
+        camera.screenY(frame.y[item] + (kind === 2 ? -1 : 1) * frame.halfHeight[item]),
+      );
     }
   }
   return lines;

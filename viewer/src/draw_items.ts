@@ -70,7 +70,14 @@ function withNote(label: Label, note: string): Label & { note: boolean } {
   return note ? { title: label.title, lines: [...label.lines.slice(1), note], note: true } : { ...label, note: false };
 }
 
-function drawCard(surface: Surface, view: View, place: Place, paint: Paint, label: Label & { note: boolean }, sign: Sign | null): void {
+function drawCard(
+  surface: Surface,
+  view: View,
+  place: Place,
+  paint: Paint,
+  label: Label & { note: boolean },
+  sign: Sign | null,
+): void {
   const { zoom } = view.camera;
   const { x, y, width, height } = place;
   const radius = Math.min(6, 6 * zoom);
@@ -87,7 +94,14 @@ function drawCard(surface: Surface, view: View, place: Place, paint: Paint, labe
 }
 
 /** A title as large as its box allows, and the lines below where they can be read. */
-function drawWords(surface: Surface, view: View, place: Place, paint: Paint, label: Label & { note: boolean }, indent: number): void {
+function drawWords(
+  surface: Surface,
+  view: View,
+  place: Place,
+  paint: Paint,
+  label: Label & { note: boolean },
+  indent: number,
+): void {
   const { measure, camera } = view;
   const { zoom } = camera;
   const free = place.width - indent - 8 * zoom;
@@ -104,7 +118,14 @@ function drawWords(surface: Surface, view: View, place: Place, paint: Paint, lab
   lines.forEach((line, at) => {
     const strong = label.note && at === lines.length - 1;
     const cut = strong || (lines.length > 1 && at === 0) ? "end" : "middle";
-    surface.text(measure.fit(line, strong ? "bold" : "plain", small, free, cut), place.x + indent, y, small, strong ? "bold" : "plain", strong ? paint.text : paint.dim);
+    surface.text(
+      measure.fit(line, strong ? "bold" : "plain", small, free, cut),
+      place.x + indent,
+      y,
+      small,
+      strong ? "bold" : "plain",
+      strong ? paint.text : paint.dim,
+    );
     y += pitch;
   });
 }
@@ -129,10 +150,18 @@ function drawRoom(surface: Surface, view: View, place: Place, room: number): voi
   }
   surface.box(x, y, width, height, radius, paint.soft, paint.line, Math.min(1.4, 0.6 + zoom));
   const indent = Math.max(24 * zoom, height >= 13 ? 9 : 3);
-  if (height >= 13) surface.text("▸", x + indent / 2, y + height / 2, Math.max(8, 14 * zoom), "plain", paint.dim, "center");
+  if (height >= 13)
+    surface.text("▸", x + indent / 2, y + height / 2, Math.max(8, 14 * zoom), "plain", paint.dim, "center");
   const note = view.look.roomNote(room, true);
   const label = view.labels.room(room);
-  drawWords(surface, view, place, paint, { title: label.title, lines: note ? [...label.lines, note] : label.lines, note: !!note }, indent);
+  drawWords(
+    surface,
+    view,
+    place,
+    paint,
+    { title: label.title, lines: note ? [...label.lines, note] : label.lines, note: !!note },
+    indent,
+  );
   const found = view.marks.foundInRooms.get(room);
   if (found) drawCount(surface, place, found, zoom, view);
 }
@@ -142,8 +171,25 @@ function drawCount(surface: Surface, place: Place, found: number, zoom: number, 
   const size = Math.max(9, 11 * zoom);
   const text = grouped(found);
   const width = view.measure.width(text, "bold") * size + 10;
-  surface.box(place.x + place.width - width + 4, place.y - size * 0.7, width, size * 1.5, size * 0.75, view.palette.hit, "", 0);
-  surface.text(text, place.x + place.width - width / 2 + 4, place.y + size * 0.05, size, "bold", view.palette.dark ? "#10141a" : "#ffffff", "center");
+  surface.box(
+    place.x + place.width - width + 4,
+    place.y - size * 0.7,
+    width,
+    size * 1.5,
+    size * 0.75,
+    view.palette.hit,
+    "",
+    0,
+  );
+  surface.text(
+    text,
+    place.x + place.width - width / 2 + 4,
+    place.y + size * 0.05,
+    size,
+    "bold",
+    view.palette.dark ? "#10141a" : "#ffffff",
+    "center",
+  );
 }
 
 const END_WORDS = ["", "", "input", "output", ""];
@@ -155,19 +201,54 @@ function drawEnd(surface: Surface, view: View, place: Place, kind: number, value
   const name = picture.graph.valueName(value);
   if (kind === 4) {
     surface.box(place.x, place.y, place.width, place.height, place.height / 2, palette.ground, palette.edge, 0.8);
-    if (10 * zoom >= LEAST_TEXT) surface.text(measure.fit(name, "plain", 10 * zoom, place.width - 16 * zoom), place.x + place.width / 2, place.y + place.height / 2, 10 * zoom, "plain", palette.accent, "center");
+    if (10 * zoom >= LEAST_TEXT)
+      surface.text(
+        measure.fit(name, "plain", 10 * zoom, place.width - 16 * zoom),
+        place.x + place.width / 2,
+        place.y + place.height / 2,
+        10 * zoom,
+        "plain",
+        palette.accent,
+        "center",
+      );
     return;
   }
-  surface.box(place.x, place.y, place.width, place.height, place.height / 2, palette.card, palette.edge, Math.min(1.4, 0.5 + zoom));
+  surface.box(
+    place.x,
+    place.y,
+    place.width,
+    place.height,
+    place.height / 2,
+    palette.card,
+    palette.edge,
+    Math.min(1.4, 0.5 + zoom),
+  );
   const type = picture.graph.type(value);
   const detailed = 9.5 * zoom >= LEAST_TEXT;
   const size = detailed ? 12 * zoom : Math.min(11, 20 * zoom);
   if (size < LEAST_TEXT) return;
   const free = place.width - 20 * zoom;
   const middle = place.y + place.height / 2;
-  surface.text(measure.fit(name, "bold", size, free), place.x + place.width / 2, middle - (detailed ? 6.5 * zoom : 0), size, "bold", palette.text, "center");
+  surface.text(
+    measure.fit(name, "bold", size, free),
+    place.x + place.width / 2,
+    middle - (detailed ? 6.5 * zoom : 0),
+    size,
+    "bold",
+    palette.text,
+    "center",
+  );
   const below = type ? `${type.dtype} ${type.dims ? dimsText(type) : ""}` : `${END_WORDS[kind]}, type unknown`;
-  if (detailed) surface.text(measure.fit(below, "plain", 9.5 * zoom, free), place.x + place.width / 2, middle + 7.5 * zoom, 9.5 * zoom, "plain", palette.dim, "center");
+  if (detailed)
+    surface.text(
+      measure.fit(below, "plain", 9.5 * zoom, free),
+      place.x + place.width / 2,
+      middle + 7.5 * zoom,
+      9.5 * zoom,
+      "plain",
+      palette.dim,
+      "center",
+    );
 }
 
 /** Outlines of what is selected, pointed at, or found. */
@@ -189,7 +270,19 @@ function outline(surface: Surface, view: View, spot: Spot, colour: string, thick
   const { camera } = view;
   const away = 2 + thick / 2;
   const [x, y] = [camera.screenX(box.left) - away, camera.screenY(box.top) - away];
-  const [width, height] = [(box.right - box.left) * camera.zoom + 2 * away, (box.bottom - box.top) * camera.zoom + 2 * away];
+  const [width, height] = [
+    (box.right - box.left) * camera.zoom + 2 * away,
+    (box.bottom - box.top) * camera.zoom + 2 * away,
+  ];
   const more = Math.max(0, 10 - height) / 2;
-  surface.box(x - more, y - more, width + 2 * more, height + 2 * more, Math.min(9, 8 * camera.zoom + 2), "", colour, thick);
+  surface.box(
+    x - more,
+    y - more,
+    width + 2 * more,
+    height + 2 * more,
+    Math.min(9, 8 * camera.zoom + 2),
+    "",
+    colour,
+    thick,
+  );
 }

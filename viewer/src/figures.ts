@@ -32,7 +32,11 @@ export class Figures {
     if (isNew) this.at = -1;
     if (figures) {
       this.colour = scaleOf(figures.overlay, dark).colour;
-      replace(this.head, el("b", {}, figures.overlay.title), figures.overlay.from ? el("small", { class: "dim" }, figures.overlay.from) : null);
+      replace(
+        this.head,
+        el("b", {}, figures.overlay.title),
+        figures.overlay.from ? el("small", { class: "dim" }, figures.overlay.from) : null,
+      );
     } else replace(this.head);
     this.list.fill(figures?.order.length ?? 0, this.at);
   }
@@ -48,7 +52,13 @@ export class Figures {
     return {
       class: "two",
       parts: [
-        el("span", {}, dot, el("b", {}, write.call(this.figures, figures[row])), el("span", { class: "dim" }, `${graph.op(node).type} ${graph.nodeName(node)}`)),
+        el(
+          "span",
+          {},
+          dot,
+          el("b", {}, write.call(this.figures, figures[row])),
+          el("span", { class: "dim" }, `${graph.op(node).type} ${graph.nodeName(node)}`),
+        ),
         el("small", { class: "dim" }, text || "\u00a0"),
       ],
     };

@@ -31,14 +31,18 @@ export function anchor(from: Side, to: Side, differences: Differences): Anchor |
 
 /** Nodes of the opened rooms near a height, nearest rows first. */
 function* nodesAround(picture: Picture, x: number, y: number): Generator<number> {
-  const frames = [...picture.frames.values()].filter((frame) => frame.depth === 0 || (frame.top <= y && frame.top + frame.height >= y));
+  const frames = [...picture.frames.values()].filter(
+    (frame) => frame.depth === 0 || (frame.top <= y && frame.top + frame.height >= y),
+  );
   for (const frame of frames.sort((a, b) => b.depth - a.depth)) {
     const { kind, ref } = picture.graph.model.rooms[frame.room].items;
     const middle = Math.max(0, rowAt(frame, y));
     for (let step = 0; step < 80; step++) {
       const row = middle + (step % 2 ? -(step + 1) / 2 : step / 2);
       if (row < 0 || row >= frame.rows.count) continue;
-      const items = frame.rows.entry.subarray(frame.rows.start[row], frame.rows.start[row + 1]).filter((entry) => entry >= 0 && kind[entry] <= 1);
+      const items = frame.rows.entry
+        .subarray(frame.rows.start[row], frame.rows.start[row + 1])
+        .filter((entry) => entry >= 0 && kind[entry] <= 1);
       for (const item of [...items].sort((a, b) => Math.abs(frame.x[a] - x) - Math.abs(frame.x[b] - x)).slice(0, 12)) {
         if (kind[item] === 0) yield ref[item];
         else if (!frame.inner.has(item)) {
@@ -72,7 +76,10 @@ function pairedNear(from: Side, to: Side, start: number, differences: Difference
   for (const node of near) {
     const partner = differences.partner(from.graph.index, node);
     if (partner >= 0 && from.picture.spotOfNode(node) && to.picture.spotOfNode(partner)) return { node, partner };
-    const around = [...nodes.inputs[node].filter((value) => value >= 0).map((value) => values.producer[value]), ...nodes.outputs[node].flatMap((value) => (value < 0 ? [] : from.graph.readers(value)))];
+    const around = [
+      ...nodes.inputs[node].filter((value) => value >= 0).map((value) => values.producer[value]),
+      ...nodes.outputs[node].flatMap((value) => (value < 0 ? [] : from.graph.readers(value))),
+    ];
     for (const one of around) if (one >= 0 && near.size < MOST_NEIGHBOURS) near.add(one);
   }
   return null;

@@ -32,7 +32,9 @@ export class Graph {
     this.hostOf = new Int32Array(rooms.length).fill(-1);
     this.types = new Array(model.types.length);
     rooms.forEach((room, at) => this.indexRoom(room, at));
-    nodes.bodies.forEach((bodies, node) => bodies.forEach(([, room]) => this.hostOf[room] < 0 && (this.hostOf[room] = node)));
+    nodes.bodies.forEach((bodies, node) =>
+      bodies.forEach(([, room]) => this.hostOf[room] < 0 && (this.hostOf[room] = node)),
+    );
     nodes.name.forEach((name, node) => name && !this.nodeByName.has(name) && this.nodeByName.set(name, node));
     this.readerStart = new Int32Array(values.name.length + 1);
     this.readerList = this.countReaders();
@@ -50,7 +52,8 @@ export class Graph {
   private countReaders(): Int32Array {
     const { inputs } = this.model.nodes;
     for (const read of inputs) for (const value of read) if (value >= 0) this.readerStart[value + 1] += 1;
-    for (let value = 1; value < this.readerStart.length; value++) this.readerStart[value] += this.readerStart[value - 1];
+    for (let value = 1; value < this.readerStart.length; value++)
+      this.readerStart[value] += this.readerStart[value - 1];
     const next = this.readerStart.slice();
     const readers = new Int32Array(this.readerStart[this.readerStart.length - 1]);
     inputs.forEach((read, node) => read.forEach((value) => value >= 0 && (readers[next[value]++] = node)));
@@ -136,5 +139,9 @@ export function shortDim(text: string): string {
 
 /** The dimensions of a type as people write them, shortened: "batch×3×224". */
 export function dimsText(parts: TypeParts): string {
-  return parts.dims ? (parts.dims.length ? parts.dims.map((dim) => shortDim(dim.text)).join("×") : "scalar") : parts.dtype;
+  return parts.dims
+    ? parts.dims.length
+      ? parts.dims.map((dim) => shortDim(dim.text)).join("×")
+      : "scalar"
+    : parts.dtype;
 }

@@ -5,14 +5,26 @@ import { KEYS } from "./keyboard";
 
 export function helpDialog(): HTMLDialogElement {
   const groups = KEYS.map(([title, keys]) =>
-    el("section", {}, el("h3", {}, title), el("dl", { class: "keys" }, ...keys.flatMap((key) => [el("dt", {}, key.keys), el("dd", {}, key.words)]))),
+    el(
+      "section",
+      {},
+      el("h3", {}, title),
+      el("dl", { class: "keys" }, ...keys.flatMap((key) => [el("dt", {}, key.keys), el("dd", {}, key.words)])),
+    ),
   );
   const pointer = el(
     "p",
     { class: "dim" },
     "With the mouse: drag to pan, turn the wheel to zoom, click to select, Shift and click to select several, double-click a room to open or close it. ⤢ shows a room alone.",
   );
-  const dialog: HTMLDialogElement = el("dialog", { class: "help", "aria-labelledby": "help-title" }, el("h2", { id: "help-title" }, "Keys"), el("div", { class: "columns" }, ...groups), pointer, button("Close", () => dialog.close(), { class: "primary" }));
+  const dialog: HTMLDialogElement = el(
+    "dialog",
+    { class: "help", "aria-labelledby": "help-title" },
+    el("h2", { id: "help-title" }, "Keys"),
+    el("div", { class: "columns" }, ...groups),
+    pointer,
+    button("Close", () => dialog.close(), { class: "primary" }),
+  );
   dialog.addEventListener("keydown", (event) => event.key === "?" && dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   return dialog;

@@ -23,7 +23,10 @@ export class Highlights {
     if (!other) return;
     other.selection = app.side.selection.flatMap((one): Chosen[] => {
       if (one.kind === "value" || !app.differences) return [];
-      const ref = one.kind === "node" ? app.differences.partner(app.active, one.ref) : app.differences.partnerRoom(app.active, one.ref);
+      const ref =
+        one.kind === "node"
+          ? app.differences.partner(app.active, one.ref)
+          : app.differences.partnerRoom(app.active, one.ref);
       return ref < 0 ? [] : [{ kind: one.kind, ref }];
     });
   }

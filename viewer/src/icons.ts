@@ -13,7 +13,14 @@ const PATHS = {
 
 export function icon(name: keyof typeof PATHS): SVGElement {
   const svg = document.createElementNS(SVG, "svg");
-  for (const [key, value] of Object.entries({ viewBox: "0 0 16 16", width: "17", height: "17", class: `icon-${name}`, "aria-hidden": "true" })) svg.setAttribute(key, value);
+  for (const [key, value] of Object.entries({
+    viewBox: "0 0 16 16",
+    width: "17",
+    height: "17",
+    class: `icon-${name}`,
+    "aria-hidden": "true",
+  }))
+    svg.setAttribute(key, value);
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", PATHS[name]);
   svg.appendChild(path);

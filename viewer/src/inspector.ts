@@ -4,12 +4,12 @@ import type { App } from "./app";
 import { offers, offersForTwo, type Offer } from "./commands";
 import { STATE_SIGNS, STATE_WORDS } from "./differences";
 import { button, el, replace, style } from "./dom";
-import { histogram } from "./histogram";
 import { groupOf } from "./changes";
+import { constantOf, facts, section, typeOf, type Part } from "./inspector_parts";
+import { copyCommand } from "./saving";
 import type { Chosen, Side } from "./side";
-import { grouped, inBytes, numeric, plural, short } from "./words";
+import { grouped, plural } from "./words";
 
-type Part = Node | string | null;
 /** So many readers, nodes or operators are listed; the rest is counted. */
 const MOST = 12;
 
@@ -35,7 +35,12 @@ export class Inspector {
   }
 
   private nodeLink(side: Side, node: number): HTMLElement {
-    return el("span", { class: "node-link" }, el("span", { class: "dim" }, side.graph.op(node).type), this.link(side.graph.nodeName(node), { kind: "node", ref: node }, side.graph.index));
+    return el(
+      "span",
+      { class: "node-link" },
+      el("span", { class: "dim" }, side.graph.op(node).type),
+      this.link(side.graph.nodeName(node), { kind: "node", ref: node }, side.graph.index),
+    );
   }
 
   // A node.
@@ -59,17 +64,30 @@ export class Inspector {
       source?.text ? el("code", { class: "source" }, source.text.trim()) : null,
       ...this.figures(side, node),
       this.change(side, node),
-      section("Inputs", nodes.inputs[node].map((value, at) => this.operand(side, value, `input ${at}`, "from"))),
-      section("Outputs", nodes.outputs[node].map((value, at) => this.operand(side, value, `output ${at}`, "to"))),
+      section(
+        "Inputs",
+        nodes.inputs[node].map((value, at) => this.operand(side, value, `input ${at}`, "from")),
+      ),
+      section(
+        "Outputs",
+        nodes.outputs[node].map((value, at) => this.operand(side, value, `output ${at}`, "to")),
+      ),
       this.attributes(nodes.attributes[node]),
-      section("Bodies", nodes.bodies[node].map(([label, room]) => this.body(side, label, room))),
+      section(
+        "Bodies",
+        nodes.bodies[node].map(([label, room]) => this.body(side, label, room)),
+      ),
       this.commands(side, [node]),
     ];
   }
 
   private doc(address: string): Part {
     if (!/^https:\/\//.test(address)) return null;
-    return el("a", { href: address, target: "_blank", rel: "noopener noreferrer", title: "The operator's page" }, "operator ↗");
+    return el(
+      "a",
+      { href: address, target: "_blank", rel: "noopener noreferrer", title: "The operator's page" },
+      "operator ↗",
+    );
   }
 
   private figures(side: Side, node: number): Part[] {
@@ -78,7 +96,10 @@ export class Inspector {
       const figure = figures.node(node);
       if (figure === undefined) continue;
       const text = figures.text(node);
-      list.append(el("dt", {}, figures.overlay.title), el("dd", {}, el("b", {}, figures.write(figure)), text ? el("small", { class: "dim" }, ` ${text}`) : null));
+      list.append(
+        el("dt", {}, figures.overlay.title),
+        el("dd", {}, el("b", {}, figures.write(figure)), text ? el("small", { class: "dim" }, ` ${text}`) : null),
+      );
     }
     return list.children.length ? [section("Measured", [list])] : [];
   }
@@ -91,7 +112,12 @@ export class Inspector {
     const partner = differences.partner(side.graph.index, node);
     const other = this.app.sides[1 - side.graph.index];
     return section("Difference", [
-      el("p", {}, STATE_SIGNS[state] ? el("span", { class: `sign ${groupOf(state)}` }, STATE_SIGNS[state]) : null, STATE_WORDS[state]),
+      el(
+        "p",
+        {},
+        STATE_SIGNS[state] ? el("span", { class: `sign ${groupOf(state)}` }, STATE_SIGNS[state]) : null,
+        STATE_WORDS[state],
+      ),
       ...(at < 0 ? [] : differences.changes[at].lines.map((line) => el("p", { class: "line" }, line))),
       partner < 0 ? null : el("p", {}, `in ${other.graph.model.name}: `, this.nodeLink(other, partner)),
     ]);
@@ -101,10 +127,32 @@ export class Inspector {
     const { graph } = side;
     if (value < 0) return el("div", { class: "operand dim" }, `${label}: left out`);
     const { kind, producer } = graph.model.values;
-    const head = el("div", {}, this.link(graph.valueName(value), { kind: "value", ref: value }, graph.index), this.type(side, value));
+    const head = el(
+      "div",
+      {},
+      this.link(graph.valueName(value), { kind: "value", ref: value }, graph.index),
+      typeOf(side, value),
+    );
     const ends = way === "to" ? graph.readers(value) : producer[value] >= 0 ? [producer[value]] : [];
-    const words = way === "from" ? (kind[value] === 1 ? "graph input" : "") : kind[value] === 2 ? "graph output" : ends.length ? "" : "not read";
-    return el("div", { class: "operand" }, head, this.constant(side, value), ends.length || words ? el("div", { class: "ends" }, el("span", { class: "dim" }, `${way} `), words, ...this.some(side, ends)) : null);
+    const words =
+      way === "from"
+        ? kind[value] === 1
+          ? "graph input"
+          : ""
+        : kind[value] === 2
+          ? "graph output"
+          : ends.length
+            ? ""
+            : "not read";
+    return el(
+      "div",
+      { class: "operand" },
+      head,
+      constantOf(side, value),
+      ends.length || words
+        ? el("div", { class: "ends" }, el("span", { class: "dim" }, `${way} `), words, ...this.some(side, ends))
+        : null,
+    );
   }
 
   private some(side: Side, nodes: number[]): Part[] {
@@ -113,44 +161,38 @@ export class Inspector {
     return links;
   }
 
-  private type(side: Side, value: number): Part {
-    const parts = side.graph.type(value);
-    if (!parts) return el("span", { class: "type dim" }, "type unknown");
-    if (!parts.dims) return el("span", { class: "type" }, parts.dtype);
-    const dims = parts.dims.flatMap((dim, at): Part[] => [at ? ", " : "", el("span", { class: dim.symbolic ? "symbolic" : "" }, dim.text)]);
-    return el("span", { class: "type" }, parts.dtype, "[", ...dims, "]");
-  }
-
-  private constant(side: Side, value: number): Part {
-    const constant = side.graph.model.constants[value];
-    if (!constant) return null;
-    const { figures } = constant;
-    const rows = figures ? Object.entries(figures).map(([name, figure]): [string, string] => [name, name === "zeros" ? `${short(100 * numeric(figure))} %` : short(numeric(figure))]) : [];
-    const range = figures ? `from ${short(numeric(figures.min ?? "nan"))} to ${short(numeric(figures.max ?? "nan"))}` : "";
-    return el(
-      "div",
-      { class: "constant" },
-      el("div", { class: "dim" }, [inBytes(constant.bytes), constant.file && `in ${constant.file}`].filter(Boolean).join(", ")),
-      constant.text ? el("code", {}, constant.text) : null,
-      constant.histogram.length ? histogram(constant.histogram, `Values of ${side.graph.valueName(value)} ${range}`) : null,
-      constant.histogram.length && figures ? el("div", { class: "ends-of-scale dim", "aria-hidden": "true" }, el("span", {}, short(numeric(figures.min))), el("span", {}, short(numeric(figures.max)))) : null,
-      rows.length ? facts(rows, "small") : null,
-    );
-  }
-
   private attributes(rows: [string, string, 0 | 1][]): Part {
     if (!rows.length) return null;
     const sorted = [...rows.filter((row) => !row[2]), ...rows.filter((row) => row[2])];
     const list = el("dl", { class: "facts" });
     for (const [name, value, isDefault] of sorted) {
-      list.append(el("dt", { class: isDefault ? "default" : "" }, name), el("dd", { class: isDefault ? "default" : "", title: isDefault ? "the operator's default; not in the file" : undefined }, value, isDefault ? el("small", {}, " default") : null));
+      list.append(
+        el("dt", { class: isDefault ? "default" : "" }, name),
+        el(
+          "dd",
+          {
+            class: isDefault ? "default" : "",
+            title: isDefault ? "the operator's default; not in the file" : undefined,
+          },
+          value,
+          isDefault ? el("small", {}, " default") : null,
+        ),
+      );
     }
     return section("Attributes", [list]);
   }
 
   private body(side: Side, label: string, room: number): Part {
     const { rooms } = side.graph.model;
-    return el("p", {}, button(`${label} →`, () => this.app.enter(side.graph.index, room), { class: "link", title: `Show ${rooms[room].title}` }), el("span", { class: "dim" }, ` ${plural(rooms[room].count, "node")}`));
+    return el(
+      "p",
+      {},
+      button(`${label} →`, () => this.app.enter(side.graph.index, room), {
+        class: "link",
+        title: `Show ${rooms[room].title}`,
+      }),
+      el("span", { class: "dim" }, ` ${plural(rooms[room].count, "node")}`),
+    );
   }
 
   // A room.
@@ -189,29 +231,64 @@ export class Inspector {
     const rows = this.app.figuresOf(side.graph.index).flatMap((figures): HTMLElement[] => {
       const figure = figures.room(room);
       if (!figure) return [];
-      return [el("div", {}, facts([[figures.overlay.title, figures.writeRoom(figure)]]), el("div", {}, el("span", { class: "dim" }, "worst: "), this.nodeLink(side, figure.worstNode)))];
+      return [
+        el(
+          "div",
+          {},
+          facts([[figures.overlay.title, figures.writeRoom(figure)]]),
+          el("div", {}, el("span", { class: "dim" }, "worst: "), this.nodeLink(side, figure.worstNode)),
+        ),
+      ];
     });
     const changes = this.app.differences?.room(side.graph.index, room);
-    const words = changes ? [changes.added && `+ ${changes.added} added`, changes.removed && `− ${changes.removed} removed`, changes.changed && `≠ ${changes.changed} changed`].filter(Boolean).join(", ") : "";
-    return [...(rows.length ? [section("Measured", rows)] : []), words ? section("Difference", [el("p", {}, words)]) : null];
+    const words = changes
+      ? [
+          changes.added && `+ ${changes.added} added`,
+          changes.removed && `− ${changes.removed} removed`,
+          changes.changed && `≠ ${changes.changed} changed`,
+        ]
+          .filter(Boolean)
+          .join(", ")
+      : "";
+    return [
+      ...(rows.length ? [section("Measured", rows)] : []),
+      words ? section("Difference", [el("p", {}, words)]) : null,
+    ];
   }
 
   private ends(side: Side, room: number, wanted: 2 | 3, title: string): Part {
     const { kind, ref } = side.graph.model.rooms[room].items;
     const values = ref.filter((value, at) => kind[at] === wanted && value >= 0);
-    return section(title, values.map((value) => el("div", { class: "operand" }, this.link(side.graph.valueName(value), { kind: "value", ref: value }, side.graph.index), this.type(side, value))));
+    return section(
+      title,
+      values.map((value) =>
+        el(
+          "div",
+          { class: "operand" },
+          this.link(side.graph.valueName(value), { kind: "value", ref: value }, side.graph.index),
+          typeOf(side, value),
+        ),
+      ),
+    );
   }
 
   private operators(side: Side, nodes: number[]): Part {
     const counts = new Map<number, number>();
-    for (const node of nodes) counts.set(side.graph.model.nodes.op[node], (counts.get(side.graph.model.nodes.op[node]) ?? 0) + 1);
+    for (const node of nodes)
+      counts.set(side.graph.model.nodes.op[node], (counts.get(side.graph.model.nodes.op[node]) ?? 0) + 1);
     const sorted = [...counts].sort((a, b) => b[1] - a[1]);
     const rows = sorted.slice(0, MOST).map(([at, count]) => {
       const op = side.graph.model.ops[at];
       const bar = el("span", { class: "bar", "aria-hidden": "true" });
       style(bar, "width", `${Math.max(2, (count / sorted[0][1]) * 60)}px`);
       style(bar, "background", this.app.familyColour(op.family));
-      return el("div", { class: "share" }, button(op.type, () => this.app.searchFor(`op:${op.type}`), { class: "link", title: `Find ${op.type}` }), bar, el("span", {}, grouped(count)));
+      return el(
+        "div",
+        { class: "share" },
+        button(op.type, () => this.app.searchFor(`op:${op.type}`), { class: "link", title: `Find ${op.type}` }),
+        bar,
+        el("span", {}, grouped(count)),
+      );
     });
     if (sorted.length > MOST) rows.push(el("div", { class: "dim" }, `and ${sorted.length - MOST} more`));
     return section("Operators", rows);
@@ -226,8 +303,8 @@ export class Inspector {
     return [
       el("h2", {}, graph.valueName(value)),
       el("p", { class: "name" }, words),
-      el("p", {}, this.type(side, value)),
-      section("Values", [this.constant(side, value)]),
+      el("p", {}, typeOf(side, value)),
+      section("Values", [constantOf(side, value)]),
       section("Computed by", producer[value] >= 0 ? [this.nodeLink(side, producer[value])] : []),
       section("Read by", this.some(side, graph.readers(value))),
     ];
@@ -240,7 +317,12 @@ export class Inspector {
     return [
       el("h2", {}, `${plural(side.selection.length, "item")} selected`),
       el("p", { class: "name" }, plural(nodes.length, "node")),
-      section("Selected", side.selection.slice(0, MOST).map((one) => el("p", {}, this.link(this.app.nameOf(side, one), one, side.graph.index)))),
+      section(
+        "Selected",
+        side.selection
+          .slice(0, MOST)
+          .map((one) => el("p", {}, this.link(this.app.nameOf(side, one), one, side.graph.index))),
+      ),
       this.operators(side, nodes),
       this.commands(side, nodes),
     ];
@@ -254,39 +336,44 @@ export class Inspector {
       el("h2", {}, model.name),
       el("p", { class: "name" }, scene.headline),
       facts([...model.facts, ["SHA-256", model.hash ? `${model.hash.slice(0, 16)}…` : ""]]),
-      section("Notes", scene.notes.map((note) => el("p", { class: "note" }, note))),
-      model.nodes.op.length ? null : el("p", { class: "note" }, "This model has no nodes: its outputs are its inputs or constants."),
+      section(
+        "Notes",
+        scene.notes.map((note) => el("p", { class: "note" }, note)),
+      ),
+      model.nodes.op.length
+        ? null
+        : el("p", { class: "note" }, "This model has no nodes: its outputs are its inputs or constants."),
       this.operators(side, nodes),
-      this.app.sides.length > 1 ? section("Go on", offersForTwo(this.app.sides[0].graph, this.app.sides[1].graph).map((offer) => this.offer(offer))) : null,
+      this.app.sides.length > 1
+        ? section(
+            "Go on",
+            offersForTwo(this.app.sides[0].graph, this.app.sides[1].graph).map((offer) => this.offer(offer)),
+          )
+        : null,
     ];
   }
 
   // Commands.
 
   private commands(side: Side, nodes: number[]): Part {
-    return section("Go on", offers(side.graph, nodes).map((offer) => this.offer(offer)));
+    return section(
+      "Go on",
+      offers(side.graph, nodes).map((offer) => this.offer(offer)),
+    );
   }
 
   private offer({ title, command, note }: Offer): HTMLElement {
     return el(
       "div",
       { class: "offer" },
-      el("div", { class: "offer-head" }, el("span", {}, title), command ? button("Copy", () => this.app.copy(command), { title: `Copy the command: ${title}` }) : null),
+      el(
+        "div",
+        { class: "offer-head" },
+        el("span", {}, title),
+        command ? button("Copy", () => copyCommand(this.app, command), { title: `Copy the command: ${title}` }) : null,
+      ),
       command ? el("code", {}, command) : null,
       note ? el("small", { class: "dim" }, note) : null,
     );
   }
-}
-
-function section(title: string, parts: Part[]): HTMLElement | null {
-  const shown = parts.filter(Boolean);
-  return shown.length ? el("section", {}, el("h3", {}, title), ...shown) : null;
-}
-
-function facts(rows: [string, string][], kind = ""): HTMLElement | null {
-  const shown = rows.filter(([, value]) => value);
-  if (!shown.length) return null;
-  const list = el("dl", { class: `facts ${kind}` });
-  for (const [name, value] of shown) list.append(el("dt", {}, name), el("dd", {}, value));
-  return list;
 }

@@ -1,6 +1,9 @@
 /** The keys of the page. The help overlay is made from the same list. */
 
 import type { App } from "./app";
+import { followEdge, walk } from "./edges";
+import { enterSelected, leave, toggleSelected } from "./levels";
+import { saveSvg } from "./saving";
 import type { Direction } from "./walk";
 
 interface Key {
@@ -21,9 +24,19 @@ export const KEYS: [string, Key[]][] = [
   [
     "Move",
     [
-      { keys: "← ↑ ↓ →", words: "go to the neighbour of the selection; without one, pan", on: Object.keys(ARROWS), act: arrow },
+      {
+        keys: "← ↑ ↓ →",
+        words: "go to the neighbour of the selection; without one, pan",
+        on: Object.keys(ARROWS),
+        act: arrow,
+      },
       { keys: "Shift + arrow", words: "pan", on: [], act: () => undefined },
-      { keys: "+  −", words: "zoom in, zoom out", on: ["+", "=", "-", "_"], act: (app, event) => app.pane.zoomBy("+=".includes(event.key) ? ZOOM : 1 / ZOOM) },
+      {
+        keys: "+  −",
+        words: "zoom in, zoom out",
+        on: ["+", "=", "-", "_"],
+        act: (app, event) => app.pane.zoomBy("+=".includes(event.key) ? ZOOM : 1 / ZOOM),
+      },
       { keys: "0", words: "zoom to 100 %", on: ["0"], act: (app) => app.pane.zoomBy(1 / app.side.camera.zoom) },
       { keys: "f", words: "fit the whole picture", on: ["f"], act: (app) => app.fit() },
       { keys: "c", words: "centre the selection", on: ["c"], act: (app) => app.centre() },
@@ -32,20 +45,55 @@ export const KEYS: [string, Key[]][] = [
   [
     "Rooms",
     [
-      { keys: "Enter", words: "open the selected room in its place, or close it", on: ["Enter"], act: (app, event) => (event.shiftKey ? app.enterSelected() : app.toggleSelected()) },
-      { keys: "Shift + Enter", words: "show the selected room, or the body of a node, alone", on: [], act: () => undefined },
-      { keys: "Backspace", words: "go out to the room around", on: ["Backspace"], act: (app) => app.leave() },
-      { keys: "e  Shift + E", words: "open all rooms, close all", on: ["e", "E"], act: (app, event) => (event.key === "E" ? app.closeAll() : app.openAll()) },
+      {
+        keys: "Enter",
+        words: "open the selected room in its place, or close it",
+        on: ["Enter"],
+        act: (app, event) => (event.shiftKey ? enterSelected(app) : toggleSelected(app)),
+      },
+      {
+        keys: "Shift + Enter",
+        words: "show the selected room, or the body of a node, alone",
+        on: [],
+        act: () => undefined,
+      },
+      { keys: "Backspace", words: "go out to the room around", on: ["Backspace"], act: (app) => leave(app) },
+      {
+        keys: "e  Shift + E",
+        words: "open all rooms, close all",
+        on: ["e", "E"],
+        act: (app, event) => (event.key === "E" ? app.closeAll() : app.openAll()),
+      },
     ],
   ],
   [
     "Find",
     [
       { keys: "/", words: "search", on: ["/"], act: (app) => app.page.focusSearch() },
-      { keys: "n  Shift + N", words: "next result, the one before", on: ["n", "N"], act: (app, event) => app.step("results", event.key === "N" ? -1 : 1) },
-      { keys: "w  Shift + W", words: "next worst figure, the one before", on: ["w", "W"], act: (app, event) => app.step("figures", event.key === "W" ? -1 : 1) },
-      { keys: "d  Shift + D", words: "next difference, the one before", on: ["d", "D"], act: (app, event) => app.step("changes", event.key === "D" ? -1 : 1) },
-      { keys: "r  Shift + R", words: "go to a reader of the selection, to its producer", on: ["r", "R"], act: (app, event) => app.followEdge(event.key === "R" ? "up" : "down") },
+      {
+        keys: "n  Shift + N",
+        words: "next result, the one before",
+        on: ["n", "N"],
+        act: (app, event) => app.step("results", event.key === "N" ? -1 : 1),
+      },
+      {
+        keys: "w  Shift + W",
+        words: "next worst figure, the one before",
+        on: ["w", "W"],
+        act: (app, event) => app.step("figures", event.key === "W" ? -1 : 1),
+      },
+      {
+        keys: "d  Shift + D",
+        words: "next difference, the one before",
+        on: ["d", "D"],
+        act: (app, event) => app.step("changes", event.key === "D" ? -1 : 1),
+      },
+      {
+        keys: "r  Shift + R",
+        words: "go to a reader of the selection, to its producer",
+        on: ["r", "R"],
+        act: (app, event) => followEdge(app, event.key === "R" ? "up" : "down"),
+      },
     ],
   ],
   [
@@ -58,7 +106,7 @@ export const KEYS: [string, Key[]][] = [
       { keys: "g", words: "back to the picture", on: ["g"], act: (app) => app.pane.canvas.focus() },
       { keys: "v", words: "two pictures side by side, or one", on: ["v"], act: (app) => app.setBoth(!app.both) },
       { keys: "x", words: "the other model", on: ["x"], act: (app) => app.activate(1 - app.active) },
-      { keys: "s", words: "save what is visible as SVG", on: ["s"], act: (app) => app.saveSvg() },
+      { keys: "s", words: "save what is visible as SVG", on: ["s"], act: (app) => saveSvg(app) },
       { keys: "t", words: "light or dark", on: ["t"], act: (app) => app.page.switchTheme() },
       { keys: "Esc", words: "clear the selection", on: ["Escape"], act: (app) => app.clear() },
       { keys: "?", words: "this help", on: ["?"], act: (app) => app.page.help() },
@@ -66,12 +114,14 @@ export const KEYS: [string, Key[]][] = [
   ],
 ];
 
-const BY_KEY = new Map(KEYS.flatMap(([, keys]) => keys.flatMap((key) => key.on.map((name): [string, Key] => [name, key]))));
+const BY_KEY = new Map(
+  KEYS.flatMap(([, keys]) => keys.flatMap((key) => key.on.map((name): [string, Key] => [name, key]))),
+);
 
 function arrow(app: App, event: KeyboardEvent): void {
   const direction = ARROWS[event.key];
   if (event.shiftKey || !app.side.selection.length) app.pane.panBy(...STEPS[direction]);
-  else app.walk(direction);
+  else walk(app, direction);
 }
 
 export function listenToKeys(app: App): void {

@@ -18,7 +18,10 @@ export class Labels {
   constructor(private readonly graph: Graph) {}
 
   node(node: number): Label {
-    return (this.nodes[node] ??= { title: this.graph.op(node).type, lines: [this.summary(node), this.graph.nodeName(node)].filter(Boolean) });
+    return (this.nodes[node] ??= {
+      title: this.graph.op(node).type,
+      lines: [this.summary(node), this.graph.nodeName(node)].filter(Boolean),
+    });
   }
 
   room(room: number): Label {
@@ -38,7 +41,8 @@ export class Labels {
     }
     // The shape of the weights tells the size of the kernel.
     const known = parts[0]?.startsWith("⟨") ? "kernel_shape" : "";
-    for (const [name, value, isDefault] of nodes.attributes[node]) if (!isDefault && name !== known) parts.push(`${name} ${shortened(value)}`);
+    for (const [name, value, isDefault] of nodes.attributes[node])
+      if (!isDefault && name !== known) parts.push(`${name} ${shortened(value)}`);
     return parts.slice(0, 4).join("  ");
   }
 }

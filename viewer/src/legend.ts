@@ -25,7 +25,9 @@ export function familyLegend(graph: Graph, palette: Palette): HTMLElement[] {
 }
 
 export function differenceLegend(palette: Palette): HTMLElement[] {
-  return (["added", "removed", "changed"] as const).map((kind) => swatch(palette[kind], `${STATE_SIGNS[kind === "changed" ? "operator" : kind]} ${kind}`));
+  return (["added", "removed", "changed"] as const).map((kind) =>
+    swatch(palette[kind], `${STATE_SIGNS[kind === "changed" ? "operator" : kind]} ${kind}`),
+  );
 }
 
 export function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLElement[] {
@@ -39,5 +41,13 @@ export function overlayLegend(figures: OverlayFigures, dark: boolean): HTMLEleme
   });
   const ticks = scale.ticks(TICKS).map((tick) => el("span", {}, figures.write(tick)));
   const words = `${overlay.title}${scale.log ? ", logarithmic" : ""}; right is worse`;
-  return [el("div", { class: "ramp", role: "img", "aria-label": words }, el("div", { class: "steps" }, ...steps), el("div", { class: "ticks" }, ...ticks)), el("small", { class: "dim" }, words)];
+  return [
+    el(
+      "div",
+      { class: "ramp", role: "img", "aria-label": words },
+      el("div", { class: "steps" }, ...steps),
+      el("div", { class: "ticks" }, ...ticks),
+    ),
+    el("small", { class: "dim" }, words),
+  ];
 }

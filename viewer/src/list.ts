@@ -37,7 +37,11 @@ export class List {
   private readonly id = `list${List.made++}`;
 
   constructor(private readonly options: ListOptions) {
-    this.scroller = el("div", { class: "list", role: options.role, "aria-label": options.label, tabindex: 0 }, this.spacer);
+    this.scroller = el(
+      "div",
+      { class: "list", role: options.role, "aria-label": options.label, tabindex: 0 },
+      this.spacer,
+    );
     this.nothing = el("p", { class: "nothing" }, options.empty);
     this.element = el("div", { class: "listing" }, this.scroller, this.nothing);
     this.scroller.addEventListener("scroll", () => this.draw());
@@ -75,18 +79,24 @@ export class List {
     const { rowHeight } = this.options;
     const height = this.scroller.clientHeight || 400;
     const top = index * rowHeight;
-    if (top < this.scroller.scrollTop || top + rowHeight > this.scroller.scrollTop + height) this.scroller.scrollTop = top - height / 3;
+    if (top < this.scroller.scrollTop || top + rowHeight > this.scroller.scrollTop + height)
+      this.scroller.scrollTop = top - height / 3;
   }
 
   draw(): void {
     const { rowHeight } = this.options;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / rowHeight) - MORE_ROWS);
-    const last = Math.min(this.count, Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / rowHeight) + MORE_ROWS);
+    const last = Math.min(
+      this.count,
+      Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / rowHeight) + MORE_ROWS,
+    );
     const rows: Node[] = [];
     for (let index = first; index < last; index++) rows.push(this.elementOf(index));
-    if (this.current >= 0 && this.current < this.count && (this.current < first || this.current >= last)) rows.push(this.elementOf(this.current));
+    if (this.current >= 0 && this.current < this.count && (this.current < first || this.current >= last))
+      rows.push(this.elementOf(this.current));
     replace(this.spacer, ...rows);
-    if (this.current >= 0 && this.current < this.count) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.current}`);
+    if (this.current >= 0 && this.current < this.count)
+      this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.current}`);
     else this.scroller.removeAttribute("aria-activedescendant");
   }
 
@@ -134,11 +144,19 @@ export class List {
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.options.rowHeight) - 1);
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.count, End: this.count };
+    const steps: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -this.count,
+      End: this.count,
+    };
     const step = steps[event.key];
     if (step !== undefined) this.setCurrent(Math.min(this.count - 1, Math.max(0, this.current + step)));
     else if (this.current >= 0 && (event.key === "Enter" || event.key === " ")) this.options.pick(this.current);
-    else if (this.current >= 0 && this.options.toggle && (event.key === "ArrowRight" || event.key === "ArrowLeft")) this.turn(event.key === "ArrowRight");
+    else if (this.current >= 0 && this.options.toggle && (event.key === "ArrowRight" || event.key === "ArrowLeft"))
+      this.turn(event.key === "ArrowRight");
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -61,7 +61,13 @@ export class FamilyLook implements Look {
 
 /** For what an overlay or a difference says nothing about. */
 function mutedPaint(palette: Palette): Paint {
-  return { strong: mix(palette.muted, palette.dim, 0.22), soft: mix(palette.card, palette.muted, 0.45), line: palette.cardLine, text: palette.dim, dim: palette.dim };
+  return {
+    strong: mix(palette.muted, palette.dim, 0.22),
+    soft: mix(palette.card, palette.muted, 0.45),
+    line: palette.cardLine,
+    text: palette.dim,
+    dim: palette.dim,
+  };
 }
 
 export class OverlayLook implements Look {
@@ -117,12 +123,22 @@ export class DifferenceLook implements Look {
     private readonly palette: Palette,
   ) {
     this.muted = mutedPaint(palette);
-    this.paints = { added: this.tint(palette.added), removed: this.tint(palette.removed), changed: this.tint(palette.changed) };
+    this.paints = {
+      added: this.tint(palette.added),
+      removed: this.tint(palette.removed),
+      changed: this.tint(palette.changed),
+    };
   }
 
   private tint(colour: string): Paint {
     const { card, text, dim, dark } = this.palette;
-    return { strong: colour, soft: mix(card, colour, dark ? 0.26 : 0.16), line: colour, text, dim: mix(dim, text, 0.5) };
+    return {
+      strong: colour,
+      soft: mix(card, colour, dark ? 0.26 : 0.16),
+      line: colour,
+      text,
+      dim: mix(dim, text, 0.5),
+    };
   }
 
   private kind(state: State | undefined): "added" | "removed" | "changed" | null {
@@ -137,7 +153,9 @@ export class DifferenceLook implements Look {
   room(room: number): Paint {
     const inside = this.differences.room(this.model, room);
     if (!inside) return this.muted;
-    return this.paints[inside.changed ? "changed" : inside.added && inside.removed ? "changed" : inside.added ? "added" : "removed"];
+    return this.paints[
+      inside.changed ? "changed" : inside.added && inside.removed ? "changed" : inside.added ? "added" : "removed"
+    ];
   }
   nodeNote(node: number): string {
     const at = this.differences.change(this.model, node);
@@ -147,7 +165,11 @@ export class DifferenceLook implements Look {
   roomNote(room: number, _brief: boolean): string {
     const inside = this.differences.room(this.model, room);
     if (!inside) return "";
-    const parts = [inside.added && `+${grouped(inside.added)}`, inside.removed && `−${grouped(inside.removed)}`, inside.changed && `≠${grouped(inside.changed)}`];
+    const parts = [
+      inside.added && `+${grouped(inside.added)}`,
+      inside.removed && `−${grouped(inside.removed)}`,
+      inside.changed && `≠${grouped(inside.changed)}`,
+    ];
     return parts.filter(Boolean).join("  ");
   }
   nodeSign(node: number): Sign | null {

@@ -17,7 +17,10 @@ function start(): void {
   } catch (error) {
     const known = error instanceof Unreadable;
     const text = known ? error.message : `The page met an error of its own: ${(error as Error).message}`;
-    replace(root, el("main", { class: "refused", role: "alert" }, el("h1", {}, "This model cannot be shown"), el("p", {}, text)));
+    replace(
+      root,
+      el("main", { class: "refused", role: "alert" }, el("h1", {}, "This model cannot be shown"), el("p", {}, text)),
+    );
     if (!known) throw error;
   }
 }

@@ -40,12 +40,18 @@ export class Minimap {
   fill(picture: Picture, look: Look, palette: Palette, room: { width: number; height: number }): void {
     this.picture = picture;
     const { root } = picture;
-    const scale = Math.min(Math.min(WIDTH, room.width * SHARE) / root.width, Math.min(HEIGHT, room.height * SHARE) / root.height);
+    const scale = Math.min(
+      Math.min(WIDTH, room.width * SHARE) / root.width,
+      Math.min(HEIGHT, room.height * SHARE) / root.height,
+    );
     // A long thin picture is stretched, so that its width is seen.
     this.scaleX = Math.max(scale, Math.min(LEAST / root.width, 1));
     this.scaleY = Math.max(scale, Math.min(LEAST / root.height, 1));
     const ratio = Math.min(2, window.devicePixelRatio || 1);
-    const [width, height] = [Math.max(LEAST / 2, root.width * this.scaleX), Math.max(LEAST / 2, root.height * this.scaleY)];
+    const [width, height] = [
+      Math.max(LEAST / 2, root.width * this.scaleX),
+      Math.max(LEAST / 2, root.height * this.scaleY),
+    ];
     for (const canvas of [this.canvas, this.still]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -71,13 +77,30 @@ export class Minimap {
     const [right, bottom] = [Math.min(width - 1, seen.right * x), Math.min(height - 1, seen.bottom * y)];
     context.strokeStyle = palette.accent;
     context.lineWidth = 1.5 * ratio;
-    context.strokeRect(Math.min(left, width - 4), Math.min(top, height - 4), Math.max(3, right - left), Math.max(3, bottom - top));
+    context.strokeRect(
+      Math.min(left, width - 4),
+      Math.min(top, height - 4),
+      Math.max(3, right - left),
+      Math.max(3, bottom - top),
+    );
     // A picture that is visible as a whole needs no map.
-    this.element.hidden = seen.left <= 0 && seen.top <= 0 && seen.right >= this.picture.root.width && seen.bottom >= this.picture.root.height;
+    this.element.hidden =
+      seen.left <= 0 &&
+      seen.top <= 0 &&
+      seen.right >= this.picture.root.width &&
+      seen.bottom >= this.picture.root.height;
   }
 }
 
-function drawSmall(context: CanvasRenderingContext2D, picture: Picture, frame: Frame, look: Look, palette: Palette, every: number, least: [number, number]): void {
+function drawSmall(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  frame: Frame,
+  look: Look,
+  palette: Palette,
+  every: number,
+  least: [number, number],
+): void {
   const { kind, ref } = picture.graph.model.rooms[frame.room].items;
   if (frame.depth > 0) {
     context.fillStyle = palette.rooms[(frame.depth - 1) % palette.rooms.length];
@@ -85,7 +108,8 @@ function drawSmall(context: CanvasRenderingContext2D, picture: Picture, frame: F
   }
   for (let item = 0; item < kind.length; item += every) {
     if (kind[item] === 4 || frame.inner.has(item)) continue;
-    context.fillStyle = kind[item] === 0 ? look.node(ref[item]).strong : kind[item] === 1 ? look.room(ref[item]).strong : palette.dim;
+    context.fillStyle =
+      kind[item] === 0 ? look.node(ref[item]).strong : kind[item] === 1 ? look.room(ref[item]).strong : palette.dim;
     const [w, h] = [Math.max(least[0], 2 * frame.halfWidth[item]), Math.max(least[1], 2 * frame.halfHeight[item])];
     context.fillRect(frame.x[item] - w / 2, frame.y[item] - h / 2, w, h);
   }

@@ -89,7 +89,11 @@ export class Outline {
       const open = line.frame.inner.has(line.item);
       const room = side.graph.model.rooms[at];
       const sign = el("span", { class: "turn", "data-toggle": true, "aria-hidden": "true" }, open ? "▾" : "▸");
-      return { level, expanded: open, parts: [sign, el("b", {}, room.title), el("span", { class: "dim end" }, plural(room.count, "node"))] };
+      return {
+        level,
+        expanded: open,
+        parts: [sign, el("b", {}, room.title), el("span", { class: "dim end" }, plural(room.count, "node"))],
+      };
     }
     const dot = el("span", { class: "dot", "aria-hidden": "true" });
     if (kind[line.item] === 0) {
@@ -97,7 +101,15 @@ export class Outline {
       const label = side.labels.node(at);
       const name = side.graph.nodeName(at);
       const sign = side.paint.nodeSign(at);
-      return { level, parts: [dot, el("b", {}, label.title), el("span", { class: "dim" }, name), sign ? el("span", { class: "end sign" }, sign.text) : ""] };
+      return {
+        level,
+        parts: [
+          dot,
+          el("b", {}, label.title),
+          el("span", { class: "dim" }, name),
+          sign ? el("span", { class: "end sign" }, sign.text) : "",
+        ],
+      };
     }
     const word = kind[line.item] === 2 ? "input" : "output";
     return { level, parts: [dot, el("span", { class: "tag" }, word), el("span", {}, side.graph.valueName(at))] };

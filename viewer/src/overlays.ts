@@ -28,7 +28,9 @@ export class OverlayFigures {
   ) {
     this.figures = overlay.figures.map(numeric);
     this.rowOfNode = new Int32Array(graph.model.nodes.op.length).fill(-1);
-    this.order = this.figures.map((_, row) => row).sort((a, b) => this.compare(this.figures[a], this.figures[b]) || a - b);
+    this.order = this.figures
+      .map((_, row) => row)
+      .sort((a, b) => this.compare(this.figures[a], this.figures[b]) || a - b);
     overlay.nodes.forEach((node, row) => {
       this.rowOfNode[node] = row;
       const seen = new Set<number>();
@@ -81,7 +83,8 @@ export class OverlayFigures {
   writeRoom(figure: RoomFigure, brief = false): string {
     const worst = this.write(figure.worst);
     if (this.overlay.scale === "classes") return `${grouped(figure.times)} of ${grouped(figure.count)} ${worst}`;
-    if (figure.count > 1 && additive(this.overlay.unit)) return brief ? `Σ ${this.write(figure.sum)}` : `Σ ${this.write(figure.sum)}, worst ${worst}`;
+    if (figure.count > 1 && additive(this.overlay.unit))
+      return brief ? `Σ ${this.write(figure.sum)}` : `Σ ${this.write(figure.sum)}, worst ${worst}`;
     return figure.count > 1 ? `worst ${worst}` : worst;
   }
 }

@@ -13,6 +13,7 @@ import { Outline } from "./outline";
 import type { Hit } from "./picture";
 import { ProgramPanel } from "./program";
 import { Results } from "./results";
+import { saveSvg } from "./saving";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
 import { grouped } from "./words";
@@ -37,7 +38,11 @@ export class Page {
   private readonly live = el("div", { class: "offscreen", role: "status", "aria-live": "polite" });
   private readonly message = el("div", { class: "toast", hidden: true });
   private readonly stage = el("div", { class: "panes" });
-  private readonly zoom = button("100 %", () => this.app.pane.zoomBy(1 / this.app.side.camera.zoom), { title: "Zoom to 100 %", key: "0", class: "zoom" });
+  private readonly zoom = button("100 %", () => this.app.pane.zoomBy(1 / this.app.side.camera.zoom), {
+    title: "Zoom to 100 %",
+    key: "0",
+    class: "zoom",
+  });
   private readonly search: HTMLInputElement;
   private readonly found = el("span", { class: "found", "aria-live": "polite" });
   private readonly colours: HTMLSelectElement;
@@ -59,8 +64,26 @@ export class Page {
       { key: "outline", title: "Outline", element: this.outline.element, shown: () => this.outline.show() },
       { key: "results", title: "Found", element: this.results.element },
       ...(app.overlays.length ? [{ key: "figures" as const, title: "Figures", element: this.figures.element }] : []),
-      ...(app.differences ? [{ key: "changes" as const, title: "Changes", element: this.changes.element, shown: () => this.changes.show() }] : []),
-      ...(app.scene.program ? [{ key: "program" as const, title: "Program", element: this.program.element, shown: () => this.program.show() }] : []),
+      ...(app.differences
+        ? [
+            {
+              key: "changes" as const,
+              title: "Changes",
+              element: this.changes.element,
+              shown: () => this.changes.show(),
+            },
+          ]
+        : []),
+      ...(app.scene.program
+        ? [
+            {
+              key: "program" as const,
+              title: "Program",
+              element: this.program.element,
+              shown: () => this.program.show(),
+            },
+          ]
+        : []),
     ]);
     this.search = this.makeSearch();
     this.colours = this.makeColours();
@@ -80,10 +103,18 @@ export class Page {
       this.zoom,
       button("+", () => app.pane.zoomBy(1.25), { title: "Zoom in", key: "+" }),
       button("Fit", () => app.fit(), { title: "Fit the whole picture", key: "f" }),
-      app.scene.models[0].rooms.length > 1 ? button("Open all", () => app.openAll(), { title: "Open all rooms", key: "e" }) : null,
-      app.scene.models[0].rooms.length > 1 ? button("Close all", () => app.closeAll(), { title: "Close all rooms", key: "E" }) : null,
+      app.scene.models[0].rooms.length > 1
+        ? button("Open all", () => app.openAll(), { title: "Open all rooms", key: "e" })
+        : null,
+      app.scene.models[0].rooms.length > 1
+        ? button("Close all", () => app.closeAll(), { title: "Close all rooms", key: "E" })
+        : null,
     );
-    const help = el("p", { id: "picture-help", class: "offscreen" }, "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.");
+    const help = el(
+      "p",
+      { id: "picture-help", class: "offscreen" },
+      "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.",
+    );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
     replace(root, this.header(), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.left.hidden = window.innerWidth < 900;
@@ -101,9 +132,17 @@ export class Page {
       this.crumbs,
       el("div", { class: "searching", role: "search" }, this.search, this.found),
       el("label", { class: "colour-by" }, el("span", { class: "dim" }, "Colour by"), this.colours),
-      app.sides.length > 1 ? button(icon("split"), () => app.setBoth(!app.both), { title: "Two pictures or one", key: "v", class: "icon" }) : null,
-      app.sides.length > 1 ? button(icon("swap"), () => app.activate(1 - app.active), { title: "The other model", key: "x", class: "icon" }) : null,
-      button(icon("save"), () => app.saveSvg(), { title: "Save what is visible as SVG", key: "s", class: "icon" }),
+      app.sides.length > 1
+        ? button(icon("split"), () => app.setBoth(!app.both), { title: "Two pictures or one", key: "v", class: "icon" })
+        : null,
+      app.sides.length > 1
+        ? button(icon("swap"), () => app.activate(1 - app.active), {
+            title: "The other model",
+            key: "x",
+            class: "icon",
+          })
+        : null,
+      button(icon("save"), () => saveSvg(app), { title: "Save what is visible as SVG", key: "s", class: "icon" }),
       button(icon("theme"), () => this.switchTheme(), { title: "Light or dark", key: "t", class: "icon" }),
       button("?", () => this.help(), { title: "Keys", key: "?", class: "icon" }),
       button(icon("panel"), () => this.togglePanel("right"), { title: "Inspector", key: "i", class: "icon" }),
@@ -111,7 +150,13 @@ export class Page {
   }
 
   private makeSearch(): HTMLInputElement {
-    const field = el("input", { type: "search", placeholder: "Search  /", "aria-label": "Search for names, operators, shapes, modules, source lines", spellcheck: "false", autocomplete: "off" });
+    const field = el("input", {
+      type: "search",
+      placeholder: "Search  /",
+      "aria-label": "Search for names, operators, shapes, modules, source lines",
+      spellcheck: "false",
+      autocomplete: "off",
+    });
     field.addEventListener("input", () => {
       window.clearTimeout(this.typing);
       this.typing = window.setTimeout(() => this.searchNow(), TYPING);
@@ -133,7 +178,12 @@ export class Page {
       {},
       choice("family", "operator family"),
       app.differences ? choice("difference", "difference") : null,
-      ...app.overlays.map(({ overlay }, at) => choice(String(at), app.sides.length > 1 ? `${overlay.title} (${app.scene.models[overlay.model].name})` : overlay.title)),
+      ...app.overlays.map(({ overlay }, at) =>
+        choice(
+          String(at),
+          app.sides.length > 1 ? `${overlay.title} (${app.scene.models[overlay.model].name})` : overlay.title,
+        ),
+      ),
     );
     select.addEventListener("change", () => {
       const { value } = select;
@@ -150,7 +200,10 @@ export class Page {
     const shown = app.both ? app.panes : [app.pane];
     const boxes = shown.map((pane) => {
       const { model } = pane.side.graph;
-      const title = app.sides.length > 1 ? el("div", { class: "pane-title" }, el("b", {}, app.panes.indexOf(pane) ? "new" : "old"), model.name) : null;
+      const title =
+        app.sides.length > 1
+          ? el("div", { class: "pane-title" }, el("b", {}, app.panes.indexOf(pane) ? "new" : "old"), model.name)
+          : null;
       return el("div", { class: `pane-box${app.both && pane === app.pane ? " active" : ""}` }, title, pane.element);
     });
     if (this.stage.children.length !== boxes.length || !app.both) replace(this.stage, ...boxes);
@@ -177,7 +230,11 @@ export class Page {
     this.colours.value = String(app.colour);
     const figures = typeof app.colour === "number" ? app.overlays[app.colour] : null;
     this.figures.fill(figures, app.palette.dark);
-    const parts = figures ? overlayLegend(figures, app.palette.dark) : app.colour === "difference" ? differenceLegend(app.palette) : familyLegend(app.side.graph, app.palette);
+    const parts = figures
+      ? overlayLegend(figures, app.palette.dark)
+      : app.colour === "difference"
+        ? differenceLegend(app.palette)
+        : familyLegend(app.side.graph, app.palette);
     replace(this.legend, ...parts);
     this.legend.hidden = parts.length === 0;
     this.outline.changed(this.tabs.current === "outline" && !this.left.hidden);
@@ -200,8 +257,13 @@ export class Page {
     const { rooms, name } = side.graph.model;
     const path = side.graph.path(side.room);
     const crumb = (room: number, text: string): HTMLElement =>
-      room === side.room ? el("span", { "aria-current": "location" }, text) : button(text, () => this.app.enter(side.graph.index, room), { class: "link" });
-    const parts = path.flatMap((room, at) => [at ? el("span", { class: "dim", "aria-hidden": "true" }, "›") : null, crumb(room, at ? rooms[room].title : name)]);
+      room === side.room
+        ? el("span", { "aria-current": "location" }, text)
+        : button(text, () => this.app.enter(side.graph.index, room), { class: "link" });
+    const parts = path.flatMap((room, at) => [
+      at ? el("span", { class: "dim", "aria-hidden": "true" }, "›") : null,
+      crumb(room, at ? rooms[room].title : name),
+    ]);
     replace(this.crumbs, ...parts);
   }
 
@@ -274,7 +336,9 @@ export class Page {
   private watchTheme(): void {
     const root = document.documentElement;
     root.dataset.theme = this.app.palette.dark ? "dark" : "light";
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => this.setTheme(event.matches));
+    window
+      .matchMedia("(prefers-color-scheme: dark)")
+      .addEventListener("change", (event) => this.setTheme(event.matches));
   }
 
   switchTheme(): void {

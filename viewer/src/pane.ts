@@ -50,7 +50,13 @@ export class Pane {
     private readonly events: PaneEvents,
     label: string,
   ) {
-    this.canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": label, "aria-roledescription": "graph", "aria-describedby": "picture-help" });
+    this.canvas = el("canvas", {
+      tabindex: 0,
+      role: "application",
+      "aria-label": label,
+      "aria-roledescription": "graph",
+      "aria-describedby": "picture-help",
+    });
     this.minimap = new Minimap((x, y) => this.goTo(x, y));
     this.element = el("div", { class: "pane" }, this.canvas, this.minimap.element);
     this.surface = new CanvasSurface(this.canvas.getContext("2d", { alpha: false })!);
@@ -96,7 +102,17 @@ export class Pane {
 
   private view(palette = this.palette): View {
     const { picture, camera, labels, marks } = this.side;
-    return { picture, camera, labels, marks, palette, look: this.look, measure: this.measure, moving: this.moving, bars: this.bars };
+    return {
+      picture,
+      camera,
+      labels,
+      marks,
+      palette,
+      look: this.look,
+      measure: this.measure,
+      moving: this.moving,
+      bars: this.bars,
+    };
   }
 
   private frame(): void {
@@ -172,7 +188,11 @@ export class Pane {
       if (x < bar.left || x > bar.left + bar.width || y < bar.top || y > bar.top + bar.height) continue;
       const frame = this.side.picture.frames.get(bar.room);
       if (!frame) continue;
-      return { frame, item: -1, part: x < bar.left + 22 ? "toggle" : x > bar.left + bar.width - 22 && bar.width > 90 ? "enter" : "body" };
+      return {
+        frame,
+        item: -1,
+        part: x < bar.left + 22 ? "toggle" : x > bar.left + bar.width - 22 && bar.width > 90 ? "enter" : "body",
+      };
     }
     return this.side.picture.hit(this.side.camera.worldX(x), this.side.camera.worldY(y));
   }
@@ -218,8 +238,15 @@ export class Pane {
     else if (this.travelled > CLICK) this.panBy(now.x - before.x, now.y - before.y);
   }
 
-  private pinch(before: { x: number; y: number }, now: { x: number; y: number }, other: { x: number; y: number }): void {
-    const [old, far] = [Math.hypot(before.x - other.x, before.y - other.y), Math.hypot(now.x - other.x, now.y - other.y)];
+  private pinch(
+    before: { x: number; y: number },
+    now: { x: number; y: number },
+    other: { x: number; y: number },
+  ): void {
+    const [old, far] = [
+      Math.hypot(before.x - other.x, before.y - other.y),
+      Math.hypot(now.x - other.x, now.y - other.y),
+    ];
     this.side.camera.pan((now.x - before.x) / 2, (now.y - before.y) / 2);
     this.zoomBy(far / Math.max(1, old), (now.x + other.x) / 2, (now.y + other.y) / 2);
   }
@@ -228,7 +255,8 @@ export class Pane {
     const known = this.pointers.delete(event.pointerId);
     if (!known || this.travelled > CLICK || this.pointers.size) return;
     const { x, y } = this.place(event);
-    const double = event.timeStamp - this.lastClick.time < 350 && Math.hypot(x - this.lastClick.x, y - this.lastClick.y) < 6;
+    const double =
+      event.timeStamp - this.lastClick.time < 350 && Math.hypot(x - this.lastClick.x, y - this.lastClick.y) < 6;
     this.lastClick = { time: double ? 0 : event.timeStamp, x, y };
     this.events.click(this.hit(x, y), { shift: event.shiftKey, double });
   }
@@ -237,7 +265,11 @@ export class Pane {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? this.side.camera.height : 1;
     const { x, y } = this.place(event);
-    if (event.shiftKey) this.panBy(-event.deltaX * lines - (event.deltaX ? 0 : event.deltaY * lines), event.deltaX ? -event.deltaY * lines : 0);
+    if (event.shiftKey)
+      this.panBy(
+        -event.deltaX * lines - (event.deltaX ? 0 : event.deltaY * lines),
+        event.deltaX ? -event.deltaY * lines : 0,
+      );
     else this.zoomBy(Math.exp(-event.deltaY * lines * (event.ctrlKey ? PINCH_WHEEL : WHEEL)), x, y);
   }
 }

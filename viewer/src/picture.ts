@@ -61,7 +61,7 @@ export class Picture {
   /** Where a room is drawn: its frame if it is open (and `itself`), or the item that stands for it. */
   spotOfRoom(room: number, itself = true): Spot | null {
     const seen = new Set<number>();
-    for (let at = room; at >= 0 && !seen.has(at); ) {
+    for (let at = room; at >= 0 && !seen.has(at);) {
       seen.add(at);
       const frame = this.frames.get(at);
       if (frame && (itself || at !== room)) return { frame, item: -1 };
@@ -87,7 +87,8 @@ export class Picture {
 
   box(spot: Spot): Box {
     const { frame, item } = spot;
-    if (item < 0) return { left: frame.left, top: frame.top, right: frame.left + frame.width, bottom: frame.top + frame.height };
+    if (item < 0)
+      return { left: frame.left, top: frame.top, right: frame.left + frame.width, bottom: frame.top + frame.height };
     return {
       left: frame.x[item] - frame.halfWidth[item],
       right: frame.x[item] + frame.halfWidth[item],
@@ -104,7 +105,8 @@ export class Picture {
     const row = rowAt(frame, y);
     if (row < 0 || y > frame.rowBottom[row]) return null;
     for (const item of itemsOfRow(frame, row, x, x)) {
-      if (Math.abs(x - frame.x[item]) > frame.halfWidth[item] || Math.abs(y - frame.y[item]) > frame.halfHeight[item]) continue;
+      if (Math.abs(x - frame.x[item]) > frame.halfWidth[item] || Math.abs(y - frame.y[item]) > frame.halfHeight[item])
+        continue;
       const inner = frame.inner.get(item);
       if (!inner) return this.signs({ frame, item, part: "body" }, x, y);
       return this.hitIn(inner, x, y) ?? this.signs({ frame: inner, item: -1, part: "body" }, x, y);
@@ -117,7 +119,8 @@ export class Picture {
     if (hit.item < 0) {
       if (y < box.top + TITLE && x < box.left + SIGN + 6) hit.part = "toggle";
       else if (y < box.top + TITLE && x > box.right - SIGN - 6) hit.part = "enter";
-    } else if (this.graph.model.rooms[hit.frame.room].items.kind[hit.item] === 1 && x < box.left + SIGN + 6) hit.part = "toggle";
+    } else if (this.graph.model.rooms[hit.frame.room].items.kind[hit.item] === 1 && x < box.left + SIGN + 6)
+      hit.part = "toggle";
     return hit;
   }
 }
@@ -158,4 +161,14 @@ export function* itemsOfRow(frame: Frame, row: number, left: number, right: numb
     if (frame.x[item] - frame.halfWidth[item] > right) return;
     yield item;
   }
+}
+
+/** The smallest box around boxes, of which there is at least one. */
+export function around(boxes: Box[]): Box {
+  return boxes.reduce((all, box) => ({
+    left: Math.min(all.left, box.left),
+    top: Math.min(all.top, box.top),
+    right: Math.max(all.right, box.right),
+    bottom: Math.max(all.bottom, box.bottom),
+  }));
 }

@@ -30,7 +30,10 @@ export class ProgramPanel {
 
   show(): void {
     const last = this.app.sides[0].selection.at(-1);
-    this.list.fill(this.app.scene.program?.lines.length ?? 0, last?.kind === "node" ? (this.lineOfNode.get(last.ref) ?? -1) : -1);
+    this.list.fill(
+      this.app.scene.program?.lines.length ?? 0,
+      last?.kind === "node" ? (this.lineOfNode.get(last.ref) ?? -1) : -1,
+    );
   }
 
   /** Shows the line from which a node came. */
@@ -44,7 +47,11 @@ export class ProgramPanel {
     const line = this.app.scene.program!.lines[index];
     return {
       class: `code${line.nodes.length ? "" : " without"}`,
-      parts: [el("span", { class: "number", "aria-hidden": "true" }, String(index + 1)), line.text || line.name, line.nodes.length ? el("span", { class: "end dim" }, String(line.nodes.length)) : ""],
+      parts: [
+        el("span", { class: "number", "aria-hidden": "true" }, String(index + 1)),
+        line.text || line.name,
+        line.nodes.length ? el("span", { class: "end dim" }, String(line.nodes.length)) : "",
+      ],
     };
   }
 
@@ -55,7 +62,16 @@ export class ProgramPanel {
     const source = line && line.source >= 0 ? models[0].sources[line.source] : null;
     const module = line && line.module >= 0 ? models[0].modules[line.module].path : "";
     if (!line) replace(this.source, el("small", { class: "dim" }, program?.from ?? ""));
-    else replace(this.source, el("small", { class: "dim" }, [module, source && `${source.file}:${source.line}`].filter(Boolean).join("  ·  ") || "source unknown"), source?.text ? el("code", {}, source.text.trim()) : null);
+    else
+      replace(
+        this.source,
+        el(
+          "small",
+          { class: "dim" },
+          [module, source && `${source.file}:${source.line}`].filter(Boolean).join("  ·  ") || "source unknown",
+        ),
+        source?.text ? el("code", {}, source.text.trim()) : null,
+      );
   }
 
   private point(index: number): void {
@@ -69,6 +85,10 @@ export class ProgramPanel {
     this.describe(index);
     const { nodes } = this.app.scene.program!.lines[index];
     if (!nodes.length) this.app.say("No node came from this line");
-    else this.app.jumpToAll(0, nodes.map((ref) => ({ kind: "node", ref })));
+    else
+      this.app.jumpToAll(
+        0,
+        nodes.map((ref) => ({ kind: "node", ref })),
+      );
   }
 }

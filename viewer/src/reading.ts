@@ -20,9 +20,12 @@ export function read(text: string | null): Scene {
   try {
     raw = JSON.parse(text);
   } catch (error) {
-    throw new Unreadable(`The scene in this page is not complete JSON (${(error as Error).message}). The file may have been cut off. ${AGAIN}`);
+    throw new Unreadable(
+      `The scene in this page is not complete JSON (${(error as Error).message}). The file may have been cut off. ${AGAIN}`,
+    );
   }
-  if (typeof raw !== "object" || raw === null) throw new Unreadable(`The scene in this page is not an object. ${AGAIN}`);
+  if (typeof raw !== "object" || raw === null)
+    throw new Unreadable(`The scene in this page is not an object. ${AGAIN}`);
   const scene = raw as Raw;
   const notes = strings(scene.notes);
   const models = list(scene.models).map((model, index) => asModel(model, index, notes));
@@ -37,7 +40,9 @@ export function read(text: string | null): Scene {
     headline: string(scene.headline),
     notes,
     models,
-    overlays: list(scene.overlays).map((overlay) => asOverlay(overlay, models)).filter((overlay) => overlay.nodes.length),
+    overlays: list(scene.overlays)
+      .map((overlay) => asOverlay(overlay, models))
+      .filter((overlay) => overlay.nodes.length),
     difference: asDifference(scene.difference, models),
     program: asProgram(scene.program, models[0]),
   };
@@ -52,10 +57,18 @@ function asModel(value: unknown, index: number, notes: string[]): Model {
     facts: list(raw.facts).map((fact) => [string(list(fact)[0]), string(list(fact)[1])]),
     ops: list(raw.ops).map((op) => {
       const known = object(op);
-      return { type: string(known.type) || "?", domain: string(known.domain), family: string(known.family) || "other", doc: string(known.doc) };
+      return {
+        type: string(known.type) || "?",
+        domain: string(known.domain),
+        family: string(known.family) || "other",
+        doc: string(known.doc),
+      };
     }),
     types: strings(raw.types),
-    modules: list(raw.modules).map((module) => ({ path: string(object(module).path), type: string(object(module).type) })),
+    modules: list(raw.modules).map((module) => ({
+      path: string(object(module).path),
+      type: string(object(module).type),
+    })),
     sources: list(raw.sources).map((source) => {
       const known = object(source);
       return { file: string(known.file), line: integer(known.line, 0), text: string(known.text) };
@@ -105,7 +118,9 @@ function asNodes(raw: Raw, model: Model, rooms: number): Nodes {
     inputs: column("inputs", (value) => list(value).map((one) => index(one, values))),
     outputs: column("outputs", (value) => list(value).map((one) => index(one, values))),
     attributes: column("attributes", (value) =>
-      list(value).map((one) => [string(list(one)[0]), string(list(one)[1]), list(one)[2] ? 1 : 0] as [string, string, 0 | 1]),
+      list(value).map(
+        (one) => [string(list(one)[0]), string(list(one)[1]), list(one)[2] ? 1 : 0] as [string, string, 0 | 1],
+      ),
     ),
     bodies: column("bodies", (value) =>
       list(value)
@@ -135,7 +150,10 @@ const KINDS = ["graph", "function", "branch", "module", "block"] as const;
 function asRoom(raw: Raw, place: number, model: Model, rooms: number, notes: string[]): Room {
   const items = asItems(object(raw.items), model, rooms);
   const { edges, dropped } = asEdges(object(raw.edges), items, model);
-  if (dropped) notes.push(`${model.name}: ${dropped} edges of "${string(raw.title)}" name items that are not there, and are not drawn.`);
+  if (dropped)
+    notes.push(
+      `${model.name}: ${dropped} edges of "${string(raw.title)}" name items that are not there, and are not drawn.`,
+    );
   return {
     title: string(raw.title) || string(raw.path) || `room ${place}`,
     kind: KINDS.find((kind) => kind === raw.kind) ?? "graph",
@@ -206,7 +224,9 @@ function asOverlay(value: unknown, models: Model[]): Overlay {
   const figures = list(raw.figures);
   const texts = strings(raw.texts);
   const kept = list(raw.nodes).map((node) => index(node, models[model].nodes.op.length));
-  const rows = kept.map((node, at) => ({ node, figure: asFigure(figures[at]), text: texts[at] ?? "" })).filter((row) => row.node >= 0);
+  const rows = kept
+    .map((node, at) => ({ node, figure: asFigure(figures[at]), text: texts[at] ?? "" }))
+    .filter((row) => row.node >= 0);
   return {
     title: string(raw.title) || "overlay",
     model,
@@ -237,8 +257,12 @@ function asDifference(value: unknown, models: Model[]): Difference | null {
       const [a, b, state] = list(pair);
       return [index(a, first), index(b, second), integer(state, 0)];
     }),
-    removed: list(raw.removed).map((node) => index(node, first)).filter((node) => node >= 0),
-    added: list(raw.added).map((node) => index(node, second)).filter((node) => node >= 0),
+    removed: list(raw.removed)
+      .map((node) => index(node, first))
+      .filter((node) => node >= 0),
+    added: list(raw.added)
+      .map((node) => index(node, second))
+      .filter((node) => node >= 0),
     changes,
   };
 }
@@ -252,18 +276,23 @@ function asProgram(value: unknown, model: Model): Program | null {
       text: string(known.text),
       source: index(known.source, model.sources.length),
       module: index(known.module, model.modules.length),
-      nodes: list(known.nodes).map((node) => index(node, model.nodes.op.length)).filter((node) => node >= 0),
+      nodes: list(known.nodes)
+        .map((node) => index(node, model.nodes.op.length))
+        .filter((node) => node >= 0),
     };
   });
   return lines.length ? { from: string(raw.from), lines } : null;
 }
 
-const object = (value: unknown): Raw => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Raw) : {});
+const object = (value: unknown): Raw =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Raw) : {};
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const string = (value: unknown): string => (typeof value === "string" ? value : typeof value === "number" ? String(value) : "");
+const string = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
 const strings = (value: unknown): string[] => list(value).map(string);
 const finite = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
-const integer = (value: unknown, otherwise: number): number => (Number.isInteger(value) ? (value as number) : otherwise);
+const integer = (value: unknown, otherwise: number): number =>
+  Number.isInteger(value) ? (value as number) : otherwise;
 const index = (value: unknown, length: number): number => {
   const at = integer(value, -1);
   return at >= 0 && at < length ? at : -1;

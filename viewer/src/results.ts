@@ -7,7 +7,13 @@ import { KINDS, search, type Kind, type Result } from "./search";
 import { grouped } from "./words";
 
 const KIND_WORDS: Record<Kind, string> = {
-  name: "Names", operator: "Operators", tensor: "Tensors", type: "Types", module: "Modules", source: "Source lines", room: "Rooms",
+  name: "Names",
+  operator: "Operators",
+  tensor: "Tensors",
+  type: "Types",
+  module: "Modules",
+  source: "Source lines",
+  room: "Rooms",
 };
 
 export class Results {
@@ -26,7 +32,8 @@ export class Results {
       rowHeight: 40,
       row: (index) => this.row(this.shown[index]),
       pick: (index) => this.go(index),
-      empty: "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only.",
+      empty:
+        "Nothing found. Search for a name, an operator, a shape such as “3×224”, a dtype, a module or a source line; “op:conv” looks at operators only.",
     });
     this.element = el("div", { class: "tab" }, this.kinds, this.list.element);
   }
@@ -46,7 +53,9 @@ export class Results {
   }
 
   private refill(): void {
-    this.shown = this.only ? (this.found.get(this.only) ?? []) : withoutRepeats(KINDS.flatMap((kind) => this.found.get(kind) ?? []));
+    this.shown = this.only
+      ? (this.found.get(this.only) ?? [])
+      : withoutRepeats(KINDS.flatMap((kind) => this.found.get(kind) ?? []));
     this.at = -1;
     const all = this.only ? withoutRepeats([...this.found.values()].flat()).length : this.shown.length;
     const chip = (kind: Kind | null, text: string, count: number): HTMLButtonElement => {
@@ -54,7 +63,15 @@ export class Results {
       made.setAttribute("aria-pressed", String(this.only === kind));
       return made;
     };
-    replace(this.kinds, ...(all ? [chip(null, "All", all), ...[...this.found].map(([kind, results]) => chip(kind, KIND_WORDS[kind], results.length))] : []));
+    replace(
+      this.kinds,
+      ...(all
+        ? [
+            chip(null, "All", all),
+            ...[...this.found].map(([kind, results]) => chip(kind, KIND_WORDS[kind], results.length)),
+          ]
+        : []),
+    );
     this.list.fill(this.shown.length);
     this.app.highlight(this.shown.map((result) => result.chosen));
   }
@@ -67,9 +84,25 @@ export class Results {
   private row({ kind, chosen, text }: Result) {
     const { graph } = this.app.side;
     const title = chosen.kind === "node" ? graph.op(chosen.ref).type : chosen.kind === "room" ? "room" : "tensor";
-    const name = chosen.kind === "node" ? graph.nodeName(chosen.ref) : chosen.kind === "value" ? graph.valueName(chosen.ref) : text;
-    const second = kind === "name" || kind === "room" ? (chosen.kind === "node" ? this.where(chosen.ref) : graph.model.rooms[chosen.ref]?.path ?? "") : text;
-    return { class: "two", parts: [el("span", {}, el("b", {}, title), el("span", { class: "dim" }, name)), el("small", { class: "dim" }, second)] };
+    const name =
+      chosen.kind === "node"
+        ? graph.nodeName(chosen.ref)
+        : chosen.kind === "value"
+          ? graph.valueName(chosen.ref)
+          : text;
+    const second =
+      kind === "name" || kind === "room"
+        ? chosen.kind === "node"
+          ? this.where(chosen.ref)
+          : (graph.model.rooms[chosen.ref]?.path ?? "")
+        : text;
+    return {
+      class: "two",
+      parts: [
+        el("span", {}, el("b", {}, title), el("span", { class: "dim" }, name)),
+        el("small", { class: "dim" }, second),
+      ],
+    };
   }
 
   private where(node: number): string {
@@ -80,7 +113,8 @@ export class Results {
 
   /** The next result, or the one before; starts again at the end. */
   step(by: number): void {
-    if (this.shown.length) this.go((this.at + by + this.shown.length + (this.at < 0 && by < 0 ? 1 : 0)) % this.shown.length);
+    if (this.shown.length)
+      this.go((this.at + by + this.shown.length + (this.at < 0 && by < 0 ? 1 : 0)) % this.shown.length);
   }
 
   private go(index: number): void {

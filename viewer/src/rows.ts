@@ -76,10 +76,23 @@ export function rowsOf(room: Room): Rows {
   }
   const inputs = new Map<number, number>();
   const outputs = new Map<number, number>();
-  items.kind.forEach((kind, item) => kind === 2 ? inputs.set(items.ref[item], item) : kind === 3 && outputs.set(items.ref[item], item));
+  items.kind.forEach((kind, item) =>
+    kind === 2 ? inputs.set(items.ref[item], item) : kind === 3 && outputs.set(items.ref[item], item),
+  );
   const leaving = listsBy(edges.from, items.kind.length);
   const arriving = listsBy(edges.to, items.kind.length);
-  return { count, start, entry, bendStart, bendCount, ...pieces(room, rowOfItem, bendStart, count), leaving, arriving, inputs, outputs };
+  return {
+    count,
+    start,
+    entry,
+    bendStart,
+    bendCount,
+    ...pieces(room, rowOfItem, bendStart, count),
+    leaving,
+    arriving,
+    inputs,
+    outputs,
+  };
 }
 
 /** Cuts the edges at their bends. Edges that don't point down have one piece, in the row where they begin. */

@@ -1,5 +1,6 @@
 /** Gives a text to the clipboard, or to a file of the user. */
 
+import type { App } from "./app";
 import { el } from "./dom";
 
 /** Copies a text; resolves to whether that worked. */
@@ -34,5 +35,24 @@ export function save(text: string, name: string, type: string): void {
 
 /** A file name without letters that file systems refuse. */
 export function fileName(text: string, ending: string): string {
-  return `${text.replace(/\.onnx(txt)?$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_").slice(0, 80) || "model"}.${ending}`;
+  return `${
+    text
+      .replace(/\.onnx(txt)?$/, "")
+      .replace(/[^\p{L}\p{N}._-]+/gu, "_")
+      .slice(0, 80) || "model"
+  }.${ending}`;
+}
+
+/** Copies a command, and says whether that worked. */
+export async function copyCommand(app: App, command: string): Promise<void> {
+  const refused = "The browser did not allow copying: select the text and copy it yourself";
+  app.page.toast((await copy(command)) ? "Copied" : refused);
+}
+
+/** Saves what is visible of the model that is looked at. */
+export function saveSvg(app: App): void {
+  const { model } = app.side.graph;
+  const title = `${model.name}: ${model.rooms[app.side.room].title}`;
+  save(app.pane.svg(title), fileName(model.name, "svg"), "image/svg+xml");
+  app.page.toast("Saved what is visible as SVG");
 }

@@ -5,7 +5,18 @@ import type { Overlay } from "./scene";
 import { numeric } from "./words";
 
 /** Viridis, whose steps are told apart with all common colour blindness, and in grey (van der Walt and Smith, 2015). */
-const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
+const VIRIDIS = [
+  "#440154",
+  "#482878",
+  "#3e4a89",
+  "#31688e",
+  "#26828e",
+  "#1f9e89",
+  "#35b779",
+  "#6ece58",
+  "#b5de2b",
+  "#fde725",
+];
 /** Okabe and Ito (2008), for classes, from harmless to worst; their yellow and black are left out. */
 const CLASSES = ["#0072b2", "#56b4e9", "#009e73", "#8c6bb1", "#cc79a7", "#e69f00", "#d55e00"];
 
@@ -26,7 +37,9 @@ const DECADES = 12;
 
 export function scaleOf(overlay: Overlay, dark: boolean): Scale {
   const figures = overlay.figures.map(numeric);
-  return overlay.scale === "classes" ? classScale(overlay) : spanScale(figures, overlay.scale === "log", overlay.worst, dark);
+  return overlay.scale === "classes"
+    ? classScale(overlay)
+    : spanScale(figures, overlay.scale === "log", overlay.worst, dark);
 }
 
 function spanScale(figures: number[], log: boolean, worst: "high" | "low", dark: boolean): Scale {
@@ -48,7 +61,10 @@ function spanScale(figures: number[], log: boolean, worst: "high" | "low", dark:
   };
   const badness = (figure: number): number => (worst === "high" ? share(figure) : 1 - share(figure));
   return {
-    low, high, log, badness,
+    low,
+    high,
+    log,
+    badness,
     colour: (figure) => along(badness(figure), dark),
     ticks(count) {
       const shares = span ? Array.from({ length: count }, (_, at) => at / (count - 1)) : [0.5];
@@ -65,7 +81,10 @@ function classScale(overlay: Overlay): Scale {
     return Number.isNaN(figure) ? 1 : overlay.worst === "high" ? share : 1 - share;
   };
   return {
-    low: 0, high: count - 1, log: false, badness,
+    low: 0,
+    high: count - 1,
+    log: false,
+    badness,
     colour: (figure) => classColour(badness(figure), count),
     ticks: () => Array.from({ length: count }, (_, at) => at),
   };

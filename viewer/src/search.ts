@@ -8,8 +8,18 @@ export const KINDS: Kind[] = ["name", "operator", "tensor", "type", "module", "s
 
 /** How a kind is written before a query: "op:conv" looks at operators only. */
 const PREFIXES: Record<string, Kind> = {
-  name: "name", op: "operator", operator: "operator", type: "type", shape: "type", dtype: "type",
-  module: "module", source: "source", line: "source", tensor: "tensor", value: "tensor", room: "room",
+  name: "name",
+  op: "operator",
+  operator: "operator",
+  type: "type",
+  shape: "type",
+  dtype: "type",
+  module: "module",
+  source: "source",
+  line: "source",
+  tensor: "tensor",
+  value: "tensor",
+  room: "room",
 };
 
 export interface Result {
@@ -63,7 +73,9 @@ function byShared(kind: Kind, column: (graph: Graph) => number[], texts: (graph:
     const all = texts(graph);
     const hit = all.map(match);
     const found: Result[] = [];
-    column(graph).forEach((at, node) => at >= 0 && hit[at] && found.push({ kind, chosen: { kind: "node", ref: node }, text: all[at] }));
+    column(graph).forEach(
+      (at, node) => at >= 0 && hit[at] && found.push({ kind, chosen: { kind: "node", ref: node }, text: all[at] }),
+    );
     return found;
   };
 }
@@ -71,13 +83,29 @@ function byShared(kind: Kind, column: (graph: Graph) => number[], texts: (graph:
 const FINDERS: Record<Kind, Finder> = {
   name: (graph, match) => {
     const found: Result[] = [];
-    graph.model.nodes.name.forEach((name, node) => name && match(name) && found.push({ kind: "name", chosen: { kind: "node", ref: node }, text: name }));
+    graph.model.nodes.name.forEach(
+      (name, node) =>
+        name && match(name) && found.push({ kind: "name", chosen: { kind: "node", ref: node }, text: name }),
+    );
     return found;
   },
-  operator: byShared("operator", (graph) => graph.model.nodes.op, (graph) => graph.model.ops.map((op) => (op.domain ? `${op.domain}::${op.type}` : op.type))),
-  module: byShared("module", (graph) => graph.model.nodes.module, (graph) => graph.model.modules.map((one) => `${one.path} ${one.type}`.trim())),
-  source: byShared("source", (graph) => graph.model.nodes.source, (graph) => graph.model.sources.map((one) => `${one.file}:${one.line}  ${one.text}`)),
-  tensor: (graph, match) => values(graph, "tensor", (value) => (match(graph.model.values.name[value]) ? graph.model.values.name[value] : "")),
+  operator: byShared(
+    "operator",
+    (graph) => graph.model.nodes.op,
+    (graph) => graph.model.ops.map((op) => (op.domain ? `${op.domain}::${op.type}` : op.type)),
+  ),
+  module: byShared(
+    "module",
+    (graph) => graph.model.nodes.module,
+    (graph) => graph.model.modules.map((one) => `${one.path} ${one.type}`.trim()),
+  ),
+  source: byShared(
+    "source",
+    (graph) => graph.model.nodes.source,
+    (graph) => graph.model.sources.map((one) => `${one.file}:${one.line}  ${one.text}`),
+  ),
+  tensor: (graph, match) =>
+    values(graph, "tensor", (value) => (match(graph.model.values.name[value]) ? graph.model.values.name[value] : "")),
   type: (graph, match) => {
     const hit = graph.model.types.map(match);
     return values(graph, "type", (value) => (hit[graph.model.values.type[value]] ? graph.typeText(value) : ""));
@@ -85,7 +113,8 @@ const FINDERS: Record<Kind, Finder> = {
   room: (graph, match) => {
     const found: Result[] = [];
     graph.model.rooms.forEach((room, at) => {
-      if (at > 0 && (match(room.title) || match(room.path))) found.push({ kind: "room", chosen: { kind: "room", ref: at }, text: room.title });
+      if (at > 0 && (match(room.title) || match(room.path)))
+        found.push({ kind: "room", chosen: { kind: "room", ref: at }, text: room.title });
     });
     return found;
   },
@@ -97,7 +126,12 @@ function values(graph: Graph, kind: Kind, text: (value: number) => string): Resu
   const found: Result[] = [];
   for (let value = 0; value < producer.length; value++) {
     const matched = text(value);
-    if (matched) found.push({ kind, chosen: producer[value] >= 0 ? { kind: "node", ref: producer[value] } : { kind: "value", ref: value }, text: matched });
+    if (matched)
+      found.push({
+        kind,
+        chosen: producer[value] >= 0 ? { kind: "node", ref: producer[value] } : { kind: "value", ref: value },
+        text: matched,
+      });
   }
   return found;
 }

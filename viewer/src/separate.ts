@@ -5,7 +5,12 @@
  * sorted: the least sum of weight × distance². Heavy things stay, light ones give way. Isotonic regression by pooling
  * adjacent violators: O(n).
  */
-export function separate(wanted: ArrayLike<number>, half: ArrayLike<number>, weight: ArrayLike<number>, gap: number): Float64Array {
+export function separate(
+  wanted: ArrayLike<number>,
+  half: ArrayLike<number>,
+  weight: ArrayLike<number>,
+  gap: number,
+): Float64Array {
   const count = wanted.length;
   const offset = new Float64Array(count);
   for (let at = 1; at < count; at++) offset[at] = offset[at - 1] + half[at - 1] + half[at] + gap;

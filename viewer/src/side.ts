@@ -157,13 +157,18 @@ export class Side {
   }
 
   private mark(): Marks {
-    const of = (kind: Chosen["kind"], list: Chosen[]): Set<number> => new Set(list.filter((one) => one.kind === kind).map((one) => one.ref));
+    const of = (kind: Chosen["kind"], list: Chosen[]): Set<number> =>
+      new Set(list.filter((one) => one.kind === kind).map((one) => one.ref));
     const foundInRooms = new Map<number, number>();
     for (const { kind, ref } of this.found) {
       if (kind === "room") foundInRooms.set(ref, (foundInRooms.get(ref) ?? 0) + 1);
       if (kind !== "node") continue;
       const seen = new Set<number>();
-      for (let room = this.graph.model.nodes.room[ref]; room >= 0 && !seen.has(room); room = outside(this.graph, room)) {
+      for (
+        let room = this.graph.model.nodes.room[ref];
+        room >= 0 && !seen.has(room);
+        room = outside(this.graph, room)
+      ) {
         seen.add(room);
         foundInRooms.set(room, (foundInRooms.get(room) ?? 0) + 1);
       }
@@ -190,11 +195,14 @@ export class Side {
     for (const chosen of this.selection) {
       if (chosen.kind === "value") {
         for (const frame of this.picture.frames.values()) {
-          this.graph.model.rooms[frame.room].edges.value.forEach((value, edge) => value === chosen.ref && add(frame.room, edge));
+          this.graph.model.rooms[frame.room].edges.value.forEach(
+            (value, edge) => value === chosen.ref && add(frame.room, edge),
+          );
         }
         continue;
       }
-      const spot = chosen.kind === "node" ? this.picture.spotOfNode(chosen.ref) : this.picture.spotOfRoom(chosen.ref, false);
+      const spot =
+        chosen.kind === "node" ? this.picture.spotOfNode(chosen.ref) : this.picture.spotOfRoom(chosen.ref, false);
       if (!spot || spot.item < 0) continue;
       for (const edge of listOf(spot.frame.rows.leaving, spot.item)) add(spot.frame.room, edge);
       for (const edge of listOf(spot.frame.rows.arriving, spot.item)) add(spot.frame.room, edge);

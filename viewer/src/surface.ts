@@ -6,7 +6,16 @@ export type Align = "left" | "center" | "right";
 
 export interface Surface {
   rect(x: number, y: number, width: number, height: number, fill: string): void;
-  box(x: number, y: number, width: number, height: number, radius: number, fill: string, line: string, thick: number): void;
+  box(
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+    radius: number,
+    fill: string,
+    line: string,
+    thick: number,
+  ): void;
   /** Curves as x0, y0, x1, y1 in a row: straight, or bent so that they leave and arrive upright. */
   curves(points: number[], colour: string, thick: number, straight: boolean, dashed?: boolean): void;
   triangle(x: number, y: number, size: number, fill: string): void;
@@ -45,7 +54,16 @@ export class CanvasSurface implements Surface {
     this.context.fillRect(x, y, width, height);
   }
 
-  box(x: number, y: number, width: number, height: number, radius: number, fill: string, line: string, thick: number): void {
+  box(
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+    radius: number,
+    fill: string,
+    line: string,
+    thick: number,
+  ): void {
     const { context } = this;
     context.beginPath();
     context.roundRect(x, y, width, height, radius);
@@ -65,7 +83,7 @@ export class CanvasSurface implements Surface {
     context.strokeStyle = colour;
     context.lineWidth = thick;
     if (dashed) context.setLineDash([4, 3]);
-    for (let at = 0; at < points.length; ) {
+    for (let at = 0; at < points.length;) {
       context.beginPath();
       for (const end = Math.min(points.length, at + 4 * CURVES_A_PATH); at < end; at += 4) {
         const [x0, y0, x1, y1] = [points[at], points[at + 1], points[at + 2], points[at + 3]];

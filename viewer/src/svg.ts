@@ -30,10 +30,21 @@ export class SvgSurface implements Surface {
   }
 
   rect(x: number, y: number, width: number, height: number, fill: string): void {
-    this.parts.push(`<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" fill="${fill}"/>`);
+    this.parts.push(
+      `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" fill="${fill}"/>`,
+    );
   }
 
-  box(x: number, y: number, width: number, height: number, radius: number, fill: string, line: string, thick: number): void {
+  box(
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+    radius: number,
+    fill: string,
+    line: string,
+    thick: number,
+  ): void {
     const edge = line && thick > 0 ? ` stroke="${line}" stroke-width="${round(thick)}"` : "";
     const place = `x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${round(radius)}"`;
     this.parts.push(`<rect ${place} fill="${fill || "none"}"${edge}/>`);
@@ -45,25 +56,35 @@ export class SvgSurface implements Surface {
       const [x0, y0, x1, y1] = points.slice(at, at + 4);
       const middle = round((y0 + y1) / 2);
       path += `M${round(x0)} ${round(y0)}`;
-      path += straight || Math.abs(x1 - x0) < 1 ? `L${round(x1)} ${round(y1)}` : `C${round(x0)} ${middle} ${round(x1)} ${middle} ${round(x1)} ${round(y1)}`;
+      path +=
+        straight || Math.abs(x1 - x0) < 1
+          ? `L${round(x1)} ${round(y1)}`
+          : `C${round(x0)} ${middle} ${round(x1)} ${middle} ${round(x1)} ${round(y1)}`;
     }
     const dashes = dashed ? ' stroke-dasharray="4 3"' : "";
-    if (path) this.parts.push(`<path d="${path}" fill="none" stroke="${colour}" stroke-width="${round(thick)}"${dashes}/>`);
+    if (path)
+      this.parts.push(`<path d="${path}" fill="none" stroke="${colour}" stroke-width="${round(thick)}"${dashes}/>`);
   }
 
   triangle(x: number, y: number, size: number, fill: string): void {
-    this.parts.push(`<path d="M${round(x - size * 0.6)} ${round(y - size)}H${round(x + size * 0.6)}L${round(x)} ${round(y)}Z" fill="${fill}"/>`);
+    this.parts.push(
+      `<path d="M${round(x - size * 0.6)} ${round(y - size)}H${round(x + size * 0.6)}L${round(x)} ${round(y)}Z" fill="${fill}"/>`,
+    );
   }
 
   text(text: string, x: number, y: number, size: number, face: Face, colour: string, align: Align = "left"): void {
     const weight = face === "bold" ? ' font-weight="600"' : "";
     const place = `x="${round(x)}" y="${round(y)}" font-size="${round(size)}" text-anchor="${ANCHORS[align]}"`;
-    this.parts.push(`<text ${place} font-family="${escaped(FONTS[face])}"${weight} dominant-baseline="central" fill="${colour}">${escaped(text)}</text>`);
+    this.parts.push(
+      `<text ${place} font-family="${escaped(FONTS[face])}"${weight} dominant-baseline="central" fill="${colour}">${escaped(text)}</text>`,
+    );
   }
 
   clip(x: number, y: number, width: number, height: number): void {
     const id = `c${this.clips++}`;
-    this.parts.push(`<clipPath id="${id}"><rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"/></clipPath><g clip-path="url(#${id})">`);
+    this.parts.push(
+      `<clipPath id="${id}"><rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"/></clipPath><g clip-path="url(#${id})">`,
+    );
   }
 
   unclip(): void {

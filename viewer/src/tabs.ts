@@ -20,9 +20,23 @@ export class Tabs<K extends string> {
   constructor(private readonly all: One<K>[]) {
     this.current = all[0].key;
     for (const { key, title, element } of all) {
-      const made = el("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}`, onclick: () => this.open(key) }, title);
+      const made = el(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${key}`,
+          "aria-controls": `panel-${key}`,
+          onclick: () => this.open(key),
+        },
+        title,
+      );
       made.addEventListener("keydown", (event) => this.key(event));
-      const panel = el("div", { id: `panel-${key}`, class: "panel", role: "tabpanel", "aria-labelledby": `tab-${key}` }, element);
+      const panel = el(
+        "div",
+        { id: `panel-${key}`, class: "panel", role: "tabpanel", "aria-labelledby": `tab-${key}` },
+        element,
+      );
       this.buttons.set(key, made);
       this.panels.set(key, panel);
       this.bar.append(made);

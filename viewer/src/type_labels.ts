@@ -67,7 +67,16 @@ function placed(graph: Graph, frame: Frame, row: number, measure: TextMeasure): 
 }
 
 /** The place with the fewest crossed edges; null if all would cover other words. */
-function best(frame: Frame, row: number, item: number, type: TypeParts, measure: TextMeasure, curves: Float64Array[], taken: Rect[], shadow: number): TypeLabel | null {
+function best(
+  frame: Frame,
+  row: number,
+  item: number,
+  type: TypeParts,
+  measure: TextMeasure,
+  curves: Float64Array[],
+  taken: Rect[],
+  shadow: number,
+): TypeLabel | null {
   const first = frame.rowBottom[row] + 10 + shadow;
   const last = row + 1 < frame.rows.count ? frame.rowTop[row + 1] - ABOVE_NEXT : first;
   let found: { label: TypeLabel; crossed: number } | null = null;
@@ -88,7 +97,10 @@ function best(frame: Frame, row: number, item: number, type: TypeParts, measure:
 }
 
 function words(type: TypeParts, withDtype: boolean): TypeLabel["parts"] {
-  const parts = (type.dims ?? []).flatMap((dim, at) => [...(at ? [{ text: "×", symbolic: false }] : []), { text: shortDim(dim.text), symbolic: dim.symbolic }]);
+  const parts = (type.dims ?? []).flatMap((dim, at) => [
+    ...(at ? [{ text: "×", symbolic: false }] : []),
+    { text: shortDim(dim.text), symbolic: dim.symbolic },
+  ]);
   if (withDtype || !parts.length) parts.push({ text: parts.length ? ` ${type.dtype}` : type.dtype, symbolic: false });
   return parts;
 }
@@ -134,7 +146,8 @@ function crosses(points: Float64Array, rect: Rect): boolean {
     const [x0, y0, x1, y1] = [points[at], points[at + 1], points[at + 2], points[at + 3]];
     if (y0 > rect.bottom || y1 < rect.top) continue;
     // The part of the piece that lies at the height of the rectangle.
-    const along = (y: number): number => (y1 === y0 ? x0 : x0 + ((x1 - x0) * (Math.min(y1, Math.max(y0, y)) - y0)) / (y1 - y0));
+    const along = (y: number): number =>
+      y1 === y0 ? x0 : x0 + ((x1 - x0) * (Math.min(y1, Math.max(y0, y)) - y0)) / (y1 - y0);
     const [a, b] = [along(rect.top), along(rect.bottom)];
     if (Math.max(a, b) > rect.left && Math.min(a, b) < rect.right) return true;
   }

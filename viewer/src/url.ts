@@ -39,7 +39,13 @@ export function toHash(place: PlaceInUrl): string {
   add("colour", encoded(place.colour));
   add("model", place.model ? String(place.model) : "");
   add("both", place.both === null ? "" : place.both ? "1" : "0");
-  if (place.camera) add("camera", [place.camera.x.toFixed(0), place.camera.y.toFixed(0), String(Number(place.camera.zoom.toPrecision(4)))].join(","));
+  if (place.camera)
+    add(
+      "camera",
+      [place.camera.x.toFixed(0), place.camera.y.toFixed(0), String(Number(place.camera.zoom.toPrecision(4)))].join(
+        ",",
+      ),
+    );
   return `#${parts.join("&")}`;
 }
 
@@ -55,6 +61,9 @@ export function fromHash(hash: string): PlaceInUrl {
     colour: decoded(values.get("colour") ?? ""),
     model: Number(values.get("model")) === 1 ? 1 : 0,
     both: values.has("both") ? values.get("both") === "1" : null,
-    camera: camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0 ? { x: camera[0], y: camera[1], zoom: camera[2] } : null,
+    camera:
+      camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0
+        ? { x: camera[0], y: camera[1], zoom: camera[2] }
+        : null,
   };
 }

@@ -73,7 +73,9 @@ export class UrlKeeper {
     else side.opened = new Set(place.open.flatMap((path) => side.graph.roomByPath.get(path) ?? []));
     side.recompose();
     app.openPartners(app.active);
-    const chosen = chosenByLink(side.graph, place.at) ?? (side.graph.roomByPath.has(place.room) ? null : chosenByLink(side.graph, `node:${place.room}`));
+    const chosen =
+      chosenByLink(side.graph, place.at) ??
+      (side.graph.roomByPath.has(place.room) ? null : chosenByLink(side.graph, `node:${place.room}`));
     side.selection = chosen ? [chosen] : [];
     app.page.layOut();
     app.panes.forEach((pane) => pane.resize());

@@ -10,9 +10,13 @@ export function neighbour(picture: Picture, { frame, item }: Spot, direction: Di
   if (direction === "left" || direction === "right") return beside({ frame, item }, direction === "right" ? 1 : -1);
   const { edges, items } = picture.graph.model.rooms[frame.room];
   const ends = direction === "down" ? edges.to : edges.from;
-  const near = [...listOf(direction === "down" ? frame.rows.leaving : frame.rows.arriving, item)].map((edge) => ends[edge]);
+  const near = [...listOf(direction === "down" ? frame.rows.leaving : frame.rows.arriving, item)].map(
+    (edge) => ends[edge],
+  );
   const nodes = near.filter((one) => items.kind[one] !== 4);
-  const sorted = (nodes.length ? nodes : near).sort((a, b) => Math.abs(frame.x[a] - frame.x[item]) - Math.abs(frame.x[b] - frame.x[item]) || a - b);
+  const sorted = (nodes.length ? nodes : near).sort(
+    (a, b) => Math.abs(frame.x[a] - frame.x[item]) - Math.abs(frame.x[b] - frame.x[item]) || a - b,
+  );
   return sorted.length ? { frame, item: sorted[0] } : null;
 }
 
@@ -21,7 +25,8 @@ function beside({ frame, item }: Spot, step: 1 | -1): Spot | null {
   const row = frame.row[item];
   let place = start[row];
   while (entry[place] !== item) place += 1;
-  for (place += step; place >= start[row] && place < start[row + 1]; place += step) if (entry[place] >= 0) return { frame, item: entry[place] };
+  for (place += step; place >= start[row] && place < start[row + 1]; place += step)
+    if (entry[place] >= 0) return { frame, item: entry[place] };
   return null;
 }
 

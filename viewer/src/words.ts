@@ -23,21 +23,36 @@ export function short(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
+  if (size >= 1e6 || size < 1e-3)
+    return value
+      .toExponential(2)
+      .replace(/\.?0+e/, "e")
+      .replace("e+", "e");
   if (Number.isInteger(value)) return grouped(value);
   return String(Number(value.toPrecision(3)));
 }
 
 const BYTES = ["B", "kB", "MB", "GB", "TB"];
-const SECONDS: [number, string][] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
-const COUNTS: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const SECONDS: [number, string][] = [
+  [1, "s"],
+  [1e-3, "ms"],
+  [1e-6, "µs"],
+  [1e-9, "ns"],
+];
+const COUNTS: [number, string][] = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
 
 /** A figure with its unit: bytes and seconds get the prefix that fits. */
 export function measured(value: number, unit: string): string {
   if (!Number.isFinite(value)) return short(value);
   if (unit === "bytes") return inBytes(value);
   if (unit === "s") {
-    const [scale, name] = SECONDS.find(([least]) => Math.abs(value) >= least) ?? (value === 0 ? SECONDS[0] : SECONDS[3]);
+    const [scale, name] =
+      SECONDS.find(([least]) => Math.abs(value) >= least) ?? (value === 0 ? SECONDS[0] : SECONDS[3]);
     return `${short(value / scale)} ${name}`;
   }
   if (unit === "MACs" || unit === "FLOPs" || unit === "parameters") {

@@ -25,7 +25,25 @@ function words(command: string): string[] {
 }
 
 test("a shell reads quoted words back", () => {
-  for (const word of ["plain.onnx", "with space", "it's", "$(rm -rf x)", "`id`", "a;b", '"', "\\", "new\nline", "~", "*", "=x", "ü", "!", "a'b'c", "#x", ""]) {
+  for (const word of [
+    "plain.onnx",
+    "with space",
+    "it's",
+    "$(rm -rf x)",
+    "`id`",
+    "a;b",
+    '"',
+    "\\",
+    "new\nline",
+    "~",
+    "*",
+    "=x",
+    "ü",
+    "!",
+    "a'b'c",
+    "#x",
+    "",
+  ]) {
     assert.deepEqual(words(quoted(word)), [word]);
   }
 });
@@ -43,7 +61,16 @@ test("the command cuts the selection out", () => {
 test("hostile names stay words", () => {
   const graph = chain(["x", "-a", "$(touch x)'\"", "{ y"]);
   const command = offers(graph, [0, 1, 2])[0].command;
-  assert.deepEqual(words(command.replace(/^onnxsmith/, "")), ["extract", "m.onnx", "--from", "x", "--to", '{ producer = "n2", output = 0 }', "-o", "part.onnx"]);
+  assert.deepEqual(words(command.replace(/^onnxsmith/, "")), [
+    "extract",
+    "m.onnx",
+    "--from",
+    "x",
+    "--to",
+    '{ producer = "n2", output = 0 }',
+    "-o",
+    "part.onnx",
+  ]);
   assert.ok(words(offers(graph, [1])[0].command).includes("--from=-a"));
   assert.ok(words(offers(graph, [1])[0].command).includes("$(touch x)'\""));
   graph.model.path = "-o m.onnx";
@@ -62,9 +89,18 @@ test("a part with a long border is not offered", () => {
   const model = emptyModel();
   model.rooms.push(emptyRoom("main", -1, "graph"));
   for (let at = 0; at < 80; at++) addNode(model, 0, [addValue(model, `x${at}`, 0, 1)]);
-  assert.equal(offers(new Graph(model, 0), model.nodes.op.map((_, node) => node))[0].command, "");
+  assert.equal(
+    offers(
+      new Graph(model, 0),
+      model.nodes.op.map((_, node) => node),
+    )[0].command,
+    "",
+  );
 });
 
 test("two models are compared", () => {
-  assert.deepEqual(offersForTwo(chain(), chain()).map((offer) => offer.command), ["onnxsmith diff m.onnx m.onnx", "onnxsmith compare m.onnx m.onnx --per-layer"]);
+  assert.deepEqual(
+    offersForTwo(chain(), chain()).map((offer) => offer.command),
+    ["onnxsmith diff m.onnx m.onnx", "onnxsmith compare m.onnx m.onnx --per-layer"],
+  );
 });

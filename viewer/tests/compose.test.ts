@@ -20,11 +20,17 @@ function frames(frame: Frame): Frame[] {
 function assertApart(frame: Frame): void {
   for (let row = 0; row < frame.rows.count; row++) {
     const part = [...frame.rows.entry.subarray(frame.rows.start[row], frame.rows.start[row + 1])];
-    const left = (entry: number): number => (entry >= 0 ? frame.x[entry] - frame.halfWidth[entry] : frame.bendX[-1 - entry] - BEND);
-    const right = (entry: number): number => (entry >= 0 ? frame.x[entry] + frame.halfWidth[entry] : frame.bendX[-1 - entry] + BEND);
-    for (let at = 1; at < part.length; at++) assert.ok(left(part[at]) - right(part[at - 1]) >= GAP - EXACT, `row ${row}: too near`);
+    const left = (entry: number): number =>
+      entry >= 0 ? frame.x[entry] - frame.halfWidth[entry] : frame.bendX[-1 - entry] - BEND;
+    const right = (entry: number): number =>
+      entry >= 0 ? frame.x[entry] + frame.halfWidth[entry] : frame.bendX[-1 - entry] + BEND;
+    for (let at = 1; at < part.length; at++)
+      assert.ok(left(part[at]) - right(part[at - 1]) >= GAP - EXACT, `row ${row}: too near`);
     for (const entry of part) {
-      assert.ok(left(entry) >= frame.left - EXACT && right(entry) <= frame.left + frame.width + EXACT, "outside the frame");
+      assert.ok(
+        left(entry) >= frame.left - EXACT && right(entry) <= frame.left + frame.width + EXACT,
+        "outside the frame",
+      );
       if (entry < 0) continue;
       assert.ok(frame.y[entry] - frame.halfHeight[entry] >= frame.rowTop[row] - EXACT, "above its row");
       assert.ok(frame.y[entry] + frame.halfHeight[entry] <= frame.rowBottom[row] + EXACT, "below its row");
@@ -48,7 +54,8 @@ function assertInside(frame: Frame): void {
     assert.ok(Math.abs(inner.top - (frame.y[item] - frame.halfHeight[item])) < EXACT);
     assert.ok(Math.abs(inner.width - 2 * frame.halfWidth[item]) < EXACT);
     assert.ok(Math.abs(inner.height - 2 * frame.halfHeight[item]) < EXACT);
-    for (let row = 0; row < inner.rows.count; row++) assert.ok(inner.rowTop[row] > inner.top && inner.rowBottom[row] < inner.top + inner.height);
+    for (let row = 0; row < inner.rows.count; row++)
+      assert.ok(inner.rowTop[row] > inner.top && inner.rowBottom[row] < inner.top + inner.height);
   }
 }
 
@@ -115,8 +122,10 @@ test("separate keeps the order and gives the nearest positions", () => {
     const wanted = Array.from({ length: count }, () => next() * 500).sort((a, b) => a - b);
     const half = wanted.map(() => 10 + next() * 100);
     const weight = wanted.map(() => 0.1 + next() * 5);
-    const cost = (all: ArrayLike<number>): number => wanted.reduce((sum, one, at) => sum + weight[at] * (all[at] - one) ** 2, 0);
-    const allowed = (all: number[]): boolean => all.every((one, at) => !at || one - all[at - 1] >= half[at] + half[at - 1] + 14 - EXACT);
+    const cost = (all: ArrayLike<number>): number =>
+      wanted.reduce((sum, one, at) => sum + weight[at] * (all[at] - one) ** 2, 0);
+    const allowed = (all: number[]): boolean =>
+      all.every((one, at) => !at || one - all[at - 1] >= half[at] + half[at - 1] + 14 - EXACT);
     const found = [...separate(wanted, half, weight, 14)];
     assert.ok(allowed(found));
     // No small step that is allowed is better.
@@ -147,9 +156,14 @@ test("the visible items of a row are those that reach into view", () => {
   const { root } = new Picture(graph, new Composer(graph), 0, new Set());
   for (let row = 0; row < root.rows.count; row++) {
     assert.equal(rowAt(root, root.rowTop[row] + 1), row);
-    for (const [left, right] of [[-50, 120], [300, 310], [-1e6, 1e6]]) {
+    for (const [left, right] of [
+      [-50, 120],
+      [300, 310],
+      [-1e6, 1e6],
+    ]) {
       const expected = [...root.rows.entry.subarray(root.rows.start[row], root.rows.start[row + 1])].filter(
-        (entry) => entry >= 0 && root.x[entry] + root.halfWidth[entry] >= left && root.x[entry] - root.halfWidth[entry] <= right,
+        (entry) =>
+          entry >= 0 && root.x[entry] + root.halfWidth[entry] >= left && root.x[entry] - root.halfWidth[entry] <= right,
       );
       assert.deepEqual(new Set(itemsOfRow(root, row, left, right)), new Set(expected));
     }

@@ -15,16 +15,30 @@ export function chance(seed: number): () => number {
 
 export function emptyModel(): Model {
   return {
-    name: "m.onnx", path: "m.onnx", hash: "", facts: [],
-    ops: [{ type: "Relu", domain: "", family: "activation", doc: "" }, { type: "Conv", domain: "", family: "product", doc: "" }],
-    types: ["float32[batch, 3, 224]", "int64[4]"], modules: [{ path: "encoder.layer.0", type: "Layer" }], sources: [{ file: "model.py", line: 41, text: "x = self.conv(x)" }],
+    name: "m.onnx",
+    path: "m.onnx",
+    hash: "",
+    facts: [],
+    ops: [
+      { type: "Relu", domain: "", family: "activation", doc: "" },
+      { type: "Conv", domain: "", family: "product", doc: "" },
+    ],
+    types: ["float32[batch, 3, 224]", "int64[4]"],
+    modules: [{ path: "encoder.layer.0", type: "Layer" }],
+    sources: [{ file: "model.py", line: 41, text: "x = self.conv(x)" }],
     nodes: { name: [], op: [], room: [], module: [], source: [], inputs: [], outputs: [], attributes: [], bodies: [] },
     values: { name: [], type: [], producer: [], kind: [] },
-    constants: {}, rooms: [],
+    constants: {},
+    rooms: [],
   };
 }
 
-export function addNode(model: Model, room: number, inputs: number[] = [], about: { name?: string; op?: number; type?: number } = {}): { node: number; value: number } {
+export function addNode(
+  model: Model,
+  room: number,
+  inputs: number[] = [],
+  about: { name?: string; op?: number; type?: number } = {},
+): { node: number; value: number } {
   const { nodes, values } = model;
   const node = nodes.op.length;
   const value = addValue(model, `${about.name ?? `n${node}`}_out`, about.type ?? 0, 0, node);
@@ -50,7 +64,16 @@ export function addValue(model: Model, name: string, type = 0, kind = 0, produce
 }
 
 export function emptyRoom(title: string, parent: number, kind: Room["kind"] = "module"): Room {
-  return { title, kind, path: title, parent, count: 0, repeats: 1, items: { kind: [], ref: [], row: [], x: [] }, edges: { from: [], to: [], value: [], bends: [] } };
+  return {
+    title,
+    kind,
+    path: title,
+    parent,
+    count: 0,
+    repeats: 1,
+    items: { kind: [], ref: [], row: [], x: [] },
+    edges: { from: [], to: [], value: [], bends: [] },
+  };
 }
 
 /** A model with `rooms` rooms, each of which lies in one that was made before. */

@@ -15,8 +15,20 @@ test("a scene that is read is the scene that was written", () => {
 });
 
 test("what can't be read is said in plain words", () => {
-  for (const [text, words] of [[null, /missing/], ["", /missing/], ['{"format":1,', /cut off/], ["[]", /no model|format/], ["3", /not an object/], ['{"format":1}', /no model/], ['{"format":2}', /newer/]] as const) {
-    assert.throws(() => read(text), (error: Error) => error instanceof Unreadable && words.test(error.message), String(text));
+  for (const [text, words] of [
+    [null, /missing/],
+    ["", /missing/],
+    ['{"format":1,', /cut off/],
+    ["[]", /no model|format/],
+    ["3", /not an object/],
+    ['{"format":1}', /no model/],
+    ['{"format":2}', /newer/],
+  ] as const) {
+    assert.throws(
+      () => read(text),
+      (error: Error) => error instanceof Unreadable && words.test(error.message),
+      String(text),
+    );
   }
 });
 
@@ -35,7 +47,8 @@ test("whatever is missing or wrong in a scene, a picture is made", () => {
     if (dice < 0.04) return -7;
     if (dice < 0.05) return [];
     if (Array.isArray(value)) return value.map((one) => broken(one)).slice(0, dice < 0.1 ? 1 : undefined);
-    if (typeof value === "object" && value) return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, broken(one, name)]));
+    if (typeof value === "object" && value)
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, broken(one, name)]));
     return value;
   };
   for (let seed = 1; seed < 150; seed++) {
@@ -70,7 +83,7 @@ test("SVG holds names as text", () => {
   surface.text('</text><script>"&\u0000', 0, 0, 10, "plain", "#000");
   const text = surface.toString("</title><b>");
   assert.ok(!text.includes("<script") && !text.includes("<b>"));
-  assert.equal(escaped("a<b>&\"\u0007"), "a&lt;b&gt;&amp;&quot;\uFFFD");
+  assert.equal(escaped('a<b>&"\u0007'), "a&lt;b&gt;&amp;&quot;\uFFFD");
 });
 
 test("texts are shortened to their width, at the end or between", () => {

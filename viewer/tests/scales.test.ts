@@ -9,7 +9,19 @@ import { measured, short } from "../src/words";
 import { addNode, emptyModel, emptyRoom } from "./random_rooms";
 
 function overlay(figures: Overlay["figures"], how: Partial<Overlay> = {}): Overlay {
-  return { title: "t", model: 0, unit: "", scale: "linear", classes: [], worst: "high", nodes: figures.map((_, at) => at), figures, texts: figures.map(() => ""), from: "", ...how };
+  return {
+    title: "t",
+    model: 0,
+    unit: "",
+    scale: "linear",
+    classes: [],
+    worst: "high",
+    nodes: figures.map((_, at) => at),
+    figures,
+    texts: figures.map(() => ""),
+    from: "",
+    ...how,
+  };
 }
 
 /** Lightness as seen without colours (CIE L*). */
@@ -18,8 +30,13 @@ function lightness(colour: string): number {
 }
 
 test("the worse a figure, the more it differs from the ground, in grey, too", () => {
-  for (const [dark, palette] of [[false, LIGHT], [true, DARK]] as const) {
-    const away = Array.from({ length: 21 }, (_, at) => Math.abs(lightness(along(at / 20, dark)) - lightness(palette.ground)));
+  for (const [dark, palette] of [
+    [false, LIGHT],
+    [true, DARK],
+  ] as const) {
+    const away = Array.from({ length: 21 }, (_, at) =>
+      Math.abs(lightness(along(at / 20, dark)) - lightness(palette.ground)),
+    );
     for (let at = 1; at < away.length; at++) assert.ok(away[at] > away[at - 1], `${dark} ${at}`);
   }
 });
@@ -90,11 +107,23 @@ test("the order of figures: not-a-number first, then the worst", () => {
   model.rooms.push(emptyRoom("main", -1, "graph"));
   for (let at = 0; at < 4; at++) addNode(model, 0);
   assert.deepEqual(new OverlayFigures(overlay([1, "nan", "inf", 2]), new Graph(model, 0)).order, [1, 2, 3, 0]);
-  assert.deepEqual(new OverlayFigures(overlay([1, "nan", "inf", 2], { worst: "low" }), new Graph(model, 0)).order, [1, 0, 3, 2]);
+  assert.deepEqual(
+    new OverlayFigures(overlay([1, "nan", "inf", 2], { worst: "low" }), new Graph(model, 0)).order,
+    [1, 0, 3, 2],
+  );
 });
 
 test("figures are written short", () => {
-  assert.deepEqual([0, 1234, 0.00012, 1.5e-7, 3.14159, 1e9, NaN, -Infinity].map(short), ["0", "1,234", "1.2e-4", "1.5e-7", "3.14", "1e9", "NaN", "−∞"]);
+  assert.deepEqual([0, 1234, 0.00012, 1.5e-7, 3.14159, 1e9, NaN, -Infinity].map(short), [
+    "0",
+    "1,234",
+    "1.2e-4",
+    "1.5e-7",
+    "3.14",
+    "1e9",
+    "NaN",
+    "−∞",
+  ]);
   assert.equal(measured(0.0123, "s"), "12.3 ms");
   assert.equal(measured(2359296, "bytes"), "2.36 MB");
   assert.equal(measured(1.5e9, "MACs"), "1.5 GMACs");

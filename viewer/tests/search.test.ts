@@ -16,7 +16,10 @@ function graph(): Graph {
 test("each kind is counted apart", () => {
   const found = search(graph(), "conv");
   assert.deepEqual([...found.keys()], ["name", "operator", "tensor", "source"]);
-  assert.deepEqual(found.get("operator")!.map((result) => result.chosen.ref), [0]);
+  assert.deepEqual(
+    found.get("operator")!.map((result) => result.chosen.ref),
+    [0],
+  );
 });
 
 test("a prefix limits the search to a kind, but :: is part of a name", () => {
@@ -36,7 +39,13 @@ test("shapes are found however they are written", () => {
 
 test("a value that a node computes is found as the node, a graph input as itself", () => {
   const found = search(graph(), "float32").get("type")!;
-  assert.deepEqual(found.map(({ chosen }) => chosen), [{ kind: "value", ref: 0 }, { kind: "node", ref: 0 }]);
+  assert.deepEqual(
+    found.map(({ chosen }) => chosen),
+    [
+      { kind: "value", ref: 0 },
+      { kind: "node", ref: 0 },
+    ],
+  );
 });
 
 test("rooms, modules and source lines are found; nothing finds nothing", () => {
@@ -58,7 +67,13 @@ test("20,000 nodes are searched in time", () => {
 });
 
 test("types are taken apart", () => {
-  assert.deepEqual(typeParts("float32[batch, 3]"), { dtype: "float32", dims: [{ text: "batch", symbolic: true }, { text: "3", symbolic: false }] });
+  assert.deepEqual(typeParts("float32[batch, 3]"), {
+    dtype: "float32",
+    dims: [
+      { text: "batch", symbolic: true },
+      { text: "3", symbolic: false },
+    ],
+  });
   assert.deepEqual(typeParts("float32[]"), { dtype: "float32", dims: [] });
   assert.deepEqual(typeParts("sequence(tensor(float))"), { dtype: "sequence(tensor(float))", dims: null });
 });

@@ -6,7 +6,13 @@ import { fromHash, toHash, type PlaceInUrl } from "../src/url";
 import { addNode, addValue, emptyModel, emptyRoom } from "./random_rooms";
 
 const PLACE: PlaceInUrl = {
-  room: "encoder.layer.3", open: ["a/b", "c,d&e=f"], at: "node:conv #1 & more=50%", colour: "time", model: 1, both: false, camera: { x: -120, y: 4000, zoom: 0.125 },
+  room: "encoder.layer.3",
+  open: ["a/b", "c,d&e=f"],
+  at: "node:conv #1 & more=50%",
+  colour: "time",
+  model: 1,
+  both: false,
+  camera: { x: -120, y: 4000, zoom: 0.125 },
 };
 
 test("an address gives back what was written into it", () => {
@@ -41,8 +47,15 @@ test("selected things are found again by their names", () => {
   addNode(model, 0, [x], { name: "same" });
   addNode(model, 0, [x], { name: "" });
   const graph = new Graph(model, 0);
-  for (const chosen of [{ kind: "node", ref: 0 }, { kind: "node", ref: 1 }, { kind: "node", ref: 2 }, { kind: "room", ref: 1 }, { kind: "value", ref: x }] as const) {
+  for (const chosen of [
+    { kind: "node", ref: 0 },
+    { kind: "node", ref: 1 },
+    { kind: "node", ref: 2 },
+    { kind: "room", ref: 1 },
+    { kind: "value", ref: x },
+  ] as const) {
     assert.deepEqual(chosenByLink(graph, nameInLink(graph, chosen)), chosen);
   }
-  for (const text of ["node:gone", "room:gone", "node-number:99", "node-number:x", "", "what:ever"]) assert.equal(chosenByLink(graph, text), null);
+  for (const text of ["node:gone", "room:gone", "node-number:99", "node-number:x", "", "what:ever"])
+    assert.equal(chosenByLink(graph, text), null);
 });
