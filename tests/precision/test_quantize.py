@@ -537,3 +537,19 @@ def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
     declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
     assert declared >= set(load(out).graph.initializers), "a reader takes types from the tensors"
     assert b"%matmul" in path.read_bytes(), "the given model is not changed"
+
+
+def test_a_metric_needs_data(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    with refused("quantize/no-data"):
+        onnxsmith.quantize(path, to="int8", metric="top1")
+
+
+def test_all_files_or_none(tmp_path: Path, refused: Refused) -> None:
+    path, out = stored(classifier(), tmp_path), tmp_path / "q.onnx"
+    with refused("save/failed"):
+        onnxsmith.quantize(path, out, to="float16", keep_list="/proc/keep.txt", measure_time=False)
+    assert not out.exists()
+    with refused("save/failed") as refusal:
+        onnxsmith.quantize(path, tmp_path, to="float16")
+    assert refusal.problem.what == "the target is a folder"
