@@ -16,8 +16,6 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import nn
 
 SIDE = 28
-MERGED = {"low.norm": "low.first", "low.norm_after": "low.second",
-          "high.norm": "high.first", "high.norm_after": "high.second"}  # fmt: skip
 Picture = npt.NDArray[np.float32]
 
 
@@ -75,22 +73,18 @@ class Network(nn.Module):
         return self.head(self.high(x).mean((2, 3)))
 
 
-def shrink(network: nn.Module, kept: dict[str, dict[str, list[int]]], merged: dict[str, str]) -> None:
-    """Cuts parameters and buffers as the keep-list of `onnxsmith prune` says. `merged` are the normalisations that the
-    exporter merged into a convolution: `{"norm": "conv"}`."""
+def shrink(network: nn.Module, kept: dict[str, dict[str, list[int]]]) -> None:
+    """Cuts parameters and buffers as the keep-list of `onnxsmith prune` says."""
     kept = dict(kept)
-    for norm, layer in merged.items():
-        axes = {axis: at for axis, at in kept.get(f"{layer}.weight", {}).items() if axis == "0"}
-        kept |= {f"{norm}.{name}": axes for name in ("weight", "bias", "running_mean", "running_var")}
-        if network.get_submodule(layer).bias is None:
-            kept.pop(f"{layer}.bias", None)  # the exporter made it of the normalisation
     for prefix, module in network.named_modules():
-        for name, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
+            axes = kept.pop(f"{prefix}.{name}".lstrip("."), {})
+            if tensor is None or not axes:
+                continue
             data = tensor.detach()
-            for axis, indices in kept.pop(f"{prefix}.{name}".lstrip("."), {}).items():
+            for axis, indices in axes.items():
                 data = data.index_select(int(axis), torch.tensor(indices))
-            if data.shape != tensor.shape:
-                setattr(module, name, nn.Parameter(data) if isinstance(tensor, nn.Parameter) else data)
+            setattr(module, name, nn.Parameter(data) if isinstance(tensor, nn.Parameter) else data)
         if isinstance(module, nn.modules.conv._ConvNd):
             first, second = module.weight.shape[:2]
             if 1 < module.groups == module.in_channels:  # depthwise
@@ -147,7 +141,7 @@ def build() -> Example:
 def build_again() -> Example:
     """The network with fewer channels, trained on, with an example input."""
     network = Network()
-    shrink(network, json.loads(Path("kept.json").read_text(encoding="utf-8")), MERGED)
+    shrink(network, json.loads(Path("kept.json").read_text(encoding="utf-8")))
     network.load_state_dict(torch.load("again.pt"))
     return network.eval(), (torch.zeros(1, 1, SIDE, SIDE),)
 
@@ -160,7 +154,7 @@ def main() -> None:
         torch.save(network.state_dict(), "network.pt")
     else:
         network, _ = build()
-        shrink(network, json.loads(Path("kept.json").read_text(encoding="utf-8")), MERGED)
+        shrink(network, json.loads(Path("kept.json").read_text(encoding="utf-8")))
         network = fit(network, 3, 2e-3)
         torch.save(network.state_dict(), "again.pt")
     print(f"{right(network):.1%} of the tested pictures are read")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxsmith.precision import keep
+from onnxsmith.precision.writing import with_text
 from tests.conftest import Refused
 
 NAMES = ["/norm/Pow", "-> y", "# 1", '"quoted"', " spaced ", "two\nlines", "tab\t", "\u2028", "déjà", "", "x" * 300]
@@ -41,3 +42,28 @@ def test_bytes_and_nothing_are_refused(tmp_path: Path, refused: Refused) -> None
     with refused("input/unreadable") as refusal:
         keep.read(tmp_path / "missing.txt")
     assert "no such keep-list" in refusal.problem.what
+
+
+def test_a_list_that_cannot_be_written_stops_the_model(tmp_path: Path, refused: Refused) -> None:
+    ran = False
+    with refused("save/failed"), with_text(tmp_path / "no" / "keep.txt", "text"):
+        ran = True
+    assert not ran
+
+
+def test_a_model_that_cannot_be_written_leaves_the_old_list(tmp_path: Path) -> None:
+    path = tmp_path / "keep.txt"
+    path.write_text("old", encoding="utf-8")
+
+    def fail() -> None:
+        assert path.read_text(encoding="utf-8") == "old"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), with_text(path, "new"):
+        fail()
+    assert path.read_text(encoding="utf-8") == "old"
+    with with_text(path, "new") as files:
+        assert files == [path]
+    assert path.read_text(encoding="utf-8") == "new"
+    with with_text(None, "new") as files:
+        assert files == []

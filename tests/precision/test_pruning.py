@@ -302,8 +302,8 @@ def test_a_weight_that_is_computed_is_told(tmp_path: Path) -> None:
 
 def test_a_quantised_model_is_told(tmp_path: Path) -> None:
     made = model(
-        "g (float[n,8] x, float[8,4] w, float[] scale) => (float[n,4] y) "
-        "{ q = QuantizeLinear(w, scale) d = DequantizeLinear(q, scale) a = MatMul(x, d) y = Relu(a) }"
+        "g (float[n,8] x, float[8,4] w, float[4] var) => (float[n,4] y) "
+        "{ q = QuantizeLinear(w, var) d = DequantizeLinear(q, var) a = MatMul(x, d) y = Relu(a) }"
     )
     path = tmp_path / "m.onnx"
     save(made, path)

@@ -30,7 +30,8 @@ def test_the_module_is_cut_like_the_file(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     network = nn.Sequential(
-        nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, groups=16), nn.ReLU(),
+        nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, groups=16, bias=False),
+        nn.BatchNorm2d(16, affine=False),
         nn.Conv2d(16, 12, 1, groups=4), nn.ReLU(), nn.Flatten(), nn.Linear(12 * 16, 10), nn.ReLU(), nn.Linear(10, 4),
     ).eval()  # fmt: skip
     x = torch.randn(1, 3, 8, 8)
@@ -40,7 +41,7 @@ def test_the_module_is_cut_like_the_file(tmp_path: Path) -> None:
     assert result.report.verdict is Verdict.DONE
     names: dict[str, Any] = {}
     exec(shrink(), names)
-    names["shrink"](network, json.loads(kept.read_text()), {"1": "0"})
+    names["shrink"](network, json.loads(kept.read_text()))
     assert network[3].weight.shape == (8, 1, 3, 3)
     assert network[5].weight.shape == (8, 2, 1, 1)
     ours = network(x).detach().numpy()
@@ -78,7 +79,7 @@ def test_a_transformer_is_cut_like_its_file(tmp_path: Path) -> None:
     exec(shrink(), names)
     found = json.loads(kept.read_text())
     assert {"1.qkv.weight", "1.qkv.bias", "1.out.weight", "2.wide.weight", "2.narrow.weight"} <= set(found)
-    names["shrink"](network, found, {})
+    names["shrink"](network, found)
     for index in (1, 2):
         network[index].heads = 2
     theirs = onnxsmith.run(small, {"x": x.numpy()}).outputs
@@ -91,7 +92,7 @@ def test_a_name_that_is_no_parameter_is_told() -> None:
     names: dict[str, Any] = {}
     exec(shrink(), names)
     with pytest.raises(AssertionError, match="val_4"):
-        names["shrink"](nn.Sequential(nn.Linear(4, 4)), {"val_4": {"1": [0, 1]}}, {})
+        names["shrink"](nn.Sequential(nn.Linear(4, 4)), {"val_4": {"1": [0, 1]}})
 
 
 def test_the_example_cuts_with_the_same_function() -> None:

@@ -806,3 +806,19 @@ def test_the_sample_of_a_wrong_shape_is_named(tmp_path: Path, refused: Refused) 
         quantized(path, to="int8", data=found, metric="top1")
     assert "[6]" in refusal.problem.where
     assert "--preprocess" in refusal.problem.fix
+
+
+def test_a_metric_needs_data(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    with refused("quantize/no-data"):
+        onnxsmith.quantize(path, to="int8", metric="top1")
+
+
+def test_all_files_or_none(tmp_path: Path, refused: Refused) -> None:
+    path, out = stored(classifier(), tmp_path), tmp_path / "q.onnx"
+    with refused("save/failed"):
+        onnxsmith.quantize(path, out, to="float16", keep_list="/proc/keep.txt", measure_time=False)
+    assert not out.exists()
+    with refused("save/failed") as refusal:
+        onnxsmith.quantize(path, tmp_path, to="float16")
+    assert refusal.problem.what == "the target is a folder"
