@@ -25,7 +25,7 @@ from onnxsmith.problem import Problem
 from onnxsmith.report.parts.quantisation import LeftAlone
 from onnxsmith.runtimes.base import Runtime
 
-_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def float_bytes(node: ir.Node) -> int:
     if node.op_type == "Constant":
         return 0
     held = (value.const_value for value in node.inputs if value is not None and value.const_value is not None)
-    return sum(one.nbytes for one in held if one.dtype in _FLOATS and one.size >= LEAST)
+    return sum(one.nbytes for one in held if one.dtype in FLOATS and one.size >= LEAST)
 
 
 def constant_bytes(node: ir.Node) -> int:
