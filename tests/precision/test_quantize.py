@@ -139,7 +139,7 @@ def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
     assert result.model is None
     assert part(result).curve
     assert all(not one.meets for one in part(result).curve)
-    assert "the nearest keeps 3 layers" in result.report.problems[0].why  # all, in 8 bits
+    assert "the nearest keeps 3 layers" in result.report.problems[0].why  # in 8 bits
 
 
 def test_layers_that_the_budget_needs_stay(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.search import by_groups
 
-_TRIES = 16
+TRIES = 16
 """Models that are made for it at most. A choice: enough for one layer of two hundred."""
 
 
-def culprits(layers: Sequence[str], always: Keep, works: Callable[[Keep], bool]) -> Keep:
+def culprits(layers: Sequence[str], always: Keep, works: Callable[[Keep], bool], most: int = TRIES) -> Keep:
     """The layers that have to stay as they are so that the rest can be made and run. `works` makes the model in which
-    the layers that it gets stay, and says whether it is accepted; without any change, with all of `layers`, it is.
+    the layers that it gets stay, and says whether it is accepted; without any change, with all of `layers`, it is. At
+    most `most` models are made.
 
     Empty if more than half of the layers would have to stay: then it is not because of single layers.
     """
@@ -24,7 +25,7 @@ def culprits(layers: Sequence[str], always: Keep, works: Callable[[Keep], bool])
     def passes(keep: Keep) -> bool:
         nonlocal tries
         if keep not in seen:
-            if tries >= _TRIES:
+            if tries >= most:
                 return False
             tries += 1
             seen[keep] = works(always | keep)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,11 +14,12 @@ from onnxsmith.clock import advance, stage
 from onnxsmith.model.graph import walk
 from onnxsmith.precision import damage as damages
 from onnxsmith.precision import ranges
-from onnxsmith.precision.culprits import culprits
+from onnxsmith.precision.culprits import TRIES, culprits
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.keep import ALONE, bare, matching
 from onnxsmith.precision.keeping import Keep, Search
 from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work
+from onnxsmith.precision.nothing import nothing
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
@@ -34,7 +34,6 @@ _WORDS = 200
 """Characters of a refusal among other notes. A choice."""
 _LONG = 600
 """Characters of a refusal that is the problem. A choice."""
-_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _REFUSED = ("quantize/refused", "quantize/cannot-run")
 """The quantiser cannot make a variant, or the runtime cannot run it."""
 
@@ -76,6 +75,7 @@ class Trying:
     def __post_init__(self) -> None:
         self._curve: list[CurvePoint] = []
         self._lists: list[Keep] = []  # those of the curve
+        self._whole: Keep = frozenset()  # what stays with all layers changed
         self.work.name = self.name
         self._known: dict[tuple[str, str, Keep, Keep], bool] = {}
         self._errors: dict[str, float] = {}
@@ -90,7 +90,7 @@ class Trying:
         """
         layers = self.method.layers(self.work)
         if not layers:
-            raise self._nothing()
+            raise nothing(self.name, self.method, self.work)
         if self.work.ranges is None and (self.method.needs_ranges or self.given.is_real):
             with stage("ranges"):
                 samples = (one for one in self.given.calibration)
@@ -128,9 +128,10 @@ class Trying:
     def _tried(self, kept: Keep | None) -> Tried:
         layers = self._layers
         names = [layer.name for layer in layers]
-        useful = kept is not None and (len(kept) < len(layers) or bool(self.method.stored(self.work, kept)))
+        if kept is not None and len(kept) == len(layers) and not self.method.stored(self.work, kept):
+            kept = None  # that is the given model
         return Tried(
-            self.name, self.method, self.method.variant(self.work, kept) if useful and kept is not None else None,
+            self.name, self.method, None if kept is None else self.method.variant(self.work, kept),
             self._shown(layers, kept, self._why), tuple(self._curve), len(self._curve),
             (*self.work.notes, *self.method.said(self.work)),
             kept if kept is not None else frozenset(names), stored_bytes(self.work.model), self.method.left(self.work),
@@ -164,6 +165,7 @@ class Trying:
         """The smallest keep-list. If all layers together are refused because of a few, these stay, and are added to
         `why` with the message."""
         always, noted = self.work.always, len(self.work.notes)
+        self._whole = always
         try:
             self._choose_scheme(always)
             return self._smallest(layers, always)
@@ -173,13 +175,14 @@ class Trying:
             refused = error
         self.work.scheme, self.work.kept_as = self.method.schemes(self.work)[0], ""
         with stage("refused layers"):
-            found = culprits([layer.name for layer in layers], always, self._is_accepted)
+            most = TRIES // 4 if self.method.engine.runs_the_model else TRIES  # a try may take minutes there
+            found = culprits([layer.name for layer in layers], always, self._is_accepted, most)
         if not found:
             raise refused
         said = f"{refused.problem.what}: {refused.problem.why}"[:_WORDS]
         why |= dict.fromkeys((layer.name for layer in layers if layer.name in found), said)
         del self.work.notes[noted:]
-        always = self.work.always = frozenset(why)
+        always = self.work.always = self._whole = frozenset(why)
         self._choose_scheme(always)
         return self._smallest(layers, always)
 
@@ -323,8 +326,9 @@ class Trying:
         try:
             scored = self._run(self.method.measured(self.work, keep, variant), self.given.scoring.of)
         except OnnxsmithError as error:
-            if error.problem.id != "quantize/cannot-run" or keep == self.work.always:
-                raise  # with all layers changed: it may be because of a few
+            is_whole = keep == self._whole and self.work.scheme in self.method.schemes(self.work)
+            if error.problem.id != "quantize/cannot-run" or is_whole:
+                raise  # all layers are changed: it may be because of a few
             said = f"a variant was refused: {error.problem.why}"[:_WORDS]
             self.work.notes += [said] if said not in self.work.notes else []
             scored = Scored(math.nan, 0)  # the next list keeps more layers
@@ -356,22 +360,3 @@ class Trying:
                 why=f"{said.what}: {said.why}"[:_LONG] if said.why else said.what,
                 fix="try another --to",
             ) from error
-
-    def _nothing(self) -> OnnxsmithError:
-        dtypes = Counter(one.dtype for one in walk.tensors(self.work.model) if one.dtype in _FLOATS and one.nbytes)
-        other = next((dtype.name.lower() for dtype, _ in dtypes.most_common() if dtype != ir.DataType.FLOAT), "")
-        if other and ir.DataType.FLOAT not in dtypes:
-            return problem(
-                "quantize/nothing",
-                f"the model is in {other}, and {self.name} is made of float32",
-                why=f"its weights are in {other}",
-                fix="start from the float32 model"
-                + ("; --to int4 takes weights of float16, too" if other == "float16" and self.name != "int4" else ""),
-            )
-        left = "; ".join(f"{one.count} {one.op}: {one.why}" for one in self.method.left(self.work))
-        return problem(
-            "quantize/nothing",
-            f"no node of the model can become {self.name}",
-            why=f"the method changes {self.method.changes}{self.method.where}" + (f". {left}"[:_LONG] if left else ""),
-            fix="try another --to",
-        )

@@ -78,7 +78,7 @@ def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
             "quantize/labels",
             f"{LABELS} has a label for {stale[0]}, which is not in the folder",
             where=str(folder / LABELS),
-            why=f"{several(len(table) - len(names & table.keys()), 'line')} of {len(table)} have no image; "
+            why=f"{several(len(stale), 'line')} of {len(table)} without an image; "
             f"there are {several(len(names), 'image')}",
             fix="remove the lines, or add the images",
         )

@@ -27,7 +27,7 @@ from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
 """Why a layer stays, or its activations."""
-_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def float_bytes(node: ir.Node) -> int:
     if node.op_type == "Constant":
         return 0
     held = (value.const_value for value in node.inputs if value is not None and value.const_value is not None)
-    return sum(one.nbytes for one in held if one.dtype in _FLOATS and one.size >= LEAST)
+    return sum(one.nbytes for one in held if one.dtype in FLOATS and one.size >= LEAST)
 
 
 def constant_bytes(node: ir.Node) -> int:

@@ -1,0 +1,35 @@
+"""Says why a method changes nothing in a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx_ir as ir
+
+from onnxsmith.model.graph import walk
+from onnxsmith.precision.methods.base import FLOATS, Method, Work
+from onnxsmith.problem import OnnxsmithError, problem
+
+_LONG = 600
+"""Characters of the reasons. A choice."""
+
+
+def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
+    """The problem of a model in which the method changes no node."""
+    dtypes = Counter(one.dtype for one in walk.tensors(work.model) if one.dtype in FLOATS and one.nbytes)
+    other = next((dtype.name.lower() for dtype, _ in dtypes.most_common() if dtype != ir.DataType.FLOAT), "")
+    if other and ir.DataType.FLOAT not in dtypes:
+        return problem(
+            "quantize/nothing",
+            f"the model is in {other}, and {name} is made of float32",
+            why=f"its weights are in {other}",
+            fix="start from the float32 model"
+            + ("; --to int4 takes weights of float16, too" if other == "float16" and name != "int4" else ""),
+        )
+    left = "; ".join(f"{one.count} {one.op}: {one.why}" for one in method.left(work))
+    return problem(
+        "quantize/nothing",
+        f"no node of the model can become {name}",
+        why=f"the method changes {method.changes}{method.where}" + (f". {left}"[:_LONG] if left else ""),
+        fix="try another --to",
+    )
