@@ -43,6 +43,12 @@ def test_scopes_of_names() -> None:
     ]
 
 
+def test_nodes_of_unknown_origin() -> None:
+    """What an optimiser made in the middle of a scope belongs to it; between two scopes, to neither."""
+    model = chain(["Relu:/a", "Abs", "Neg", "Sin:/a", "Cos", "Tan:/b", "Exp:/b", "Relu", "Abs:/b"])
+    assert [(path, count) for _, _, path, count, _ in titles(model)] == [("", 10), ("a", 4), ("b", 4)]
+
+
 def test_repeated_blocks() -> None:
     found = titles(chain(["Exp", *["Relu", "Abs", "Neg", "Sin"] * 3, "Cos"]))
     assert found[1:] == [(f"block A ({n} of 3)", "block", f"block-A.{n}", 4, 3) for n in (1, 2, 3)]
@@ -61,7 +67,7 @@ def test_a_module_that_holds_everything_is_open() -> None:
 
 
 def test_a_module_that_is_entered_again() -> None:
-    model = chain(["Relu@m", "Abs@m", "Neg@m", "Exp", "Sin@m", "Cos@m", "Tan@m"])
+    model = chain(["Relu@m", "Abs@m", "Neg@m", "Exp@n", "Sin@m", "Cos@m", "Tan@m"])
     found = scene_of(model)
     assert [(room.title, room.path) for room in found.scene.rooms[1:]] == [
         ("m (1 of 2)", "m (1 of 2)"),

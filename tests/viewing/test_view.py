@@ -6,7 +6,10 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from html.parser import HTMLParser
@@ -261,3 +264,20 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("m.html").is_file()
     Command("m.onnx", svg="m.svg").run()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.html", "m.onnx", "m.svg"], "no page was asked for"
+
+
+def test_the_same_scene_in_every_process(tmp_path: Path) -> None:
+    model = chain([f"{op}:/layer.{at}" for at in range(4) for op in ("Relu", "Abs", "Neg", "Sin")])
+    save(model, tmp_path / "m.onnx")
+    code = (
+        "import hashlib, sys; from onnxsmith.viewing.view import view; import onnxsmith.viewing.html as html; "
+        "html.pieces = lambda: ('{{ scene }}', '', ''); "
+        "print(hashlib.sha256(view(sys.argv[1]).page.encode()).hexdigest())"
+    )
+    paths = [str(Path(onnxsmith.__file__).parent.parent), *sys.path]
+    found = set()
+    for seed in ("0", "1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        words = [sys.executable, "-c", code, str(tmp_path / "m.onnx")]
+        found.add(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
+    assert len(found) == 1

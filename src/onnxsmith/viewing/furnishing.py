@@ -53,9 +53,10 @@ class _Furnishing:
         scope = part.scope
         kind = "graph" if not scope.path else "branch" if scope.depth else "function"
         box = Box(scope.path.rpartition("/")[2] or scope.graph.name or "the model", scope.path, kind)
-        how = ways(part.held)
+        sources = part.sources()
+        how = ways(part.held, sources)
         letters = [letter(node) for node in part.held] if how.kind == "block" else []
-        grown(box, range(len(part.nodes)), how, letters, part.sources())
+        grown(box, range(len(part.nodes)), how, letters, sources)
         homes: list[Draft | None] = [None] * len(part.nodes)
         root = self._room(box, None, -1 if kind == "graph" else 0)
         waiting = [(box, root)]

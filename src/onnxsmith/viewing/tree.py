@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -42,15 +42,49 @@ class Ways:
     paths: list[Path]
 
 
-def ways(nodes: Sequence[ir.Node]) -> Ways:
+def ways(nodes: Sequence[ir.Node], sources: Sequence[Sequence[int]]) -> Ways:
     """Returns the modules or scopes of each node. `kind` is `module`, `scope`, or `block` if the graph names neither.
-    Scopes are what stands before the last `/` of a name, if at least half of the names have one."""
-    paths = [tuple(step for step in provenance.calls(node)[0] if step)[:_DEEPEST] for node in nodes]
-    if any(paths):
-        return Ways("module", paths)
+    Scopes are what stands before the last `/` of a name, if at least half of the names have one. `sources` are the
+    nodes that each node reads from."""
+    calls = [provenance.calls(node)[0] for node in nodes]
+    modules: list[Path | None] = [tuple(step for step in one if step)[:_DEEPEST] if one else None for one in calls]
+    if any(modules):
+        return Ways("module", _completed(modules, sources))
     if 2 * sum("/" in (node.name or "").strip("/") for node in nodes) >= max(len(nodes), 1):
-        return Ways("scope", [_scopes(node.name or "") for node in nodes])
-    return Ways("block", paths)
+        scopes = [_scopes(node.name) if node.name and "/" in node.name else None for node in nodes]
+        return Ways("scope", _completed(scopes, sources))
+    return Ways("block", [()] * len(nodes))
+
+
+def _completed(paths: Sequence[Path | None], sources: Sequence[Sequence[int]]) -> list[Path]:
+    """Gives a node of unknown origin, which an optimiser made say, the module around all that it reads from and all
+    that reads from it; none to a node at an end of the graph."""
+    ahead, behind = list(paths), list(paths)
+    for at, read in enumerate(sources):
+        if paths[at] is None:
+            ahead[at] = _around(ahead[one] for one in read)
+    readers: list[list[int]] = [[] for _ in paths]
+    for at in reversed(range(len(paths))):
+        if paths[at] is None:
+            behind[at] = _around(behind[one] for one in readers[at])
+        for one in sources[at]:
+            readers[one].append(at)
+    both = zip(ahead, behind, strict=True)
+    return [
+        _around((before, after)) or () if before is not None and after is not None else () for before, after in both
+    ]
+
+
+def _around(paths: Iterable[Path | None]) -> Path | None:
+    """The longest path that all begin with; None if none is known."""
+    common: Path | None = None
+    for path in paths:
+        if common is None or path is None:
+            common = path if common is None else common
+            continue
+        length = next((at for at, (a, b) in enumerate(zip(common, path, strict=False)) if a != b), len(common))
+        common = common[: min(length, len(path))]
+    return common
 
 
 def _scopes(name: str) -> Path:
