@@ -236,6 +236,10 @@ def test_the_outline_is_a_tree_of_the_room(opened: Open) -> None:
     assert of(page, "app.side.opened.size") == 1
     page.keyboard.press("Enter")
     assert page.locator(".inspector h2").inner_text() == "embeddings"
+    tree.locator(".turn").first.click()
+    assert of(page, "app.side.opened.size") == 0
+    page.locator("[role=treeitem]").nth(3).evaluate("row => row.click()")  # as assistive technology does
+    assert page.locator(".inspector h2").inner_text() == "classifier"
 
 
 def test_the_address_holds_the_place(opened: Open) -> None:

@@ -33,6 +33,8 @@ export class List {
   private readonly scroller: HTMLElement;
   private count = 0;
   private current = -1;
+  /** What a button was pressed on: the sign that opens a row, or the row. */
+  private pressed: "sign" | "row" | null = null;
   private static made = 0;
   private readonly id = `list${List.made++}`;
 
@@ -46,6 +48,9 @@ export class List {
     this.element = el("div", { class: "listing" }, this.scroller, this.nothing);
     this.scroller.addEventListener("scroll", () => this.draw());
     this.scroller.addEventListener("keydown", (event) => this.key(event));
+    this.scroller.addEventListener("pointerdown", (event) => {
+      this.pressed = (event.target as Element).closest("[data-toggle]") ? "sign" : "row";
+    });
     this.scroller.addEventListener("click", (event) => this.click(event));
     if (options.point) {
       this.scroller.addEventListener("mousemove", (event) => this.options.point!(this.rowOf(event)));
@@ -125,15 +130,22 @@ export class List {
     return made;
   }
 
-  private rowOf(event: Event): number {
-    const row = (event.target as Element).closest?.("[data-index]");
-    return row ? Number(row.getAttribute("data-index")) : -1;
+  /** The row at the height of the pointer. Elements of rows come and go, also between the press and the release of a button. */
+  private rowOf(event: MouseEvent): number {
+    const index = Math.floor((event.clientY - this.spacer.getBoundingClientRect().top) / this.options.rowHeight);
+    return index >= 0 && index < this.count ? index : -1;
   }
 
-  private click(event: Event): void {
-    const index = this.rowOf(event);
+  private click(event: MouseEvent): void {
+    // A click of assistive technology has no press before it and no place, but an element.
+    const target = event.target as Element;
+    const index = this.pressed
+      ? this.rowOf(event)
+      : Number(target.closest("[data-index]")?.getAttribute("data-index") ?? -1);
+    const isSign = this.pressed ? this.pressed === "sign" : target.closest("[data-toggle]") !== null;
+    this.pressed = null;
     if (index < 0) return;
-    if ((event.target as Element).closest("[data-toggle]") && this.options.toggle) this.options.toggle(index);
+    if (isSign && this.options.toggle) this.options.toggle(index);
     else {
       this.current = index;
       this.options.pick(index);
