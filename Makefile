@@ -92,6 +92,7 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) ## measure, beside other tools in the sa
 	$(BENCH)/python benchmarks/judge.py
 	$(BENCH)/python benchmarks/editing.py
 	$(BENCH)/python benchmarks/set_dim.py
+	$(BENCH)/python benchmarks/view.py
 	$(BENCH)/python benchmarks/bench_repeat.py
 	$(BENCH)/python benchmarks/targets.py
 	$(BENCH)/python benchmarks/target_pairs.py --most 70

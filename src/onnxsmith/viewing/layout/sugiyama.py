@@ -29,10 +29,14 @@ _UNIT = 1.2 / _host.SPACING
 def layouts(graphs: Sequence[Graph]) -> Iterator[Layout | str]:
     """Yields the layout of each connected graph, or what went wrong. Items have numbers from 0 on, and each has an
     edge."""
+    spec = importlib.util.find_spec("fast_sugiyama")
+    if spec is None or spec.origin is None:
+        yield from ["fast-sugiyama is not installed"] * len(graphs)
+        return
     at = restarts = 0
     trouble = ""
     while at < len(graphs) and restarts <= _RESTARTS:
-        with _Host() as host:
+        with _Host(Path(spec.origin).parent.parent) as host:
             while at < len(graphs):
                 found = host.ask(graphs[at])
                 yield found
@@ -46,11 +50,12 @@ def layouts(graphs: Sequence[Graph]) -> Iterator[Layout | str]:
 
 
 class _Host:
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
     def __enter__(self) -> _Host:
-        found = importlib.util.find_spec("fast_sugiyama")
-        place = str(Path(found.origin).parent.parent) if found is not None and found.origin else ""
         self._process = children.HERE.start(
-            [sys.executable, "-I", _host.__file__, place],
+            [sys.executable, "-I", _host.__file__, str(self._place)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
