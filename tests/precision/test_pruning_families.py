@@ -147,7 +147,7 @@ def test_hidden_units_go_with_their_gates(op: str, ways: int) -> None:
     text = (
         f"g (float[t,n,6] x, float[6,8] w0, float[{ways},{4 * gates},8] w, float[{ways},{4 * gates},4] r, "
         f"float[{ways},{8 * gates}] b, int64[3] n_0_0_m1, float[{4 * ways},5] w2) => (float[t,n,5] y) "
-        f"{{ i = MatMul(x, w0) a = {op}<hidden_size = 4{direction}>(i, w, r, b) "
+        f"{{ i = MatMul(x, w0) a, last = {op}<hidden_size = 4{direction}>(i, w, r, b) "
         "p = Transpose<perm = [0,2,1,3]>(a) f = Reshape(p, n_0_0_m1) y = MatMul(f, w2) }"
     ).replace("'", '"')
     made, compared = proof(model(text))
@@ -158,6 +158,9 @@ def test_hidden_units_go_with_their_gates(op: str, ways: int) -> None:
     assert left["r"] == (ways, 2 * gates, 2)
     assert left["b"] == (ways, 4 * gates)
     assert left["w2"] == (2 * ways, 5)
+    last = next(value for node in made.graph for value in node.outputs if value.name == "last")
+    assert last.shape is not None
+    assert last.shape[2] == 2  # a result that nothing reads declares its new shape, too
 
 
 def test_a_state_that_is_given_keeps_the_hidden_units() -> None:

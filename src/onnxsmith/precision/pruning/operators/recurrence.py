@@ -54,7 +54,7 @@ class Recurrence(Operator):
 
     def _units(self, links: Links, layer: _Layer) -> None:
         node, gates = layer.node, layer.gates
-        results = [(value, 3 if place == 0 else 2) for place, value in enumerate(node.outputs) if _is_read(value)]
+        results = [(value, 3 if place == 0 else 2) for place, value in enumerate(node.outputs) if value.name]
         if not results or any(static(*one) != layer.hidden for one in results):
             return
         first, *others = results
@@ -82,7 +82,3 @@ class Recurrence(Operator):
         kept = cuts.of(node.inputs[_R], 2)
         if kept is not None:
             node.attributes["hidden_size"] = ir.AttrInt64("hidden_size", len(kept))
-
-
-def _is_read(value: ir.Value) -> bool:
-    return bool(value.name) and (bool(value.uses()) or value.is_graph_output())
