@@ -1,6 +1,6 @@
 """What `view` costs, and how many nodes of two exports of one network it pairs.
 
-    python benchmarks/view.py [--nodes 100 5000 20000 100000] [--repeat 1] [--timeout 600] [--layers 170] [--no-pairs]
+    python benchmarks/view.py [--nodes 100 5000 20000 100000] [--repeat 1] [--timeout 600] [--layers 60] [--no-pairs]
 
 Pages: for each number of nodes, three models of that size without torch modules. `blocks` repeats a residual block, so
 that it is shown as blocks; `flat` has the same operators in an order without repeats, so that all nodes are in one
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[100, 5000, 20_000, 100_000])
     parser.add_argument("--repeat", type=int, default=1, help="runs of each, of which the least counts")
     parser.add_argument("--timeout", type=float, default=600)
-    parser.add_argument("--layers", type=int, default=170)
+    parser.add_argument("--layers", type=int, default=60)
     parser.add_argument("--no-pairs", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
