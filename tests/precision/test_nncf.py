@@ -102,7 +102,7 @@ def error_by_scheme(model: ir.Model, given: list[Sample]) -> dict[str, float]:
     runtime, found = get("onnxruntime"), {}
     with Arithmetic(ready.model, NNCF) as nncf, runtime.prepare(ready.model) as exact:
         work = Work(ready, nncf, form(None), measured(ready.model, runtime, given), runtime, given)
-        for scheme in Int8Nncf().schemes():
+        for scheme in Int8Nncf().schemes(work):
             work.scheme = scheme
             with runtime.prepare(Int8Nncf().variant(work, frozenset())) as session:
                 pairs = [(exact.run(dict(one.feeds))["y"], session.run(dict(one.feeds))["y"]) for one in given]

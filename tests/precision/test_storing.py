@@ -248,9 +248,9 @@ def test_where_narrow_activations_are_slower_the_weights_alone_are_narrow(
     path, out = tmp_path / "model.onnx", tmp_path / "small.onnx"
     save(model, path)
 
-    def time_ratio(_: Path, new: Path, given: object) -> Ratio:
+    def time_ratio(_: Path, new: Path, *__: object) -> tuple[Ratio, str]:
         ratio = 2.0 if "QuantizeLinear" in walk.histogram(load(new)) else 1.0
-        return Ratio("new", ratio, ratio, ratio, ratio != 1, "", True, "")
+        return Ratio("new", ratio, ratio, ratio, ratio != 1, "", True, ""), "onnxruntime"
 
     monkeypatch.setattr(final, "time_ratio", time_ratio)
     data = [{"x": random(1, 64, seed=seed)} for seed in range(20)]
