@@ -28,7 +28,12 @@ class Prune(Command):
     share: str | None = option(
         "share of the channels of each group that goes; default: 30%, with --budget at most 90%", metavar="SHARE"
     )
-    by: str = option("what says which channels matter least: norm or activation", default="norm", metavar="MEASURE")
+    by: str = option(
+        "what says which channels matter least: norm, activation or first-order", default="norm", metavar="MEASURE"
+    )
+    saliency: str | None = option(
+        "for --by first-order: an .npz with the squares of weight times gradient by torch parameter", metavar="FILE"
+    )
     all_together: bool = flag("take the share of the channels of all groups together, not of each group")
     multiple: int | None = option(
         "a multiple of this many channels of each layer stays; default: 8 in layers with 32 or more", metavar="COUNT"
@@ -68,6 +73,7 @@ class Prune(Command):
             self.output,
             share=self.share,
             by=self.by,
+            saliency=self.saliency,
             all_together=self.all_together,
             multiple=self.multiple,
             keep=keep.read(self.keep) if self.keep is not None else (),

@@ -28,6 +28,8 @@ from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.keeping import asked_layers
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
 from onnxsmith.precision.pruning.proof import proven
+from onnxsmith.precision.pruning.saliency import Saliency
+from onnxsmith.precision.pruning.saliency import read as read_saliency
 from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
 from onnxsmith.precision.pruning.working import Working, working
@@ -61,6 +63,7 @@ def prune(
     *,
     share: str | float | None = None,
     by: str = "norm",
+    saliency: str | Path | Mapping[str, Any] | None = None,
     all_together: bool = False,
     multiple: int | None = None,
     keep: Iterable[str] = (),
@@ -81,9 +84,11 @@ def prune(
 
     A channel goes with all that depends on it: the weights that make it and read it, normalisations, the other side of
     a residual, its part of a joined tensor. `share` (`"30%"` or 0.3, the default) of the channels of each group go, or
-    of all groups together with `all_together`; those with the least of the measure `by` (`norm`, `activation`). One
-    stays of each group at least, or a multiple of `multiple`; without one, layers with 32 channels or more keep a
-    multiple of 8, which is the block of onnxruntime's kernels. Layers in `keep` (names of nodes, `*` for any
+    of all groups together with `all_together`; those with the least of the measure `by` (`norm`,
+    `activation`, or `first-order`, which takes `saliency`: an `.npz` or a mapping with an array for each parameter of
+    the torch module, the mean of the squares of weight times gradient). One stays of each group at least, or a multiple
+    of `multiple`; without one, layers with 32 channels or more keep a multiple of 8, which is the block of
+    onnxruntime's kernels. Layers in `keep` (names of nodes, `*` for any
     characters) keep all of their channels.
 
     `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are those of `quantize`. With a `budget`
@@ -102,6 +107,7 @@ def prune(
     where = str(source) if isinstance(source, str | Path) else "the given model"
     asked = None if share is None else share_of(share)
     measure = _measure(by)
+    importance = read_saliency(saliency, by)
     if multiple is not None and multiple < 1:
         raise problem("prune/multiple", f"channels cannot be a multiple of {multiple}", fix="give --multiple 8")
     for path in (output, keep_list):
@@ -118,7 +124,8 @@ def prune(
             loaded = load(source)
             refuse_loss([output, list_path], [source, loaded])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
-        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), tuple(keep), sizes, where)
+        one = _Pruning(loaded, request, measure, Choice(multiple, all_together), tuple(keep), sizes, where,
+                       importance)  # fmt: skip
         top = asked if asked is not None else _SHARE if budget is None else _MOST
         done = one.at(top) if budget is None else one.within_budget(top)
         shown, model = one.written(done, output, list_path)
@@ -163,6 +170,7 @@ class _Pruning:
         keep: Sequence[str],
         sizes: Mapping[str, int] | None,
         where: str,
+        saliency: Saliency,
     ) -> None:
         self.loaded, self._request, self._measure, self._choice = loaded, request, measure, choice
         self._sizes = sizes
@@ -178,7 +186,7 @@ class _Pruning:
             self.before: Scored = self._given.scoring.first(session)
         refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
-            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration)
+            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency)
             self._scores: Sequence[Floats] = measure.scores(subject)
         self._curve: list[SharePoint] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +25,8 @@ class Subject:
     found: Channels
     runtime: Runtime
     samples: Samples
+    saliency: Mapping[str, Floats] = field(default_factory=dict)
+    """What the user gives by name of the torch parameter, for a measure that needs it."""
 
 
 class Measure(ABC):
@@ -34,8 +36,9 @@ class Measure(ABC):
 
     @abstractmethod
     def scores(self, subject: Subject) -> Sequence[Floats]:
-        """A number for each channel of each group of `subject.found.free`: those with the least go first. The mean of
-        what a layer contributes is 1 in all layers."""
+        """A number for each channel of each group of `subject.found.free`: those with the least go first. The numbers
+        of all groups can be compared: what a layer contributes has a mean of 1, unless a measure has a scale that all
+        layers share."""
 
 
 def together(group: Group, squares: Mapping[Slot, Floats]) -> Floats:

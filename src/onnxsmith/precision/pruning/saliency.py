@@ -1,0 +1,86 @@
+"""Reads the saliency of a torch module's parameters, and finds the stored tensors that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.metrics.base import Floats
+from onnxsmith.precision.pruning.torch_names import Parameter, parameters
+from onnxsmith.problem import OnnxsmithError, problem
+
+Saliency = Mapping[str, Floats]
+
+
+def read(given: str | Path | Mapping[str, Any] | None, by: str) -> Saliency:
+    """The saliency by name of the parameter, from an `.npz` or a mapping to arrays: numbers of 0 or more, in the shape
+    of the parameter. Empty without one.
+
+    Raises:
+        OnnxsmithError: `prune/saliency` if it cannot be read, or if the measure `by` needs one or takes none.
+    """
+    if (given is None) == (by == "first-order"):
+        raise _unfit(
+            "the measure first-order needs a saliency" if given is None else f"the measure {by} reads no saliency",
+            "--saliency saliency.npz" if given is None else f"--by {by}",
+            "give --by first-order --saliency FILE; only torch has the gradients that it is made of",
+        )
+    if given is None:
+        return {}
+    where = str(given) if isinstance(given, str | Path) else "the given mapping"
+    arrays = _arrays(Path(given)) if isinstance(given, str | Path) else dict(given)
+    return {name: _checked(name, array, where) for name, array in arrays.items()}
+
+
+def of_initializers(model: ir.Model, saliency: Saliency) -> dict[str, Floats]:
+    """The saliency of each initializer that is a parameter, in the axes of the initializer. Those of several parameters
+    that became one initializer are added.
+
+    Raises:
+        OnnxsmithError: `prune/saliency` for another shape than that of the parameter.
+    """
+    known = parameters(model)
+    found: dict[str, Floats] = {}
+    for name, value in model.graph.initializers.items():
+        for one in known.get(name) or [Parameter(name)]:
+            own = saliency.get(one.name)
+            if own is None or value.shape is None:
+                continue
+            turned = own.T if one.is_transposed else own
+            if turned.shape != tuple(value.shape.numpy()):
+                raise _unfit(
+                    "the saliency has another shape than the parameter",
+                    f"{one.name}: {list(own.shape)}, the model has {list(value.shape.numpy())} as {name}",
+                    "make it of the module that the model was exported from",
+                )
+            found[name] = found[name] + turned if name in found else turned
+    return found
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return {name: held[name] for name in held.files}
+    except (OSError, ValueError, AttributeError, EOFError) as error:
+        raise _unfit(
+            "the saliency cannot be read", f"{path}: {error}"[:200], "write it with numpy.savez, an array a parameter"
+        ) from error
+
+
+def _checked(name: str, array: Any, where: str) -> Floats:
+    found = np.asarray(array)
+    if found.dtype.kind not in "fiu" or not np.isfinite(found).all() or (found < 0).any():
+        raise _unfit(
+            "a saliency is no number of 0 or more",
+            f"{where}, {name}",
+            "give squares of weight times gradient; a loss that is no number has no gradient",
+        )
+    return found.astype(np.float64)
+
+
+def _unfit(what: str, where: str, fix: str) -> OnnxsmithError:
+    return problem("prune/saliency", what, where=where, fix=fix)
