@@ -628,8 +628,9 @@ def test_a_keep_list_of_bisect_is_taken_whole(tmp_path: Path) -> None:
     assert keep.read_text(encoding="utf-8").splitlines()[-1] == "layer_b"
     result = quantized(path, output=out, to="float16", data=samples(path), metric="top1", keep=read_keep(keep))
     assert any("not simplified first: layer_b" in note for note in part(result).notes)
-    kept = next(node for node in load(out).graph if node.name == "layer_b")
-    assert kept.outputs[0].dtype == ir.DataType.FLOAT
+    scale = next(node for node in load(out).graph if node.name == "layer_b").inputs[1]
+    assert scale is not None
+    assert scale.dtype == ir.DataType.FLOAT
 
 
 @pytest.mark.parametrize("to", ["int8", "float16"])
@@ -648,6 +649,33 @@ def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
     declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
     assert declared >= set(load(out).graph.initializers), "a reader takes types from the tensors"
     assert b"%matmul" in path.read_bytes(), "the given model is not changed"
+    assert not declared_inside(out), "the given model declares none"
+
+
+def declared_inside(path: Path) -> set[str]:
+    """The results of nodes whose types the file declares, but for its outputs."""
+    graph = ir.load(path).graph
+    made = (value for node in graph for value in node.outputs if not value.is_graph_output())
+    return {value.name or "" for value in made if value.type is not None}
+
+
+def test_types_that_the_given_model_declares_stay(tmp_path: Path) -> None:
+    model = classifier()
+    for node in model.graph:
+        for value in node.outputs:
+            value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), value.shape or ir.Shape(["n", WIDTH])
+    path, out = stored(model, tmp_path), tmp_path / "small.onnx"
+    quantized(path, output=out, to="int8", data=samples(path), metric="top1", budget="20%")
+    assert {"a", "b", "c", "d"} & declared_inside(out)
+
+
+def test_types_behind_operators_that_onnx_does_not_have_stay(tmp_path: Path) -> None:
+    path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
+    quantized(path, output=out, to="int4", budget="50%")
+    graph = ir.load(out).graph
+    made = {node.outputs[0].name or "" for node in graph if node.domain} - {port.name for port in graph.outputs}
+    assert made
+    assert made <= declared_inside(out)
 
 
 def convolution(*, opset: int = 17) -> ir.Model:

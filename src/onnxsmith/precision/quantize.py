@@ -232,7 +232,7 @@ class _Quantising:
         if tried.model is None:
             return Outcome(tried, None, (outcome.not_met(tried, self.given, self.before, self.request.evaluations),))
         with stage("check the file"):
-            tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model)))
+            tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model, self.loaded)))
             done = final(
                 tried, self.loaded, self.given, self.before, self.runtime, nbytes=self.nbytes,
                 target=self.request.target, measure_time=self.request.measure_time,
