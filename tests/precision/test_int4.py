@@ -15,9 +15,10 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
 from onnxsmith.precision.forms.base import form
-from onnxsmith.precision.methods.int4 import Int4
+from onnxsmith.precision.methods.int4 import EIGHT, Int4
 from onnxsmith.precision.stored_weights import reasons
-from onnxsmith.report.parts.quantisation import Quantisation
+from onnxsmith.precision.trying import Trying
+from onnxsmith.report.parts.quantisation import CurvePoint, Quantisation
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, get
@@ -364,3 +365,20 @@ def test_a_table_of_positions_has_eight_bits(tmp_path: Path) -> None:
         feeds = {"x": drawn((count, 64), 99)}
         for level in ("all", "disable"):
             assert apart(answers(path, feeds)["y"], answers(out, feeds, level)["y"]) < CLOSE
+
+
+def test_all_layers_in_8_bits_are_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no layer may have 4 bits, all of them have 8: that is not the given model."""
+
+    def evaluated(self: Trying, keep: frozenset[str]) -> bool:
+        meets = self.work.kept_as == EIGHT and len(keep) == 2
+        self._curve.append(CurvePoint(len(keep), 0, float(meets), meets))
+        self._lists.append(keep)
+        return meets
+
+    monkeypatch.setattr(Trying, "_evaluated", evaluated)
+    text = "g (float[n,64] x, float[64,64] a, float[64,64] b) => (float[n,64] y) { h = MatMul(x, a) y = MatMul(h, b) }"
+    path, out = stored(model(text, {"a": drawn((64, 64), 1), "b": drawn((64, 64), 2)}), tmp_path), tmp_path / "out.onnx"
+    result = quantized(path, None, output=out, budget="50%")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert [node.attributes.get_int("bits", 0) for node in load(out).graph] == [8, 8]

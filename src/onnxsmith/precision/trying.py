@@ -128,7 +128,8 @@ class Trying:
     def _tried(self, kept: Keep | None) -> Tried:
         layers = self._layers
         names = [layer.name for layer in layers]
-        if kept is not None and len(kept) == len(layers) and not self.method.stored(self.work, kept):
+        is_whole = kept is not None and len(kept) == len(layers) and not self.work.kept_as
+        if kept is not None and is_whole and not self.method.stored(self.work, kept):
             kept = None  # that is the given model
         return Tried(
             self.name, self.method, None if kept is None else self.method.variant(self.work, kept),
