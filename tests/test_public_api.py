@@ -135,11 +135,13 @@ SIGNATURES = {
     "onnx_op": (
         "(name: 'str', *inputs: 'torch.Tensor | None', like: 'torch.Tensor | None' = None, "
         "dtype: 'torch.dtype | None' = None, shape: 'Sequence[int | torch.SymInt] | None' = None, "
-        "version: 'int | None' = None, **attributes: 'Any') -> 'torch.Tensor'"
+        "version: 'int | None' = None, metadata: 'Mapping[str, str] | None' = None, "
+        "**attributes: 'Any') -> 'torch.Tensor'"
     ),
     "prune": (
         "(source: 'Source', output: 'str | Path | None' = None, *, share: 'str | float | None' = None, "
-        "by: 'str' = 'norm', all_together: 'bool' = False, multiple: 'int' = 1, data: 'Any' = None, "
+        "by: 'str' = 'norm', saliency: 'str | Path | Mapping[str, Any] | None' = None, all_together: 'bool' = False, "
+        "multiple: 'int | None' = None, keep: 'Iterable[str]' = (), data: 'Any' = None, "
         "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
         "'str | float | None' = None, keep_list: 'str | Path | None' = None, samples: 'int | None' = None, "
         "evaluations: 'int' = 12, measure_time: 'bool' = True, sizes: 'Mapping[str, int] | None' = None, "
@@ -148,7 +150,7 @@ SIGNATURES = {
     "quantize": (
         "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'auto', data: 'Any' = None, "
         "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
-        "'str | float' = '1%', keep: 'Iterable[str]' = (), keep_list: 'str | Path | None' = None, target: 'str | "
+        "'str | float' = '1%', keep: 'str | Iterable[str]' = (), keep_list: 'str | Path | None' = None, target: 'str | "
         "None' = None, samples: 'int | None' = None, evaluations: 'int' = 20, allow_slower: 'bool' = False, "
         "measure_time: 'bool' = True, sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
