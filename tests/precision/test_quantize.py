@@ -850,3 +850,22 @@ def test_all_files_or_none(tmp_path: Path, refused: Refused) -> None:
     with refused("save/failed") as refusal:
         onnxsmith.quantize(path, tmp_path, to="float16")
     assert refusal.problem.what == "the target is a folder"
+
+
+def test_a_metric_that_is_neither_higher_nor_lower_is_refused(tmp_path: Path, refused: Refused) -> None:
+    def error(found: list[Any], labels: list[Any]) -> float:
+        return 0.5
+
+    error.better = "smaller"  # type: ignore[attr-defined]
+    path = stored(classifier(), tmp_path)
+    with refused("quantize/metric") as refusal:
+        quantized(path, to="int8", data=samples(path, 8), metric=error)
+    assert "'smaller'" in refusal.problem.what
+
+
+@pytest.mark.parametrize("to", ["float16", "int4"])
+def test_weights_alone_mean_nothing_to_other_methods(tmp_path: Path, to: str) -> None:
+    path = stored(classifier(), tmp_path)
+    keep = ["weights-alone: layer_a"]
+    result = quantized(path, to=to, data=samples(path, 8), metric="top1", budget="90%", keep=keep)
+    assert any("takes no `weights-alone:`" in note for note in part(result).notes)

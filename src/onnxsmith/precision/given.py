@@ -199,7 +199,16 @@ class Own(Score):
     def __init__(self, function: Callable[[list[Any], list[Any]], float]) -> None:
         self._function = function
         self.title = getattr(function, "__name__", "the metric")  # type: ignore[misc]
-        self.better = "lower" if getattr(function, "better", "higher") == "lower" else "higher"  # type: ignore[misc]
+        better = getattr(function, "better", "higher")
+        if better not in ("higher", "lower"):
+            raise problem(
+                "quantize/metric",
+                f"the metric's attribute better is {better!r}",
+                where=self.title,
+                why='it says whether a higher or a lower score is better, and is "higher" where it is missing',
+                fix=f'write {self.title}.better = "lower" or "higher"',
+            )
+        self.better = better  # type: ignore[misc]
 
     def predicted(self, outputs: Any) -> Any:
         return outputs if len(outputs) > 1 else next(iter(outputs.values()))

@@ -98,6 +98,8 @@ class Trying:
         names = [layer.name for layer in layers]
         alone = self._asked(names, [bare(one) for one in self.keep if one.startswith(ALONE)])
         self.work.alone = frozenset(alone)
+        if alone and not self.method.last_scheme(self.work):
+            self.work.notes.append(f"{self.name} takes no `{ALONE.strip()}` of a keep-list: these layers become narrow")
         layers = self.method.layers(self.work)  # once more: which values are finite is known now
         why = dict.fromkeys(self._asked(names, [one for one in self.keep if not one.startswith(ALONE)]), ASKED) | dict(
             self.method.always(self.work)

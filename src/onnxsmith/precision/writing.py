@@ -41,7 +41,7 @@ def checked(path: Path) -> Path:
 def _unwritable(path: Path, error: OSError) -> OnnxsmithError:
     return problem(
         "save/failed",
-        "the keep-list could not be written",
+        "the file could not be written",
         where=str(path),
         why=str(error),
         fix="check the permissions of the folder",
