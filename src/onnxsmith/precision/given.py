@@ -208,7 +208,7 @@ class Own(Score):
                 why='it says whether a higher or a lower score is better, and is "higher" where it is missing',
                 fix=f'write {self.title}.better = "lower" or "higher"',
             )
-        self.better = better  # type: ignore[misc]
+        self.better = "lower" if better == "lower" else "higher"  # type: ignore[misc]
 
     def predicted(self, outputs: Any) -> Any:
         return outputs if len(outputs) > 1 else next(iter(outputs.values()))
