@@ -17,14 +17,6 @@ def from_end(count: int, edges: Sequence[Edge]) -> list[int]:
     return [last - rows for rows in below]
 
 
-def from_start(count: int, edges: Sequence[Edge]) -> list[int]:
-    """Returns the rows of the items if each is just below the lowest item that it reads from."""
-    rows = [0] * count
-    for one, other in sorted(edges):
-        rows[other] = max(rows[other], rows[one] + 1)
-    return rows
-
-
 def components(count: int, edges: Sequence[Edge]) -> list[list[int]]:
     """Returns the items that are connected, component by component, in the order of their first items."""
     parent = list(range(count))
