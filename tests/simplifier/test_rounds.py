@@ -37,10 +37,10 @@ MODELS = {
 @pytest.mark.parametrize("case", MODELS)
 def test_a_second_run_changes_nothing(case: str, tmp_path: Path) -> None:
     model = from_text(f"{HEAD} g {MODELS[case]}")
-    once, part = simplified(model)
+    once, part = simplified(model, max_growth=0)  # each run may grow the file, so that a second run may fold more
     assert part.rounds < 10
     save(once, tmp_path / "once.onnx")
-    twice, again = simplified(load(tmp_path / "once.onnx"))
+    twice, again = simplified(load(tmp_path / "once.onnx"), max_growth=0)
     save(twice, tmp_path / "twice.onnx")
     assert not again.fired
     assert (tmp_path / "once.onnx").read_bytes() == (tmp_path / "twice.onnx").read_bytes()

@@ -113,6 +113,20 @@ def test_an_unknown_rule_is_refused(model: Path) -> None:
     assert caught.value.problem.id == "simplify/unknown-rule"
 
 
+def test_a_pattern_takes_all_rules_of_a_kind(model: Path) -> None:
+    result = onnxsmith.simplify(model, only=["algebra/ident*"], verify=Verify(runtime="reference"))
+    assert result.model is not None
+    assert [node.op_type for node in result.model.graph] == ["Dropout", "Tanh"]
+
+
+def test_an_unknown_rule_is_answered_with_the_nearest(model: Path) -> None:
+    for text, near in {"algebra/identiti": "algebra/identity", "batchnorm": "fuse/conv-batchnorm"}.items():
+        with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+            onnxsmith.simplify(model, only=[text])
+        assert near in caught.value.problem.fix
+        assert "explain all" in caught.value.problem.fix
+
+
 def test_a_model_is_verified_around_what_nobody_runs(tmp_path: Path) -> None:
     text = """
     <ir_version: 10, opset_import: ["": 20, "mine": 1]>

@@ -21,8 +21,8 @@ class Simplify(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL")
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
-    only: tuple[str, ...] = option("apply only this rule; repeatable", default=(), metavar="RULE")
-    skip: tuple[str, ...] = option("do not apply this rule; repeatable", default=(), metavar="RULE")
+    only: tuple[str, ...] = option("apply only this rule or pattern (fuse/*); repeatable", default=(), metavar="RULE")
+    skip: tuple[str, ...] = option("do not apply this rule or pattern; repeatable", default=(), metavar="RULE")
     exactness: str | None = option(
         "the least exact rewrites allowed: bitwise (same bits), value (same numbers) or reassociates (other rounding);"
         " default: reassociates, except before a quantiser",
@@ -35,7 +35,11 @@ class Simplify(Command):
         metavar="NAME",
     )
     inline_functions: bool = flag("inline model-local functions first")
-    max_growth: float = option("share by which folded constants may make the file larger", default=0.0, metavar="SHARE")
+    max_growth: float | None = option(
+        "share by which folded constants may make the file larger; default: 1% or 1 MiB, whichever is more, and at most"
+        " three times the size",
+        metavar="SHARE",
+    )
     explain: bool = flag("list every rewrite, and every refused rewrite with the reason")
     diff: bool = flag("show the operators that each rule removed and added")
     why: tuple[str, ...] = option(

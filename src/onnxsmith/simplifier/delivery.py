@@ -73,7 +73,7 @@ class Delivered:
 def delivered(delivery: Delivery, run: blame.Simplify) -> Delivered:
     """Simplifies and delivers. If the file is too large, tries again with less folding, then without any rewrite."""
     notes: tuple[str, ...] = ()
-    fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"limit": 0}))
+    fallbacks: Iterator[dict[str, Any]] = iter(({"slack": 0}, {"max_growth": 0.0}, {"limit": 0}))
     while True:
         with stage("simplify"):
             model, part = run()

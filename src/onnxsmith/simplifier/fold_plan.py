@@ -37,7 +37,9 @@ _MAY_GROW = {"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "
 
 class FoldPlan:
     """The nodes to fold: their inputs are constants, and their results do not make the file grow by more than `budget`
-    bytes. `growth` is the part of the budget that they use."""
+    bytes. `growth` is the part of the budget that they use, `denied` the bytes that all others would add.
+
+    `spare_narrow` leaves casts of weights to a wider dtype: somebody stored the weight narrow to save these bytes."""
 
     def __init__(
         self,
@@ -46,13 +48,16 @@ class FoldPlan:
         refuse: Callable[[ir.Node, str], None],
         budget: int,
         slack: int,
+        spare_narrow: bool = True,
     ) -> None:
         self._functions = {(domain, name) for domain, name, _ in model.functions}
         self._refuse = refuse
         self._budget = budget
         self._slack = slack
+        self._spare_narrow = spare_narrow
         self._sizes_of_nodes: dict[ir.Node, int] = {}
         self.growth = 0
+        self.denied = 0
         chosen: dict[ir.Node, None] = {}
         for node in walk.nodes(model.graph):
             if node not in refused and self._is_candidate(node, chosen) and self._is_bounded(node):
@@ -78,6 +83,8 @@ class FoldPlan:
             return False
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             return False
+        if self._spare_narrow and _widening(node) > self._slack:
+            return self._refuse_node(node, "it widens a weight that is stored narrow")
         if _is_read_transposed(node):
             return False  # a rule turns Transpose and MatMul into a Gemm, without a transposed copy of the weight
         training = node.attributes.get("training_mode")
@@ -122,6 +129,7 @@ class FoldPlan:
             freed[root] = freed.get(root, 0) + self._node_bytes(node)
         sizes = {root: size - freed.get(root, 0) for root, size in made.items()}
         over = self._over(sizes)
+        self.denied = max(self.denied, sum(over.values()))  # the first turn's: later ones have shorter groups
         if whole:
             dropped = {node for node in chosen if group[node] in over}
         else:
@@ -166,6 +174,14 @@ def nbytes(value: ir.Value) -> int | None:
     if value.dtype is None or value.dtype == ir.DataType.STRING or value.shape is None or not value.shape.is_static():
         return None
     return -(-value.dtype.bitwidth * math.prod(value.shape.numpy()) // 8)
+
+
+def _widening(node: ir.Node) -> int:
+    """Bytes that a cast of a stored weight to a wider dtype adds; 0 for other nodes."""
+    value = node.inputs[0] if node.op_type == "Cast" and node.inputs else None
+    if value is None or not facts.is_constant(value):
+        return 0
+    return max(0, (nbytes(node.outputs[0]) or 0) - (nbytes(value) or 0))
 
 
 def _is_read_transposed(node: ir.Node) -> bool:

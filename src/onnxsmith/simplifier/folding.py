@@ -13,6 +13,7 @@ from onnxsmith.model.graph import provenance, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.value_replacement import DECLARED, take_over
 from onnxsmith.model.shapes import facts
+from onnxsmith.simplifier import growth
 from onnxsmith.simplifier.evaluation import Evaluation, shape
 from onnxsmith.simplifier.fold_plan import SLACK, FoldPlan
 from onnxsmith.simplifier.state import State
@@ -39,6 +40,7 @@ class Folding:
     - strings, sequences and optionals; large graph outputs; defaults that a caller may replace;
     - groups of nodes whose results are larger than all that folding removes, plus `slack` bytes, plus the rest of
       `budget`;
+    - with `spare_narrow`, casts of weights to a wider dtype;
     - results of unknown dtype, and results whose dtype or shape is not the inferred one;
     - models of IR version 3, in which all initializers are inputs.
     """
@@ -46,10 +48,13 @@ class Folding:
     state: State
     budget: int = 0
     slack: int = SLACK
+    spare_narrow: bool = True
     runtime: str = ""
     _refused: set[ir.Node] = field(default_factory=set)
     _postponed: dict[ir.Node, str] = field(default_factory=dict)
     _evaluation: Evaluation = field(init=False)
+    _denied: int = 0
+    _added: int = 0
 
     def __post_init__(self) -> None:
         self._evaluation = Evaluation(self.state.model, self.runtime, self._refuse)
@@ -62,7 +67,9 @@ class Folding:
         names = Names(model)
         changed = self._known_integers(names)
         self._postponed.clear()
-        plan = FoldPlan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack)
+        self._denied = 0
+        plan = FoldPlan(model, self._refused, self._postponed.__setitem__, self.budget, self.slack, self.spare_narrow)
+        self._denied = plan.denied
         if plan.nodes:
             changed |= self._accept(plan, self._evaluation.results(plan.nodes), names)
         return changed
@@ -71,6 +78,10 @@ class Folding:
         """Notes the refusals of the last round. A later round may fold a node that an earlier round refused."""
         for node, why in self._postponed.items():
             self.state.journal.refuse(RULE, walk.node_label(node), why)
+
+    def notes(self, nbytes: int, least: int) -> list[str]:
+        """What folding added to a model of about `nbytes`, and of `least` bytes at least; what would add too much."""
+        return growth.note(self._added, self._denied, len(self._postponed), nbytes, least)
 
     def _known_integers(self, names: Names) -> bool:
         changed = False
@@ -105,6 +116,7 @@ class Folding:
                 self._replace(value, tensor, names)
             changed = True
         self.budget -= plan.growth
+        self._added += plan.growth
         return changed
 
     def _replace(self, value: ir.Value, tensor: ir.TensorProtocol, names: Names) -> None:

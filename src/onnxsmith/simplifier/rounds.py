@@ -17,10 +17,10 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.declared_dims import agree
 from onnxsmith.model.shapes.inference import Inference
 from onnxsmith.passes.base import Pass
-from onnxsmith.problem import problem
 from onnxsmith.report.parts.simplification import Simplification
-from onnxsmith.rules.base import Exactness, Rule
-from onnxsmith.simplifier import branches, engine, folding, pipeline
+from onnxsmith.rules.base import Rule
+from onnxsmith.simplifier import branches, choosing, engine, folding, growth, pipeline
+from onnxsmith.simplifier.choosing import Chosen
 from onnxsmith.simplifier.fold_plan import SLACK
 from onnxsmith.simplifier.folding import Folding
 from onnxsmith.simplifier.journal import Journal, Place
@@ -32,6 +32,8 @@ _SMALL_SLACK = 256
 """Bytes of slack that even the smallest model has. A choice: a few small constants."""
 _NODE_BYTES = 100
 """Bytes of a node in a file. An estimate."""
+_LEAST_NODE_BYTES = 16
+"""Bytes that even a node with short names has: its operator, an input, an output, the lengths."""
 
 
 def simplified(
@@ -41,7 +43,7 @@ def simplified(
     skip: Iterable[str] = (),
     exactness: str | None = None,
     inline_functions: bool = False,
-    max_growth: float = 0.0,
+    max_growth: float | None = None,
     slack: int = SLACK,
     limit: float = math.inf,
     switched_off: frozenset[Place] = frozenset(),
@@ -50,15 +52,15 @@ def simplified(
     """Returns a simplified copy of `model` (weights shared), or `model` itself simplified `in_place`, and the report
     part. The result is not verified.
 
-    `only` and `skip` take ids of rules and passes. `exactness` is the least exact kind of rewrite that may fire:
-    `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers. Folded constants may
-    enlarge the file by a share of `max_growth`, and by `slack` bytes for each folded group of nodes. At most `limit`
-    rewrites are made, and none that is `switched_off`.
+    `only` and `skip` take ids of rules and passes, or patterns such as `fuse/*`. `exactness` is the least exact kind of
+    rewrite that may fire: `bitwise`, `value` or `reassociates`; None means `reassociates`, except before quantisers.
+    Folded constants may enlarge the file by a share of `max_growth` (None: see `growth.foldable`), and by `slack` bytes
+    for each folded group of nodes. At most `limit` rewrites are made, and none that is `switched_off`.
 
     Raises:
         OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
     """
-    chosen = _chosen(rooms.members("onnxsmith.rules", Rule), tuple(only), tuple(skip), exactness)
+    chosen = choosing.chosen(rooms.members("onnxsmith.rules", Rule), only, skip, exactness)
     with no_collection():
         copy = model if in_place else cloned(model)
         before = _Before.of(copy)
@@ -70,7 +72,12 @@ def simplified(
         journal = Journal(limit, switched_off)
         _passes(copy, journal, pipeline.BEFORE, chosen)
         state = State(copy, Inference(copy), journal)
-        folding_ = Folding(state, budget=int(max_growth * before.nbytes), slack=_slack(slack, before.nbytes))
+        folding_ = Folding(
+            state,
+            budget=growth.foldable(before.nbytes, max_growth),
+            slack=_slack(slack, before.nbytes),
+            spare_narrow=not max_growth,
+        )
         rounds = _until_still(state, chosen, folding_)
         folding_.finish()
         facts.forget(copy)
@@ -84,12 +91,12 @@ def simplified(
         fired=tuple(state.journal.fired),
         refused=state.journal.refused,
         rounds=rounds,
-        notes=tuple(state.inference.notes),
+        notes=(*state.inference.notes, *folding_.notes(before.nbytes, before.least_nbytes)),
     )
     return copy, part
 
 
-def _until_still(state: State, chosen: _Chosen, folding_: Folding) -> int:
+def _until_still(state: State, chosen: Chosen, folding_: Folding) -> int:
     """Repeats rounds until one changes nothing, and infers all shapes again between rounds. Returns the number of
     rounds."""
     for number in range(1, _MOST_ROUNDS + 1):
@@ -104,7 +111,7 @@ def _until_still(state: State, chosen: _Chosen, folding_: Folding) -> int:
     return _MOST_ROUNDS
 
 
-def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
+def _round(state: State, chosen: Chosen, folding_: Folding) -> bool:
     """Runs everything once, in the order of `pipeline.py`; returns whether anything changed."""
     changed = folding.RULE in chosen.steps and folding_.run()
     changed |= branches.RULE in chosen.steps and branches.flatten(state)
@@ -117,7 +124,7 @@ def _round(state: State, chosen: _Chosen, folding_: Folding) -> bool:
     return _passes(state.model, state.journal, pipeline.AFTER, chosen) or changed
 
 
-def _passes(model: ir.Model, journal: Journal, passes: Iterable[tuple[str, Pass]], chosen: _Chosen) -> bool:
+def _passes(model: ir.Model, journal: Journal, passes: Iterable[tuple[str, Pass]], chosen: Chosen) -> bool:
     changed = False
     for id_, one in passes:
         if not id_:
@@ -150,6 +157,7 @@ class _Before:
     nodes: int
     initializers: int
     nbytes: int
+    least_nbytes: int
     ports: tuple[tuple[ir.Shape | None, ir.TypeProtocol | None], ...]
 
     @classmethod
@@ -162,10 +170,12 @@ class _Before:
                 value.meta[DECLARED] = value.shape
         nodes = walk.count_nodes(model)
         ports = (*model.graph.inputs, *model.graph.outputs)
+        weights = sum(tensor.nbytes for tensor in walk.tensors(model))
         return cls(
             nodes,
             sum(1 for _ in walk.initializers(model)),
-            sum(tensor.nbytes for tensor in walk.tensors(model)) + _NODE_BYTES * nodes,
+            weights + _NODE_BYTES * nodes,
+            weights + _LEAST_NODE_BYTES * nodes,
             tuple((port.shape.copy() if port.shape is not None else None, port.type) for port in ports),
         )
 
@@ -196,40 +206,3 @@ def _restore(value: ir.Value) -> None:
     value.shape = declared if declared is not None and (found is None or agree(declared, found)) else None
     if value.shape is None and not value.is_graph_output() and not value.is_graph_input():
         value.type = None
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """The rules that run, and the ids of the passes and steps that run."""
-
-    rules: dict[str, Rule]
-    steps: frozenset[str]
-    spare_quantisers: bool
-
-
-_STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
-
-
-def _chosen(rules: dict[str, Rule], only: tuple[str, ...], skip: tuple[str, ...], exactness: str | None) -> _Chosen:
-    known = [*rules, *_STEPS]
-    unknown = [id_ for id_ in (*only, *skip) if id_ not in known]
-    if unknown:
-        raise problem(
-            "simplify/unknown-rule",
-            f"there is no rule {unknown[0]!r}",
-            fix=f"one of: {', '.join(known)}",
-        )
-    try:
-        least = Exactness.REASSOCIATES if exactness is None else Exactness[exactness.upper()]
-    except KeyError:
-        raise problem(
-            "simplify/unknown-exactness",
-            f"there is no exactness {exactness!r}",
-            fix=f"one of: {', '.join(one.name.lower() for one in Exactness)}",
-        ) from None
-    wanted = {id_ for id_ in known if (not only or id_ in only) and id_ not in skip}
-    return _Chosen(
-        {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least},
-        frozenset(wanted.intersection(_STEPS)),
-        exactness is None,
-    )

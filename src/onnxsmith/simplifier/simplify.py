@@ -33,14 +33,13 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.result import Result
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
+from onnxsmith.simplifier import growth
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.for_target import ForTarget, Simplify
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
 
-_MAX_GROWTH = 0.01
-"""Share by which a file may grow without `max_growth`. A choice: room for names of new values, not for constants."""
 _NAMES = ("the original", "the simplified model")
 
 
@@ -54,7 +53,7 @@ def simplify(
     opset: int | None = None,
     target: str | None = None,
     inline_functions: bool = False,
-    max_growth: float = 0.0,
+    max_growth: float | None = None,
     inputs: Inputs = (),
     explain: bool = False,
     diff: bool = False,
@@ -67,11 +66,12 @@ def simplify(
     `source` is a path, a `ModelProto` or an `ir.Model`; it is not changed. With `output` the result is written if it
     agrees with the original; `save` says how.
 
-    `only` and `skip` take rule ids. `exactness` limits how far a rewrite may change a number: `bitwise`, `value` or
-    `reassociates` (the default, except before quantisers). `opset` first converts the model to that opset, so that
-    rules may use newer operators. `target` is the name of a target of `check`, or `profile:FILE.toml`: the model is
-    converted to the newest opset and IR version that the target reads, and rules that make operators which it refuses
-    are left out. `max_growth` is the share by which folded constants may enlarge the file.
+    `only` and `skip` take rule ids, or patterns such as `fuse/*`. `exactness` limits how far a rewrite may change a
+    number: `bitwise`, `value` or `reassociates` (the default, except before quantisers). `opset` first converts the
+    model to that opset, so that rules may use newer operators. `target` is the name of a target of `check`, or
+    `profile:FILE.toml`: the model is converted to the newest opset and IR version that the target reads, and rules that
+    make operators which it refuses are left out. `max_growth` is the share by which folded constants may enlarge the
+    file; None allows 1% or 1 MiB, whichever is more, and at most three times the size.
 
     `verify` says how the result is compared with the original; with False the report says that nothing was verified.
     `inputs` are compared, too: arrays by name, texts as on the command line, or an iterable of arrays by name. If the
@@ -83,8 +83,8 @@ def simplify(
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
-            `simplify/unknown-exactness`, `simplify/unknown-node`, `export/opset`, `verify/…` and `runtime/…` when the
-            check could not be made, `save/…` when the result could not be written.
+            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/max-growth`, `export/opset`, `verify/…` and
+            `runtime/…` when the check could not be made, `save/…` when the result could not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
@@ -102,7 +102,7 @@ def simplify(
             skip=tuple(skip),
             exactness=exactness,
             inline_functions=inline_functions,
-            max_growth=max_growth,
+            max_growth=growth.checked(max_growth),
         )
         if target is not None:
             run = wanted.fitting(run, tuple(skip))
@@ -165,11 +165,11 @@ def _conversion_note(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
     return (f"converted from opset {before} to {after}",) if before != after else ()
 
 
-def _most_bytes(read: _Read, max_growth: float) -> float | None:
+def _most_bytes(read: _Read, max_growth: float | None) -> float | None:
     """Returns the largest size of the new file in bytes; None if the original is not a file."""
     if not isinstance(read.original, Path):
         return None
-    return _nbytes(read.original, read.model) * (1 + max(max_growth, _MAX_GROWTH))
+    return growth.largest(_nbytes(read.original, read.model), max_growth)
 
 
 def _lost_note(lost: tuple[str, ...]) -> str:

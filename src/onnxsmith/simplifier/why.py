@@ -13,6 +13,7 @@ from onnxsmith.problem import problem
 from onnxsmith.report.parts.answer import Answer
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.rules.base import Match, NoMatch, Rule
+from onnxsmith.simplifier import choosing
 
 
 def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) -> Answer:
@@ -25,7 +26,7 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
     id_, _, name = question.partition("@")
     rules = rooms.members("onnxsmith.rules", Rule)
     if id_ not in rules:
-        raise problem("simplify/unknown-rule", f"there is no rule {id_!r}", fix=f"one of: {', '.join(rules)}")
+        raise choosing.unknown(id_, rules)
     old, new = _found(before, name), _found(after, name)
     if old is None and new is None:
         raise problem(

@@ -1,0 +1,72 @@
+"""Chooses the rules, passes and steps that run: by id, by pattern, by exactness."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.rules.base import Exactness, Rule
+from onnxsmith.simplifier import branches, folding, pipeline
+
+_NEAR = 3
+"""Ids that a refusal offers; a choice."""
+STEPS = (folding.RULE, branches.RULE, *(id_ for id_, _ in pipeline.AFTER if id_))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rules that run, and the ids of the passes and steps that run."""
+
+    rules: dict[str, Rule]
+    steps: frozenset[str]
+    spare_quantisers: bool
+
+
+def chosen(rules: dict[str, Rule], only: Iterable[str], skip: Iterable[str], exactness: str | None) -> Chosen:
+    """The rules that `only` and `skip` leave: ids, or patterns such as `fuse/*`.
+
+    Raises:
+        OnnxsmithError: `simplify/unknown-rule`; `simplify/unknown-exactness`.
+    """
+    known = [*rules, *STEPS]
+    kept, left_out = _matching(only, known), _matching(skip, known)
+    try:
+        least = Exactness.REASSOCIATES if exactness is None else Exactness[exactness.upper()]
+    except KeyError:
+        raise problem(
+            "simplify/unknown-exactness",
+            f"there is no exactness {exactness!r}",
+            fix=f"one of: {', '.join(one.name.lower() for one in Exactness)}",
+        ) from None
+    wanted = {id_ for id_ in known if (not kept or id_ in kept) and id_ not in left_out}
+    return Chosen(
+        {id_: rule for id_, rule in rules.items() if id_ in wanted and rule.exactness <= least},
+        frozenset(wanted.intersection(STEPS)),
+        exactness is None,
+    )
+
+
+def _matching(texts: Iterable[str], known: list[str]) -> set[str]:
+    found: set[str] = set()
+    for text in texts:
+        ids = fnmatch.filter(known, text)
+        if not ids:
+            raise unknown(text, known)
+        found.update(ids)
+    return found
+
+
+def unknown(text: str, known: Iterable[str]) -> OnnxsmithError:
+    """The problem of an id that no rule has. Names those that are nearest: the same words in another order or part."""
+    ids = list(known)
+    part = [id_ for id_ in ids if text and text.strip("*/") in id_]
+    near = (part or difflib.get_close_matches(text, ids, _NEAR, 0.5))[:_NEAR]
+    listed = "`onnxsmith explain all` lists all ids; a pattern such as 'fuse/*' takes several"
+    return problem(
+        "simplify/unknown-rule",
+        f"there is no rule {text!r}",
+        fix=f"write {' or '.join(near)}; {listed}" if near else listed,
+    )
