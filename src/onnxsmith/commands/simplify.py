@@ -35,6 +35,15 @@ class Simplify(Command):
         metavar="NAME",
     )
     inline_functions: bool = flag("inline model-local functions first")
+    fix_defaults: bool = flag("make constants of initializers that are graph inputs too, so that rules may use them")
+    set_dim: tuple[str, ...] = option(
+        "give a symbolic dimension a size for good: batch=1, or x:0=1 for an axis of the input x; repeatable",
+        default=(),
+        metavar="DIM=SIZE",
+    )
+    keep_output: tuple[str, ...] = option(
+        "keep only this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
+    )
     max_growth: float | None = option(
         "share by which folded constants may make the file larger; default: 1% or 1 MiB, whichever is more, and at most"
         " three times the size",
@@ -73,6 +82,9 @@ class Simplify(Command):
             opset=self.opset,
             target=self.target,
             inline_functions=self.inline_functions,
+            fix_defaults=self.fix_defaults,
+            set_dim=self.set_dim,
+            keep_output=self.keep_output,
             max_growth=self.max_growth,
             explain=self.explain,
             diff=self.diff,

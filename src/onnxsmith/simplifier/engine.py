@@ -11,6 +11,7 @@ from onnxsmith.model.graph import provenance, walk
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.graph.value_replacement import can_be_output, take_over
 from onnxsmith.rules.base import Exactness, Match, NoMatch, Rule
+from onnxsmith.simplifier import interface
 from onnxsmith.simplifier.quantisers import Quantisers
 from onnxsmith.simplifier.state import State
 
@@ -35,7 +36,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
         for id_, rule in by_type.get(node.op_type, ()):
             match = rule.match(node)
             if isinstance(match, NoMatch):
-                state.journal.refuse(id_, match.place(node), match.reason)
+                state.journal.refuse(id_, match.place(node), interface.told(match.reason, node))
             if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
                 reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
                 if reached is not None:

@@ -37,6 +37,7 @@ from onnxsmith.simplifier import growth
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.for_target import ForTarget, Simplify
+from onnxsmith.simplifier.interface import Interface, defaults
 from onnxsmith.simplifier.rounds import simplified
 from onnxsmith.words import several
 
@@ -53,6 +54,9 @@ def simplify(
     opset: int | None = None,
     target: str | None = None,
     inline_functions: bool = False,
+    fix_defaults: bool = False,
+    set_dim: Iterable[str] = (),
+    keep_output: Iterable[str] = (),
     max_growth: float | None = None,
     inputs: Inputs = (),
     explain: bool = False,
@@ -73,6 +77,11 @@ def simplify(
     make operators which it refuses are left out. `max_growth` is the share by which folded constants may enlarge the
     file; None allows 1% or 1 MiB, whichever is more, and at most three times the size.
 
+    Three settings narrow what the model takes and gives; the result is then compared with the original narrowed alike.
+    `fix_defaults` makes constants of initializers that are graph inputs too, as files of old exporters have them.
+    `set_dim` gives symbolic dimensions a size for good: `batch=1`, or `x:0=1` for the first axis of the input x.
+    `keep_output` takes the names or patterns of the outputs that stay.
+
     `verify` says how the result is compared with the original; with False the report says that nothing was verified.
     `inputs` are compared, too: arrays by name, texts as on the command line, or an iterable of arrays by name. If the
     check cannot tell whether the two are equal, only bit-exact rewrites are tried. If the result differs, the first
@@ -83,13 +92,17 @@ def simplify(
 
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
-            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/max-growth`, `export/opset`, `verify/…` and
-            `runtime/…` when the check could not be made, `save/…` when the result could not be written.
+            `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/max-growth`, `simplify/no-such-port`,
+            `export/opset`, `verify/…` and `runtime/…` when the check could not be made, `save/…` when the result could
+            not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
+        most = _most_bytes(read, max_growth)
+        narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output))
+        read, narrowed = read.narrowed(narrow) if narrow else (read, ())
         wanted = ForTarget.named(target) if target is not None else ForTarget("")
         start = opsets.convert(read.model, opset) if opset is not None else wanted.at_opset(read.model)
         conversion = _conversion_note(
@@ -112,11 +125,10 @@ def simplify(
                 return nothing_verified(*_NAMES, "--no-verify was given")
             return verify_models(read.original, candidate, settings, given=read.feeds, names=_NAMES)
 
-        most = _most_bytes(read, max_growth)
         save = replace(save, external_data=as_read(read.model, save.external_data))
         found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
     part, verification = found.part, found.verification
-    part = replace(part, notes=(*conversion, *part.notes))
+    part = replace(part, notes=(*narrowed, *conversion, *part.notes))
     extra: list[Part] = [Rewrites(part.fired, part.refused)] if explain else []
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
@@ -125,7 +137,7 @@ def simplify(
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
-        headline=f"{where}: {change}, {ending(verification)}{_lost_note(read.lost)}",
+        headline=f"{where}: {change}, {ending(verification)}{_lost_note(read.lost)}{_question(found.model)}",
         parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
         problems=(*read.doubts, *problems(verification, asked=settings is not None)),
     )
@@ -145,6 +157,11 @@ class _Read:
     """Checks a model against the specification, as strictly as the original passes it."""
     lost: tuple[str, ...]
     feeds: tuple[Feed, ...]
+
+    def narrowed(self, interface: Interface) -> tuple[_Read, tuple[str, ...]]:
+        """With the narrower interface, in the original as well; and what changed."""
+        made, notes = interface.narrowed(self.model)
+        return replace(self, model=made, original=made), notes
 
 
 def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs, settings: Verify | None) -> _Read:
@@ -170,6 +187,13 @@ def _most_bytes(read: _Read, max_growth: float | None) -> float | None:
     if not isinstance(read.original, Path):
         return None
     return growth.largest(_nbytes(read.original, read.model), max_growth)
+
+
+def _question(made: ir.Model) -> str:
+    """Asks in the headline whether defaults of inputs may become constants: rules and folding leave defaults alone."""
+    count = len(defaults(made))
+    said = f"; {several(count, 'initializer')} can be replaced by a caller, so that no rule uses them"
+    return f"{said}: --fix-defaults makes them constants" if count else ""
 
 
 def _lost_note(lost: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from onnxsmith.problem import problem
 from onnxsmith.report.parts.answer import Answer
 from onnxsmith.report.parts.simplification import Simplification
 from onnxsmith.rules.base import Match, NoMatch, Rule
-from onnxsmith.simplifier import choosing
+from onnxsmith.simplifier import choosing, interface
 
 
 def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) -> Answer:
@@ -62,12 +62,16 @@ def _asked(rule: Rule, model: ir.Model, name: str) -> str:
     with inference.assumed():
         match = rule.match(node)
     if isinstance(match, NoMatch):
-        return f"{match.reason} ({match.where})" if match.where else match.reason
+        reason = interface.told(match.reason, node)
+        return f"{reason} ({match.where})" if match.where else reason
     if isinstance(match, Match):
         return "the rule would fire, but --only, --skip or --exactness left it out"
     around = [value.producer() for value in node.inputs if value is not None]
     read = ", ".join(maker.op_type for maker in around if maker is not None) or "no other node"
-    return f"the rule's pattern does not match: {node.op_type} reads from {read}; `onnxsmith explain` shows the pattern"
+    pattern = (
+        f"the rule's pattern does not match: {node.op_type} reads from {read}; `onnxsmith explain` shows the pattern"
+    )
+    return f"{pattern}{interface.replaceable(node)}"
 
 
 def _found(model: ir.Model, name: str) -> ir.Node | None:
