@@ -173,7 +173,7 @@ SIGNATURES = {
     "save": "(model: 'ir.Model', target: 'str | Path', *, external_data: 'bool | None' = None) -> 'list[Path]'",
     "simplify": (
         "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
-        "skip: 'Iterable[str]' = (), exactness: 'str | None' = None, opset: 'int | None' = None, "
+        "skip: 'Iterable[str]' = (), exactness: 'str | None' = None, opset: 'int | str | None' = None, "
         "target: 'str | None' = None, inline_functions: 'bool' = False, fix_defaults: 'bool' = False, "
         "set_dim: 'Iterable[str]' = (), keep_output: 'Iterable[str]' = (), max_growth: 'float | None' = None, "
         "inputs: 'Inputs' = (), explain: 'bool' = False, diff: 'bool' = False, why: 'Iterable[str]' = (), "

@@ -28,7 +28,10 @@ class Simplify(Command):
         " default: reassociates, except before a quantiser",
         metavar="HOW",
     )
-    opset: int | None = option("convert the model to this opset first, so that rules may use its operators")
+    opset: str | None = option(
+        "convert the model to this opset first, so that rules may use its operators; auto: the one that lets most fire",
+        metavar="OPSET",
+    )
     target: str | None = option(
         "where the model will run: its newest opset, IR version and operators; asks this target about the file, and "
         "rewrites what it refuses",

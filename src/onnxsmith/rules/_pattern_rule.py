@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.model.shapes import facts
 from onnxsmith.patterns.find import every_match
 from onnxsmith.patterns.match import Match as Found
 from onnxsmith.patterns.pattern import AttributeVariable, Operand, Pattern, Result, Variable
@@ -18,7 +17,7 @@ from onnxsmith.patterns.pattern_of import pattern_of
 from onnxsmith.patterns.plan import Plan
 from onnxsmith.patterns.producers import Producers
 from onnxsmith.patterns.replacement_of import replacement_of
-from onnxsmith.rules._patterns import read_elsewhere
+from onnxsmith.rules._patterns import read_elsewhere, too_old
 from onnxsmith.rules.base import Match, NoMatch, Rule
 
 Answer = Mapping[str, Any] | NoMatch | None
@@ -32,7 +31,7 @@ class PatternRule(Rule):
     pattern: ClassVar[str]
     replacement: ClassVar[str]
     since: ClassVar[int] = 0
-    """The opset below which nothing matches."""
+    """The opset below which the replacement cannot be written: a match is refused there."""
     sole_reader: ClassVar[bool] = False
     """Whether a match is refused if another node reads a result that the replacement does not keep."""
 
@@ -41,8 +40,6 @@ class PatternRule(Rule):
         return {}
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        if facts.opset(node) < self.since:
-            return None
         text = _read(self.pattern, self.replacement)
         if not text.producers.may_be_those_of(node):
             return None
@@ -53,6 +50,8 @@ class PatternRule(Rule):
             if more is not None:
                 every = tuple(one for one in found.taken if not text.keeps & found.names(one))
                 refusal = read_elsewhere(every) if self.sole_reader else None
+                if self.since:
+                    refusal = refusal or too_old(node, text.replacement.nodes[-1].op_type, self.since)
                 return refusal or Match(node, every, {"values": {**found.values, **found.attributes, **more}})
         return None
 

@@ -33,7 +33,7 @@ from onnxsmith.report.parts.verification import Verification, nothing_verified
 from onnxsmith.result import Result
 from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.settings import Save, Verify, verifying
-from onnxsmith.simplifier import growth
+from onnxsmith.simplifier import growth, newer_opset
 from onnxsmith.simplifier import why as questions
 from onnxsmith.simplifier.delivery import Delivery, delivered
 from onnxsmith.simplifier.for_target import ForTarget, Simplify
@@ -51,7 +51,7 @@ def simplify(
     only: Iterable[str] = (),
     skip: Iterable[str] = (),
     exactness: str | None = None,
-    opset: int | None = None,
+    opset: int | str | None = None,
     target: str | None = None,
     inline_functions: bool = False,
     fix_defaults: bool = False,
@@ -104,19 +104,15 @@ def simplify(
         narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output))
         read, narrowed = read.narrowed(narrow) if narrow else (read, ())
         wanted = ForTarget.named(target) if target is not None else ForTarget("")
-        start = opsets.convert(read.model, opset) if opset is not None else wanted.at_opset(read.model)
-        conversion = _conversion_note(
-            read.model, start
-        )  # computed now, because a model from a file is changed in place below
         before = dict(walk.histogram(read.model)) if diff else {}
-        run: Simplify = partial(
-            _Start.of(read, start),
-            only=tuple(only),
-            skip=tuple(skip),
-            exactness=exactness,
-            inline_functions=inline_functions,
-            max_growth=growth.checked(max_growth),
-        )
+        options = {
+            "only": tuple(only),
+            "skip": tuple(skip),
+            "exactness": exactness,
+            "inline_functions": inline_functions,
+            "max_growth": growth.checked(max_growth),
+        }
+        run, conversion = _started(read, newer_opset.asked(opset), wanted, options)
         if target is not None:
             run = wanted.fitting(run, tuple(skip))
 
@@ -128,7 +124,8 @@ def simplify(
         save = replace(save, external_data=as_read(read.model, save.external_data))
         found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
     part, verification = found.part, found.verification
-    part = replace(part, notes=(*narrowed, *conversion, *part.notes))
+    more = newer_opset.note(part, opsets.of(found.model)) if target is None else ()
+    part = replace(part, notes=(*narrowed, *conversion, *part.notes, *more))
     extra: list[Part] = [Rewrites(part.fired, part.refused)] if explain else []
     if diff:
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
@@ -177,8 +174,26 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
         return _Read(model, original, doubts, held, lost, given.inputs(inputs, signature(model)))
 
 
+def _started(
+    read: _Read, opset: int | str | None, wanted: ForTarget, options: dict[str, Any]
+) -> tuple[Simplify, tuple[str, ...]]:
+    """The simplification from the model at its opset: the one that was asked for, the target's, or with `auto` the one
+    that lets most rules fire. And what was converted: noted now, because a model from a file is changed in place."""
+    start = opsets.convert(read.model, opset) if isinstance(opset, int) else wanted.at_opset(read.model)
+    conversion = _conversion_note(read.model, start)
+    run: Simplify = partial(_Start.of(read, start), **options)
+    if opset != newer_opset.AUTO or wanted.name:  # the target's newest opset is the best already
+        return run, conversion
+    before = opsets.of(read.model)
+    newer, refusals = newer_opset.better(load(read.original), run()[1])
+    return partial(_Start(newer, None), **options), (*_converted(before, opsets.of(newer)), *refusals)
+
+
 def _conversion_note(model: ir.Model, start: ir.Model) -> tuple[str, ...]:
-    before, after = opsets.of(model), opsets.of(start)
+    return _converted(opsets.of(model), opsets.of(start))
+
+
+def _converted(before: int, after: int) -> tuple[str, ...]:
     return (f"converted from opset {before} to {after}",) if before != after else ()
 
 

@@ -1,0 +1,75 @@
+"""A newer opset that would let more rules fire is named, and taken when asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+import onnxsmith
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.report.parts.simplification import Simplification
+
+GELU = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[n,8] x) => (float[n,8] y) <float root = {1.4142135}, float one = {1}, float half = {0.5}> {
+    a = Div(x, root)\n b = Erf(a)\n c = Add(b, one)\n d = Mul(x, c)\n e = Mul(d, half)
+    s = Sigmoid(e)\n y = Mul(e, s)
+}
+"""
+SWISH_ONLY = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[n,8] x) => (float[n,8] y) { s = Sigmoid(x)\n y = Mul(x, s) }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    save(from_text(GELU), tmp_path / "in.onnx")
+    return tmp_path / "in.onnx"
+
+
+def operators(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node]
+
+
+def test_a_newer_opset_is_named_in_one_line(file: Path, tmp_path: Path) -> None:
+    result = onnxsmith.simplify(file, tmp_path / "out.onnx")
+    notes = result.report.part(Simplification).notes
+    assert "opset 17 → 20 would allow 1 Gelu; 24 would allow 1 Swish (--opset auto)" in notes
+    assert "Gelu" not in operators(tmp_path / "out.onnx")
+
+
+def test_auto_takes_it(file: Path, tmp_path: Path) -> None:
+    result = onnxsmith.simplify(file, tmp_path / "out.onnx", opset="auto")
+    assert result.ok
+    assert operators(tmp_path / "out.onnx")[0] == "Gelu"
+    notes = result.report.part(Simplification).notes
+    assert any(note.startswith("converted from opset 17 to") for note in notes)
+    assert not any("would allow" in note for note in notes)
+
+
+def test_auto_leaves_a_model_that_gains_nothing(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { a = Identity(x)\n y = Exp(a) }'
+    save(from_text(text), tmp_path / "in.onnx")
+    onnxsmith.simplify(tmp_path / "in.onnx", tmp_path / "out.onnx", opset="auto")
+    made = onnx.load(tmp_path / "out.onnx")
+    assert made.opset_import[0].version == 17
+    assert operators(tmp_path / "out.onnx") == ["Exp"]
+
+
+def test_auto_says_what_the_runtime_does_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxsmith.runtimes.onnxruntime.OnnxRuntime.newest_opset", lambda self: 20)
+    save(from_text(SWISH_ONLY), tmp_path / "in.onnx")
+    result = onnxsmith.simplify(tmp_path / "in.onnx", tmp_path / "out.onnx", opset="auto")
+    assert "opset 24 was not tried: onnxruntime reads 20 here" in result.report.part(Simplification).notes
+    assert onnx.load(tmp_path / "out.onnx").opset_import[0].version == 17
+
+
+@pytest.mark.parametrize("opset", ["newest", "-1", "1.5"])
+def test_what_is_no_opset_is_refused(file: Path, tmp_path: Path, opset: str) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.simplify(file, tmp_path / "out.onnx", opset=opset)
+    assert caught.value.problem.id == "export/opset"
