@@ -510,7 +510,7 @@ def test_a_variant_that_the_runtime_refuses_is_not_the_end(tmp_path: Path, monke
 
 def test_the_score_on_the_target_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
-    bad = ({"on openvino": "0.1, out of budget"}, {"openvino": False})
+    bad = ({"on openvino": "0.1, out of budget"}, {"openvino": False}, {})
     monkeypatch.setattr(final, "_also", lambda *_: bad)
     asked = {"output": out, "to": "int8", "data": samples(path), "metric": "top1", "budget": "20%"}
     refused = quantized(path, target="openvino", **asked)

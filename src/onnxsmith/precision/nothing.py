@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
-from onnxsmith.precision.methods.base import FLOATS, Method, Work
+from onnxsmith.precision.methods.base import ASKED, FLOATS, Method, Work
 from onnxsmith.problem import OnnxsmithError, problem
 
 _LONG = 600
@@ -32,4 +33,17 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
         f"no node of the model can become {name}",
         why=f"the method changes {method.changes}{method.where}" + (f". {left}"[:_LONG] if left else ""),
         fix="try another --to",
+    )
+
+
+def everything(name: str, method: Method, why: Mapping[str, str]) -> OnnxsmithError:
+    """The problem of a model of which each layer stays, with the reasons by layer."""
+    counts = Counter(why.values())
+    told = "; ".join(reason if len(counts) == 1 else f"{count} because {reason}" for reason, count in counts.items())
+    is_asked = ASKED in counts
+    return problem(
+        "quantize/nothing",
+        f"every layer that could become {name} stays as it is",
+        why=told[:_LONG],
+        fix="give a shorter keep-list, or another --to" if is_asked else f"give {method.instead}",
     )

@@ -31,6 +31,7 @@ class Prepared:
 
     model: ir.Model
     notes: tuple[str, ...] = ()
+    is_simplified: bool = True
 
 
 def quantisers(model: ir.Model) -> dict[str, int]:
@@ -57,7 +58,7 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     straighten(model)
     fill(model, Operators(model, runtimes.get(runtimes.default())))
     _name(model)
-    return Prepared(model, tuple(note for note in notes if note))
+    return Prepared(model, tuple(note for note in notes if note), simplified)
 
 
 def _name(model: ir.Model) -> None:

@@ -16,12 +16,14 @@ from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
 from onnxsmith.model.graph import walk
+from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.precision import outcome
 from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.final import final
+from onnxsmith.precision.evaluating import WORDS, Evaluations
+from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_worthless
-from onnxsmith.precision.keep import ALONE, bare, matching
+from onnxsmith.precision.keep import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.methods.base import Method, Work
 from onnxsmith.precision.outcome import Outcome
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
@@ -160,6 +162,17 @@ def _refuse_quantised(model: ir.Model, where: str) -> None:
         )
 
 
+def _entries(best: Outcome) -> list[str]:
+    """The keep-list with which the same file is made again."""
+    layers = best.tried.layers
+    return [
+        *best.tried.settings,
+        *sorted(layer.name for layer in layers if layer.kept),
+        *sorted(f"{ALONE}{layer.name}" for layer in layers if layer.weights),
+        *sorted(f"{EIGHT}{layer.name}" for layer in layers if layer.eight),
+    ]
+
+
 class _Quantising:
     """One call of `quantize`."""
 
@@ -173,7 +186,7 @@ class _Quantising:
         nbytes: int | None,
     ) -> None:
         self.loaded, self.request, self._form = loaded, request, shape
-        self._keep, self._stack, self.nbytes = keep, stack, nbytes
+        self._keep, self._wishes, self._stack, self.nbytes = named(keep), wishes(keep), stack, nbytes
         self.runtime: Runtime = runtimes.get("onnxruntime")
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
@@ -211,14 +224,28 @@ class _Quantising:
         ready = self._ready(method.oldest_opset(self._form))
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
-        trying = Trying(name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep)
+        seen = Evaluations(method, work, self.given, self.runtime, self.before, self.request.evaluations)
+        trying = Trying(name, method, work, self.given, seen, self._wishes)
         found = self._finished(trying.run(), ready)
-        if [one.id for one in found.refused] == ["quantize/slower"]:
-            other = trying.without_activations()
+        if [one.id for one in found.refused] == ["quantize/target-refuses"]:
+            found = self._without_refused(trying, found, ready)
+        if [one.id for one in found.refused] == ["quantize/slower"] and not work.is_asked:
+            other = trying.without_activations("narrow activations make the file slower here")
             if other is not None and other.model is not None:
                 slower = f"narrow activations make the file slower here: {found.refused[0].where}"
                 return self._finished(replace(other, notes=(*other.notes, slower)), ready)
         return found
+
+    def _without_refused(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
+        """The result with the layers in float32 because of which the target refuses the file; what was found if there
+        are none, or if the target refuses the given model as well."""
+        target = self.request.target or ""
+        feeds = next((dict(one.feeds) for one in self.given.scoring.samples), {})
+        why = found.refused[0].why
+        if refusal(target, self.loaded, feeds):
+            return found
+        other = trying.without_refused(lambda model: not refusal(target, model, feeds), f"{target}: {why}"[:WORDS])
+        return found if other is None or other.model is None else self._finished(other, ready)
 
     def _finished(self, tried: Tried, ready: Prepared) -> Outcome:
         """What was tried, as a file that is measured and given out or refused."""
@@ -228,7 +255,9 @@ class _Quantising:
             notes.append(
                 f"--target makes no difference to {name}: `onnxsmith check` says whether the target takes the file"
             )
-        tried = replace(tried, notes=tuple(notes))
+        notes += self._raised(tried)
+        form = f"{MODEL}{SIMPLIFIED if ready.is_simplified else AS_GIVEN}"
+        tried = replace(tried, notes=tuple(notes), settings=(*tried.settings, form))
         if tried.model is None:
             return Outcome(tried, None, (outcome.not_met(tried, self.given, self.before, self.request.evaluations),))
         with stage("check the file"):
@@ -242,14 +271,23 @@ class _Quantising:
         )
         return Outcome(tried, None if refused else done, refused, done)
 
+    def _raised(self, tried: Tried) -> list[str]:
+        """What the report says if the file has a newer opset than the given model."""
+        before = opsets.of(self.loaded)
+        after = opsets.of(tried.model) if tried.model is not None else before
+        why = tried.method.opset_why(self._form)
+        return [f"opset raised from {before} to {after}, because {why}"] if after > before else []
+
     def _ready(self, opset: int) -> Prepared:
         """The prepared model: simplified, unless that uses a part of the budget, or merges nodes of the keep-list."""
         if opset not in self._prepared:
             with stage("prepare"):
-                ready = prepared(self.loaded, opset=opset)
-                why_not = self._why_not_simplified(ready.model)
-                if why_not:
+                is_simplified = self._wishes.model != AS_GIVEN
+                ready = prepared(self.loaded, opset=opset, simplified=is_simplified)
+                why_not = self._why_not_simplified(ready.model) if is_simplified else "the keep-list says so"
+                if why_not and is_simplified:
                     ready = prepared(self.loaded, opset=opset, simplified=False)
+                if why_not:
                     ready = replace(ready, notes=(*ready.notes, f"not simplified first: {why_not}"))
             self._prepared[opset] = ready
         return self._prepared[opset]
@@ -260,6 +298,8 @@ class _Quantising:
         lost = [one for one in map(bare, self._keep) if not matching(one, names)]
         if lost and all(matching(one, labels(self.loaded)) for one in lost):
             return f"{lost[0]}, which is on the keep-list, would be merged with other nodes"
+        if self._wishes.model == SIMPLIFIED:
+            return ""  # the list is of the simplified model, whatever the budget is now
         return "" if self._is_as_good(model) else "that changes the score"
 
     def _is_as_good(self, model: ir.Model) -> bool:
@@ -278,9 +318,7 @@ class _Quantising:
             return Written({}, best.refused[0].what), None
         files: list[Path] = []
         model = best.final.model
-        names = sorted(layer.name for layer in best.tried.layers if layer.kept)
-        names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
-        with stage("save"), with_keep(keep_list, names, best.tried.name) as lists:
+        with stage("save"), with_keep(keep_list, _entries(best), best.tried.name, layers=True) as lists:
             if output is not None:
                 with staged(output) as place:
                     files += self._place(place, model)
