@@ -280,6 +280,38 @@ def test_a_sample_whose_score_is_no_number_is_named(tmp_path: Path, refused: Ref
     with refused("quantize/metric") as refusal:
         quantized(path, to="int8", data=found, metric=metric)
     assert "[6]" in refusal.problem.where
+    assert "not finite on 1 of 6 samples, the first is" in refusal.problem.why
+
+
+def no_number(found: list[Any], labels: list[Any]) -> float:
+    """A metric that gives no number where a class is 3."""
+    return float("nan") if 3 in [int(np.argmax(one)) for one in found] else 1.0
+
+
+def test_a_metric_of_the_users_that_gives_no_number_is_to_blame(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+    found = samples(path)
+    with refused("quantize/metric") as refusal:
+        quantized(path, to="int8", data=found, calibration=samples(path, seed=1), metric=no_number)
+    told = refusal.problem
+    bad = [f"[{index}]" for index, (_, label) in enumerate(found) if label == 3]
+    assert told.what == "the metric function no_number gave nan for the given model"
+    assert f"no number for {len(bad)} of {len(found)} samples" in told.where
+    assert all(name in told.where for name in bad[:5])
+    assert __file__ in told.where
+    assert "the outputs of the model are finite" in told.why
+    assert "label" not in f"{told.what}{told.why}{told.fix}"
+
+
+def test_a_decoding_that_gives_no_number_is_to_blame(tmp_path: Path, refused: Refused) -> None:
+    path = stored(classifier(), tmp_path)
+
+    def decode(outputs: Any) -> Any:
+        return np.log(np.minimum(outputs["y"], 0))
+
+    with refused("quantize/metric") as refusal, np.errstate(all="ignore"):
+        quantized(path, to="int8", data=samples(path), decode=decode, metric=lambda found, _: float(np.sum(found)))
+    assert "what --decode makes of them is not finite" in refusal.problem.why.replace("decode= ", "--decode ")
 
 
 def test_a_quantised_model_is_refused(tmp_path: Path, refused: Refused) -> None:
