@@ -335,4 +335,8 @@ def test_where_narrow_activations_are_slower_the_weights_alone_are_narrow(
     assert result.report.verdict is Verdict.DONE, result.report.problems
     assert len(told(result).weights) == len(told(result).layers)
     assert any("narrow activations make the file slower" in note for note in told(result).notes)
+    reasons = {layer.weights for layer in told(result).layers}
+    assert reasons == {"narrow activations make the file slower here"}
+    both = onnxsmith.quantize(path, to="auto", data=data, metric="cosine", budget="2%", evaluations=1)
+    assert not any("budget" in layer.weights for layer in told(both).layers if told(both).to == "int8")
     assert "QuantizeLinear" not in walk.histogram(load(out))

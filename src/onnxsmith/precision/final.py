@@ -80,8 +80,8 @@ class Final:
                 f"{target} does not take the {self.name} file",
                 where=f"--target {target}",
                 why=self.refusals[target],
-                fix="leave --target out: onnxruntime takes the file; or try another --to; or, if the message names a "
-                f"layer, keep it in float32: `echo LAYER > wide.txt`, then --keep wide.txt --target {target}",
+                fix="leave --target out: another runtime takes the file, and the headline names it; or try another --to; "
+                "or, if the message names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt",
             )
         elif target is not None and self.elsewhere.get(target) is False:
             yield Problem(
@@ -155,7 +155,7 @@ def final(
             times=times_said(ratio, where),
             also=said | _unread(old, path, given, runtime) | also | _not_asked(target),
             elsewhere=elsewhere,
-            refusals=refusals,
+            refusals=refusals | ({"onnxruntime": said["on onnxruntime"].removeprefix("refused: ")} if said else {}),
         )
 
 

@@ -25,6 +25,7 @@ from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_worthless
 from onnxsmith.precision.keep import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.methods.base import Method, Work
+from onnxsmith.precision.nothing import no_method
 from onnxsmith.precision.outcome import Outcome
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
@@ -214,9 +215,7 @@ class _Quantising:
             self.notes += [outcome.said(one, self.before.value) for one in others]
             return best
         if not bad:
-            raise problem(
-                "quantize/nothing", "no method changes this model", why="; ".join(self.notes)[:600], fix="none is known"
-            )
+            raise no_method(self.loaded, self.notes)
         self.notes += [outcome.said(one, self.before.value) for one in bad[1:]]
         return bad[0]
 

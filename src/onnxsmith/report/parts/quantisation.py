@@ -52,7 +52,7 @@ class CurvePoint:
 
 
 def _is_bad(name: str, value: str) -> bool:
-    is_refused = name.startswith("on ") and value.startswith("refused")
+    is_refused = name.startswith("on ") and name != "on onnxruntime" and value.startswith("refused")
     return value.endswith("out of budget") or name.startswith("output ") or is_refused
 
 
@@ -117,6 +117,11 @@ class Quantisation(Part):
             said[0] += f" ({len(self.weights)} with their weights alone)"
         if self.eight:
             said[0] += f" ({len(self.eight)} with 8 bits)"
+        refused = self.also.get("on onnxruntime", "")
+        if refused:
+            said.append(f"onnxruntime does not load it ({refused.removeprefix('refused: ')})")
+        if "measured on" in self.also:
+            said.append(f"{self.also['measured on']} runs it")
         said += self._left()
         if self.after is not None:
             said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
