@@ -311,7 +311,7 @@ def test_a_decoding_that_gives_no_number_is_to_blame(tmp_path: Path, refused: Re
 
     with refused("quantize/metric") as refusal, np.errstate(all="ignore"):
         quantized(path, to="int8", data=samples(path), decode=decode, metric=lambda found, _: float(np.sum(found)))
-    assert "what --decode makes of them is not finite" in refusal.problem.why.replace("decode= ", "--decode ")
+    assert "what the decoding makes of them is not finite on 30 of them" in refusal.problem.why
 
 
 def test_a_quantised_model_is_refused(tmp_path: Path, refused: Refused) -> None:
@@ -731,7 +731,7 @@ def test_operators_without_the_narrow_float_are_counted(tmp_path: Path) -> None:
     left = part(result).left
     assert [(one.op, one.count) for one in left] == [("Conv", 1)]
     assert "before opset 22" in left[0].why
-    assert ("on onnxruntime: refused" in result.report.headline) == ("on onnxruntime" in part(result).also)
+    assert ("onnxruntime does not load it" in result.report.headline) == ("on onnxruntime" in part(result).also)
 
 
 def test_operators_that_the_method_does_not_know_are_counted(tmp_path: Path) -> None:
@@ -765,7 +765,7 @@ def test_after_a_failure_the_layers_are_those_of_the_nearest_list(tmp_path: Path
     scores = iter([1.0, 1.0, 0.2, 0.9, *[0.1] * 40])
     result = quantized(path, to="int8-dynamic", data=data, metric=lambda *_: next(scores), budget="1%", evaluations=2)
     assert [one.id for one in result.report.problems] == ["quantize/budget-not-met"]
-    assert "--evaluations" in result.report.problems[0].fix
+    assert "evaluations=" in result.report.problems[0].fix
     kept = part(result).kept
     assert len(kept) == 1
     assert kept[0].kept == "the nearest model keeps it"
@@ -776,7 +776,7 @@ def test_more_evaluations_are_no_fix_where_some_are_left(tmp_path: Path) -> None
     scores = iter([1.0, 1.0, *[0.1] * 40])
     result = quantized(path, to="int8-dynamic", data=samples(path), metric=lambda *_: next(scores), budget="1%")
     assert [one.id for one in result.report.problems] == ["quantize/budget-not-met"]
-    assert "--evaluations" not in result.report.problems[0].fix
+    assert "evaluations" not in result.report.problems[0].fix
 
 
 def test_the_time_is_that_of_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -822,16 +822,14 @@ def test_biases_stay_floats_for_tensorrt(tmp_path: Path) -> None:
     assert "not tried" in part(result).also["on tensorrt-10"]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "double"])
 @pytest.mark.parametrize("to", ["int8", "float16"])
-def test_the_dtype_of_a_model_that_is_not_in_float32_is_named(
-    tmp_path: Path, refused: Refused, dtype: str, to: str
-) -> None:
+def test_the_dtype_of_a_model_that_is_not_in_float32_is_named(tmp_path: Path, refused: Refused, to: str) -> None:
+    dtype = "float16"
     model = from_text(
         f"""<ir_version: 10, opset_import: ["": 18]>
         g ({dtype}[n,{WIDTH}] x, {dtype}[{WIDTH},{CLASSES}] w) => ({dtype}[n,{CLASSES}] y) {{ y = MatMul(x, w) }}"""
     )
-    numbers = weights((WIDTH, CLASSES), 1).astype({"float16": np.float16, "double": np.float64}[dtype])
+    numbers = weights((WIDTH, CLASSES), 1).astype(np.float16)
     path = stored(named(filled(model, {"w": numbers})), tmp_path)
     with refused("quantize/nothing") as refusal:
         quantized(path, to=to, data=[{"x": weights((1, WIDTH), at).astype(numbers.dtype)} for at in range(8)])
@@ -865,7 +863,7 @@ def test_the_sample_of_a_wrong_shape_is_named(tmp_path: Path, refused: Refused) 
     with refused("run/wrong-shape") as refusal:
         quantized(path, to="int8", data=found, metric="top1")
     assert "[6]" in refusal.problem.where
-    assert "--preprocess" in refusal.problem.fix
+    assert "preprocess=" in refusal.problem.fix
 
 
 def test_a_metric_needs_data(tmp_path: Path, refused: Refused) -> None:

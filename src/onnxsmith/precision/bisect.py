@@ -44,6 +44,7 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime, Session
+from onnxsmith.spelling import in_python
 
 _OTHER_SEED = 1000
 """Added to the seed for the final check, so that its inputs differ from those of the search."""
@@ -51,6 +52,7 @@ _ROUNDS = 8
 """Searches in all; each further one adds the input on which the final check failed. A choice."""
 
 
+@in_python
 def bisect(
     source: Source,
     output: str | Path | None = None,

@@ -80,8 +80,8 @@ class Final:
                 f"{target} does not take the {self.name} file",
                 where=f"--target {target}",
                 why=self.refusals[target],
-                fix="leave --target out: another runtime takes the file, and the headline names it; or try another --to; "
-                "or, if the message names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt",
+                fix="leave --target out, for a runtime that takes the file; or try another --to; or, if the message "
+                "names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt",
             )
         elif target is not None and self.elsewhere.get(target) is False:
             yield Problem(

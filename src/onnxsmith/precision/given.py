@@ -263,8 +263,8 @@ def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
         fix = "`onnxsmith run MODEL --input …` shows the outputs; correct the model, or leave these samples out"
     elif scored.undecoded:
         listed = ", ".join(scored.undecoded[:_SHOWN])
-        outputs += f", and what --decode makes of them is not finite on {len(scored.undecoded)} of them: {listed}"
-        fix = "correct the function of --decode; call it in Python on what `onnxsmith run` gives"
+        outputs += f", and what the decoding makes of them is not finite on {len(scored.undecoded)} of them: {listed}"
+        fix = "correct the function that decodes; call it in Python on what `onnxsmith run` gives"
     elif is_own:
         fix = f"make {score.title} return a number for these samples: call it in Python on what `onnxsmith run` gives"
     else:

@@ -41,6 +41,7 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.spelling import in_python
 
 _OF_BUDGET = 0.1
 """The share of the budget that simplifying may use. A choice."""
@@ -50,6 +51,7 @@ AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
 """The methods that `auto` tries."""
 
 
+@in_python
 def quantize(
     source: Source,
     output: str | Path | None = None,
@@ -251,9 +253,7 @@ class _Quantising:
         name, method = tried.name, tried.method
         notes = [*ready.notes, *tried.notes]
         if self.request.target is not None and not method.has_forms:
-            notes.append(
-                f"--target makes no difference to {name}: `onnxsmith check` says whether the target takes the file"
-            )
+            notes.append(f"the target makes no difference to {name}: `onnxsmith check` says whether it takes the file")
         notes += self._raised(tried)
         form = f"{MODEL}{SIMPLIFIED if ready.is_simplified else AS_GIVEN}"
         tried = replace(tried, notes=tuple(notes), settings=(*tried.settings, form))
