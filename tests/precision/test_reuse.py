@@ -14,6 +14,8 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.surgery import opset
 from onnxsmith.precision import keep
+from onnxsmith.precision.methods.base import Layer, Work
+from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
@@ -114,3 +116,28 @@ def test_an_opset_that_stays_is_not_told(tmp_path: Path) -> None:
     result = onnxsmith.quantize(path, to="float16", budget="20%", measure_time=False)
     assert not any("opset" in note for note in part(result).notes)
     assert np.isfinite(part(result).before)
+
+
+def test_layers_are_listed_once_for_all_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, calls = tmp_path / "model.onnx", 0
+    save(eight_bits_damage(1), path)
+    whole = Int8.layers
+
+    def counted(self: Int8, work: Work) -> list[Layer]:
+        nonlocal calls
+        calls += 1
+        return whole(self, work)
+
+    monkeypatch.setattr(Int8, "layers", counted)
+    data = [{"x": random(1, 64, seed=seed)} for seed in range(60)]
+    result = onnxsmith.quantize(path, to="int8", data=data, metric="cosine", budget=0.003, measure_time=False)
+    assert part(result).evaluations > 3
+    assert calls == 2  # before and after the ranges are known
+
+
+def test_a_list_of_quantize_is_one_of_prune_and_bisect(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    save(eight_bits_damage(1), path)
+    entries = ["scheme: blocks of 256", "model: simplified", "weights-alone: h"]
+    result = onnxsmith.bisect(path, keep=entries)
+    assert "h" in str(result.report.parts)
