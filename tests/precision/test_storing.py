@@ -25,6 +25,7 @@ from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.parts.ratios import Ratio
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Options, get
+from onnxsmith.spelling import typed
 
 HEAD = '<ir_version: 10, opset_import: ["": 18]>'
 
@@ -292,8 +293,11 @@ def test_a_target_that_refuses_every_form_is_told_in_its_words(tmp_path: Path, m
     (found,) = result.report.problems
     assert found.id == "quantize/target-refuses"
     assert "expects Constant for port" in found.why
-    (tmp_path / "wide.txt").write_text("y\n", encoding="utf-8")  # as the fix says
-    assert "--keep wide.txt" in found.fix
+    assert 'keep it in float32: keep=["LAYER"]' in found.fix
+    with typed():
+        command = quantised_recurrent(tmp_path, "GRU", target="openvino").report.problems[0]
+    assert "`echo LAYER > wide.txt`, then add --keep wide.txt" in command.fix
+    (tmp_path / "wide.txt").write_text("y\n", encoding="utf-8")
     kept = quantised_recurrent(tmp_path, "GRU", target="openvino", keep=read_keep(tmp_path / "wide.txt"))
     assert kept.report.verdict is Verdict.DONE, kept.report.problems
 

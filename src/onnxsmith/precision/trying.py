@@ -118,6 +118,7 @@ class Trying:
         self._why |= dict.fromkeys(found, why)
         self.seen.whole = self.work.always
         self.seen.most += len(self.seen.curve)  # as many evaluations as before
+        self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
         return self._tried(self._schemes.smallest(self.work.always))
 
     def _ask(self, names: Sequence[str]) -> None:
