@@ -26,7 +26,7 @@ ARGUMENTS = {
         ("a share, --budget 0.5%, or --budget 0.01", 'a share, budget="0.5%", or budget=0.01'),
         ("give more --evaluations, a wider --budget, or another --to",
          "give more evaluations=…, a wider budget=…, or another to=…"),
-        ("give --to int8 --target tensorrt-10", 'give to="int8" target="tensorrt-10"'),
+        ("give --to int8 --target tensorrt-10", 'give to="int8", target="tensorrt-10"'),
         ("--target openvino", 'target="openvino"'),
         ("leave --target out: or", "leave target=… out: or"),
         ("add --allow-slower if", "add allow_slower=True if"),

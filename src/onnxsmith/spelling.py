@@ -31,6 +31,8 @@ _COMMAND = re.compile(r"(`(?:onnxsmith|pip|quantize|bisect) [^`]*`)")
 _LISTED = re.compile(r"`echo (\w+) > [\w.]+`, then add --keep [\w.]+")
 """A keep-list of one layer."""
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:( )([^\s`]+))?")
+_JOINED = re.compile(r"(--[a-z][a-z-]* [^\s,`]+) (?=--[a-z])")
+"""Options that follow each other, which a comma separates in Python."""
 _WORDS = {"onnxruntime", "openvino", "web", "tensorrt-rtx", "auto", "norm", "activation", "first-order"}
 """Values that look like words of the sentence."""
 
@@ -81,7 +83,7 @@ def respelled(text: str, arguments: Mapping[str, Any]) -> str:
     text = _LISTED.sub(r'keep=["\1"]', text)
     parts = _COMMAND.split(text)
     return "".join(
-        part if index % 2 else _OPTION.sub(lambda match: _argument(match, arguments), part)
+        part if index % 2 else _OPTION.sub(lambda match: _argument(match, arguments), _JOINED.sub(r"\1, ", part))
         for index, part in enumerate(parts)
     )
 
