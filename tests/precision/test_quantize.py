@@ -30,7 +30,8 @@ from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.parts.ratios import Ratio, Ratios
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
-from onnxsmith.runtimes.base import get
+from onnxsmith.runtimes.base import Options, Session, get
+from onnxsmith.runtimes.onnxruntime import OnnxRuntime
 from tests.conftest import Refused
 
 WIDTH, CLASSES = 64, 8
@@ -551,6 +552,32 @@ def test_the_score_on_the_target_decides(tmp_path: Path, monkeypatch: pytest.Mon
     told = quantized(path, **asked)
     assert "on openvino: 0.1, out of budget" in told.report.headline
     assert out.exists()
+
+
+def test_the_budget_is_met_without_optimisations_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one layer is wrong at one level only, the second search keeps this layer."""
+    whole = OnnxRuntime.prepare
+
+    def planted(self: OnnxRuntime, source: Any, options: Options | None = None) -> Session:
+        session = whole(self, source, options)
+        model = load(source) if isinstance(source, Path) else source
+        stored = model.graph.initializers.items()
+        narrow = any("w2" in name and one.dtype is not ir.DataType.FLOAT for name, one in stored)
+        if narrow and options is not None and options.optimization == "disable":
+            run = session.run
+            monkeypatch.setattr(session, "run", lambda feeds: {name: -value for name, value in run(feeds).items()})
+        return session
+
+    path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
+    asked = {"output": out, "to": "int8", "data": samples(path), "metric": "top1", "budget": "20%"}
+    free = quantized(path, **asked)
+    assert free.report.verdict is Verdict.DONE
+    monkeypatch.setattr(OnnxRuntime, "prepare", planted)
+    result = quantized(path, **asked)
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert "layer_c" not in {layer.name for layer in part(free).kept}
+    assert "layer_c" in {layer.name for layer in part(result).kept}
+    assert len(part(result).kept) < len(part(result).layers)
 
 
 def test_a_simplified_model_with_a_worse_score_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

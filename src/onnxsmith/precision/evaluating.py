@@ -19,7 +19,7 @@ from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.quantisation import CurvePoint
-from onnxsmith.runtimes.base import Runtime, Session
+from onnxsmith.runtimes.base import Options, Runtime, Session
 
 T = TypeVar("T")
 
@@ -49,6 +49,8 @@ class Evaluations:
     """The keep-lists of the curve."""
     whole: Keep = frozenset()
     """What stays where all layers are changed."""
+    also: list[tuple[Runtime, Options]] = field(default_factory=list)
+    """Further ways to run a variant: its score has to meet the budget in each of them."""
     _known: dict[tuple[str, str, Keep, Keep], bool] = field(default_factory=dict)
 
     def meets(self, keep: Keep) -> bool:
@@ -76,7 +78,7 @@ class Evaluations:
         variant = self.method.variant(self.work, keep)
         advance("search", len(self.curve) + 1, self.most)
         try:
-            scored = self._run(self.method.measured(self.work, keep, variant), self.given.scoring.of)
+            scored = self._scored(self.method.measured(self.work, keep, variant))
         except OnnxsmithError as error:
             is_whole = keep == self.whole and self.work.scheme in self.method.schemes(self.work)
             if error.problem.id != "quantize/cannot-run" or is_whole:
@@ -84,13 +86,33 @@ class Evaluations:
             said = f"a variant was refused: {error.problem.why}"[:WORDS]
             self.work.notes += [said] if said not in self.work.notes else []
             scored = Scored(math.nan, 0)  # the next list keeps more layers
-        meets = scored.broken <= self.before.broken and self.given.budget.allows(
-            self.before.value, scored.value, self.given.scoring.score.better
-        )
+        meets = self._allows(scored)
         stored = self.method.stored(self.work, keep)
         self.lists.append(keep)
         self.curve.append(CurvePoint(len(keep - stored), stored_bytes(variant), scored.value, meets, len(stored)))
         return meets
+
+    def require(self, runtime: Runtime, options: Options) -> None:
+        """Asks for the budget in one more way to run a variant. Lists that were out of budget stay so; as many
+        evaluations as before are allowed for the others."""
+        self.also.append((runtime, options))
+        self._known = {key: meets for key, meets in self._known.items() if not meets}
+        self.most += len(self.curve)
+
+    def _scored(self, variant: ir.Model) -> Scored:
+        """The score; the worst of all ways to run the variant, if the first one is within the budget."""
+        scored = self._run(variant, self.given.scoring.of)
+        for runtime, options in self.also:
+            if not self._allows(scored):
+                return scored
+            other = self._run(variant, self.given.scoring.of, runtime, options)
+            worse = self.goodness(other.value) < self.goodness(scored.value)
+            scored = Scored((other if worse else scored).value, max(scored.broken, other.broken))
+        return scored
+
+    def _allows(self, scored: Scored) -> bool:
+        better = self.given.scoring.score.better
+        return scored.broken <= self.before.broken and self.given.budget.allows(self.before.value, scored.value, better)
 
     def goodness(self, score: float) -> float:
         """A number that is larger for better scores; a score that is no number is the worst."""
@@ -126,14 +148,21 @@ class Evaluations:
                 self.work.notes.append(f"the damage of single layers was not measured: {error.problem.what}")
                 return {}
 
-    def _run(self, variant: ir.Model, use: Callable[[Session], T]) -> T:
-        """What `use` gives for a session of the variant.
+    def _run(
+        self,
+        variant: ir.Model,
+        use: Callable[[Session], T],
+        runtime: Runtime | None = None,
+        options: Options | None = None,
+    ) -> T:
+        """What `use` gives for a session of the variant, on the runtime of the search or on another one.
 
         Raises:
             OnnxsmithError: `quantize/cannot-run` if the runtime refuses it or crashes.
         """
+        runtime = runtime or self.runtime
         try:
-            with self.runtime.prepare(variant) as session:
+            with runtime.prepare(variant, options) as session:
                 return use(session)
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
@@ -141,7 +170,7 @@ class Evaluations:
             said = error.problem
             raise problem(
                 "quantize/cannot-run",
-                f"{self.runtime.title} cannot run the {self.work.name} model",
+                f"{runtime.title} cannot run the {self.work.name} model",
                 where=said.where,
                 why=f"{said.what}: {said.why}"[:_LONG] if said.why else said.what,
                 fix="try another --to",

@@ -40,7 +40,7 @@ from onnxsmith.report.parts.written import Written, written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
-from onnxsmith.runtimes.base import Runtime
+from onnxsmith.runtimes.base import Options, Runtime
 from onnxsmith.spelling import in_python
 
 _OF_BUDGET = 0.1
@@ -230,6 +230,7 @@ class _Quantising:
         found = self._finished(trying.run(), ready)
         if [one.id for one in found.refused] == ["quantize/target-refuses"]:
             found = self._without_refused(trying, found, ready)
+        found = self._met_elsewhere(trying, found, ready)
         if [one.id for one in found.refused] == ["quantize/slower"] and not work.is_asked:
             other = trying.without_activations("narrow activations make the file slower here")
             if other is not None and other.model is not None:
@@ -247,6 +248,22 @@ class _Quantising:
             return found
         other = trying.without_refused(lambda model: not refusal(target, model, feeds), f"{target}: {why}"[:WORDS])
         return found if other is None or other.model is None else self._finished(other, ready)
+
+    def _met_elsewhere(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
+        """The result that meets the budget without optimisations or on the target as well, where what was found does
+        not; what was found if there is none."""
+        ways = {
+            "quantize/levels-differ": (self.runtime, Options(optimization="disable")),
+            "quantize/target-differs": (None, Options()),
+        }
+        while (which := next((one.id for one in found.refused if one.id in ways), None)) is not None:
+            runtime, options = ways.pop(which)
+            target = (self.request.target or "").partition("@")[0]
+            other = trying.again(runtime or runtimes.get(target), options)
+            if other.model is None:
+                return found
+            found = self._finished(other, ready)
+        return found
 
     def _finished(self, tried: Tried, ready: Prepared) -> Outcome:
         """What was tried, as a file that is measured and given out or refused."""

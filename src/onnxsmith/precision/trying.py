@@ -21,6 +21,7 @@ from onnxsmith.precision.schemes import Schemes
 from onnxsmith.precision.weights import stored_bytes
 from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
+from onnxsmith.runtimes.base import Options, Runtime
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,13 @@ class Trying:
         self.seen.most += len(self.seen.curve)  # as many evaluations as before
         self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
         return self._tried(self._schemes.smallest(self.work.always))
+
+    def again(self, runtime: Runtime, options: Options) -> Tried:
+        """The method after `run`, where the budget has to be met in one more way to run the model."""
+        self.seen.require(runtime, options)
+        self.work.scheme, self.work.kept_as, self.work.is_asked = "", "", False
+        with stage("search"):
+            return self._tried(self._schemes.smallest(self.work.always))
 
     def _ask(self, names: Sequence[str]) -> None:
         """Tells the method of the user's wishes; the report says which of them it does not take."""
