@@ -20,11 +20,11 @@ from onnxsmith.precision import ranges
 from onnxsmith.precision.arithmetic import Arithmetic
 from onnxsmith.precision.damage import damage
 from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.evaluating import _DAMAGED_ON
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.int8 import Int8
 from onnxsmith.precision.preparing import prepared
-from onnxsmith.precision.trying import _DAMAGED_ON
 from onnxsmith.runtimes.base import get
 
 WIDTH, ROWS = 128, 64

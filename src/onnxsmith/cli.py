@@ -26,6 +26,7 @@ from onnxsmith.options import called, spelled
 from onnxsmith.problem import OnnxsmithError, Problem
 from onnxsmith.report.base import Report
 from onnxsmith.report.verdict import Verdict
+from onnxsmith.spelling import typed
 
 T = TypeVar("T")
 
@@ -165,7 +166,7 @@ def _report(command: Command, html: str, interrupted: Callable[[], bool], *, sho
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
     try:
         _refuse_loss(command, html)
-        with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr):
+        with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             return command.run()  # prints of the user's model go to stderr, because stdout is for the report
     except KeyboardInterrupt:
         found = _INTERRUPTED

@@ -14,10 +14,10 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
+from onnxsmith.precision.evaluating import Evaluations
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods.int4 import EIGHT, Int4
 from onnxsmith.precision.stored_weights import reasons
-from onnxsmith.precision.trying import Trying
 from onnxsmith.report.parts.quantisation import CurvePoint, Quantisation
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
@@ -260,9 +260,9 @@ def test_a_layer_that_four_bits_damage_gets_eight(tmp_path: Path) -> None:
     path, out = stored(model(text, {"w1": first, "w2": spoilt}), tmp_path), tmp_path / "small.onnx"
     result = quantized(path, [{"x": drawn((1, 64), seed)} for seed in range(60)], output=out, budget="5%")
     assert result.report.verdict is Verdict.DONE, result.report.problems
-    assert {layer.name: layer.kept for layer in part(result).layers} == {
-        "good": "", "bad": "the budget needs it, in 8 bits",
-    }  # fmt: skip
+    assert {layer.name: layer.eight for layer in part(result).layers} == {"good": "", "bad": "the budget needs it"}
+    assert not part(result).kept
+    assert "2 of 2 layers became int4 (1 with 8 bits)" in result.report.headline
     assert "(blocks of " in part(result).method
     bits = {node.name: node.attributes["bits"].as_int() for node in load(out).graph}
     assert bits == {"good": 4, "bad": 8}
@@ -315,8 +315,13 @@ def test_a_form_that_a_kernel_miscomputes_is_refused(tmp_path: Path, monkeypatch
     made = model(PRODUCT.format(rows=256, columns=64), {"w": drawn((256, 64), 1)})
     path, out = stored(made, tmp_path), tmp_path / "small.onnx"
     result = quantized(path, [{"x": drawn((1, 256), seed)} for seed in range(8)], output=out)
-    assert [one.id for one in result.report.problems] == ["quantize/levels-differ"]
-    assert not out.exists()
+    if result.report.verdict is Verdict.DONE:  # the second search found a form that both levels compute
+        feeds = {"x": drawn((1, 256), 99)}
+        right = answers(path, feeds)["y"]
+        assert all(apart(right, answers(out, feeds, level)["y"]) < 0.2 for level in ("all", "disable"))
+    else:
+        assert [one.id for one in result.report.problems] == ["quantize/levels-differ"]
+        assert not out.exists()
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "tensorrt-10"])
@@ -370,13 +375,13 @@ def test_a_table_of_positions_has_eight_bits(tmp_path: Path) -> None:
 def test_all_layers_in_8_bits_are_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no layer may have 4 bits, all of them have 8: that is not the given model."""
 
-    def evaluated(self: Trying, keep: frozenset[str]) -> bool:
+    def evaluated(self: Evaluations, keep: frozenset[str]) -> bool:
         meets = self.work.kept_as == EIGHT and len(keep) == 2
-        self._curve.append(CurvePoint(len(keep), 0, float(meets), meets))
-        self._lists.append(keep)
+        self.curve.append(CurvePoint(len(keep), 0, float(meets), meets))
+        self.lists.append(keep)
         return meets
 
-    monkeypatch.setattr(Trying, "_evaluated", evaluated)
+    monkeypatch.setattr(Evaluations, "evaluated", evaluated)
     text = "g (float[n,64] x, float[64,64] a, float[64,64] b) => (float[n,64] y) { h = MatMul(x, a) y = MatMul(h, b) }"
     path, out = stored(model(text, {"a": drawn((64, 64), 1), "b": drawn((64, 64), 2)}), tmp_path), tmp_path / "out.onnx"
     result = quantized(path, None, output=out, budget="50%")

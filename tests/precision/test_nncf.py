@@ -187,7 +187,7 @@ def test_the_form_of_tensorrt_is_not_offered(tmp_path: Path, refused: Refused) -
     path = stored(classifier(), tmp_path)
     with refused("quantize/target-form") as refusal:
         quantized(path, to="int8-nncf", target="tensorrt-10", data=samples(path), metric="top1")
-    assert "--to int8 --target tensorrt-10" in refusal.problem.fix
+    assert 'to="int8", target="tensorrt-10"' in refusal.problem.fix
 
 
 def test_a_model_that_is_too_large_is_refused(refused: Refused) -> None:

@@ -17,13 +17,15 @@ from onnxsmith.model.files.save import save
 from onnxsmith.model.files.text import from_text
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
-from onnxsmith.precision import final
+from onnxsmith.precision import final, storing, trying
 from onnxsmith.precision.damage import relative_error
+from onnxsmith.precision.keep import read as read_keep
 from onnxsmith.precision.storing import holders, quantised, store
 from onnxsmith.report.parts.quantisation import Quantisation
 from onnxsmith.report.parts.ratios import Ratio
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes.base import Options, get
+from onnxsmith.spelling import typed
 
 HEAD = '<ir_version: 10, opset_import: ["": 18]>'
 
@@ -165,8 +167,9 @@ def test_layers_that_8_bits_of_activations_ruin_keep_their_weights_narrow(tmp_pa
     assert part.bytes_after is not None
     assert part.bytes_after < 0.35 * part.bytes_before
     assert ("Cast" in walk.histogram(load(out))) == (large.step == 2)
-    lines = keep.read_text(encoding="utf-8").splitlines()[1:]
-    assert lines == sorted(f"weights-alone: {layer.name}" for layer in part.weights)
+    lines = read_keep(keep)
+    names = [line for line in lines if line.startswith("weights-alone: ")]
+    assert names == sorted(f"weights-alone: {layer.name}" for layer in part.weights)
     again = told(
         onnxsmith.quantize(path, to="int8", data=data, metric="cosine", budget=2.0, measure_time=False, keep=lines)
     )
@@ -221,6 +224,84 @@ def test_recurrent_layers_and_branches_are_stored(tmp_path: Path) -> None:
     assert path.stat().st_size > 2.9 * out.stat().st_size
 
 
+RECURRENT = {
+    "GRU": "y, h = GRU<hidden_size = 32>(x, w, r)",
+    "LSTM": "y, h, c = LSTM<hidden_size = 32>(x, w, r)",
+    "RNN": "y, h = RNN<hidden_size = 32>(x, w, r)",
+    "moved": "v = Identity(w) y, h = GRU<hidden_size = 32>(x, v, r)",
+}
+GATES = {"GRU": 3, "LSTM": 4, "RNN": 1, "moved": 3}
+
+
+def recurrent(name: str) -> ir.Model:
+    """A recurrent layer, and a product in int8: beside one, OpenVINO keeps the marks of quantised weights."""
+    rows = 32 * GATES[name]
+    return made(
+        f"""{HEAD} g (float[5,n,32] x, float[1,{rows},32] w, float[1,{rows},32] r, float[32,32] m, int64[1] axis)
+        => (float[5,n,32] z) {{ {RECURRENT[name]} s = Squeeze(y, axis) z = MatMul(s, m) }}""",
+        w=random(1, rows, 32, seed=1, scale=0.2),
+        r=random(1, rows, 32, seed=2, scale=0.2),
+        m=random(32, 32, seed=3, scale=0.2),
+        axis=np.ones(1, np.int64),
+    )
+
+
+def quantised_recurrent(folder: Path, name: str, **options: Any) -> Any:
+    path = folder / "model.onnx"
+    save(recurrent(name), path)
+    data = [{"x": random(5, 1, 32, seed=seed)} for seed in range(20)]
+    given = {"to": "int8", "data": data, "metric": "cosine", "budget": "3%", "measure_time": False, **options}
+    return onnxsmith.quantize(path, folder / "small.onnx", **given)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_openvino_compiles_recurrent_layers_beside_int8(tmp_path: Path, name: str) -> None:
+    result = quantised_recurrent(tmp_path, name, target="openvino")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    assert not told(result).kept
+    assert "QuantizeLinear" in walk.histogram(load(tmp_path / "small.onnx"))
+    feeds = {"x": random(5, 3, 32, seed=99)}
+    outputs = []
+    for runtime in ("openvino", "onnxruntime"):
+        with get(runtime).prepare(tmp_path / "small.onnx") as session:
+            outputs.append(np.asarray(session.run(feeds)["z"]))
+    assert relative_error(*outputs) < 0.05
+
+
+def test_a_layer_that_the_target_refuses_stays_with_its_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one Cast OpenVINO refuses the GRU."""
+    monkeypatch.setattr(storing, "_is_recurrent", lambda _: False)
+    result = quantised_recurrent(tmp_path, "GRU", target="openvino")
+    assert result.report.verdict is Verdict.DONE, result.report.problems
+    (kept,) = told(result).kept
+    assert kept.op == "GRU"
+    assert "openvino" in kept.kept
+    assert "expects Constant for port" in kept.kept
+    assert [layer.op for layer in told(result).layers if not layer.kept] == ["MatMul"]
+    assert told(result).also["on openvino"] != ""
+    without = quantised_recurrent(tmp_path, "GRU")
+    assert without.report.verdict is Verdict.DONE
+    assert "on openvino: refused: GRUSequence" in without.report.headline
+
+
+def test_a_target_that_refuses_every_form_is_told_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storing, "_is_recurrent", lambda _: False)
+    monkeypatch.setattr(trying, "culprits", lambda *_: frozenset())
+    result = quantised_recurrent(tmp_path, "GRU", target="openvino")
+    (found,) = result.report.problems
+    assert found.id == "quantize/target-refuses"
+    assert "expects Constant for port" in found.why
+    assert 'keep it in float32: keep=["LAYER"]' in found.fix
+    with typed():
+        command = quantised_recurrent(tmp_path, "GRU", target="openvino").report.problems[0]
+    assert "`echo LAYER > wide.txt`, then add --keep wide.txt" in command.fix
+    (tmp_path / "wide.txt").write_text("y\n", encoding="utf-8")
+    kept = quantised_recurrent(tmp_path, "GRU", target="openvino", keep=read_keep(tmp_path / "wide.txt"))
+    assert kept.report.verdict is Verdict.DONE, kept.report.problems
+
+
 def test_tensorrt_takes_weights_behind_dequantizelinear(tmp_path: Path) -> None:
     model = made(
         f"{HEAD} g (float[5,n,32] x, float[1,128,32] w, float[1,128,32] r) => (y) "
@@ -258,4 +339,8 @@ def test_where_narrow_activations_are_slower_the_weights_alone_are_narrow(
     assert result.report.verdict is Verdict.DONE, result.report.problems
     assert len(told(result).weights) == len(told(result).layers)
     assert any("narrow activations make the file slower" in note for note in told(result).notes)
+    reasons = {layer.weights for layer in told(result).layers}
+    assert reasons == {"narrow activations make the file slower here"}
+    both = onnxsmith.quantize(path, to="auto", data=data, metric="cosine", budget="2%", evaluations=1)
+    assert not any("budget" in layer.weights for layer in told(both).layers if told(both).to == "int8")
     assert "QuantizeLinear" not in walk.histogram(load(out))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxsmith.commands._scoring import Circumstances, Metric, data, kept, samples
 from onnxsmith.commands.base import Command
-from onnxsmith.options import argument, flag, option
+from onnxsmith.options import argument, flag, group, option
 from onnxsmith.report.base import Report
 
 
@@ -41,31 +42,20 @@ class Prune(Command):
     keep: str | None = option(
         "layers that keep all channels: a keep-list, with * for any characters in a name", metavar="FILE"
     )
-    data: str | None = option(
-        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
-    )
+    data: str | None = data()
     calibration: str | None = option(
         "other data, for --by activation; default: each fourth sample of --data", metavar="DATA"
     )
-    metric: str | None = option(
-        "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
-        metavar="NAME",
-    )
-    decode: str | None = option("file.py:function that makes a prediction of the outputs", metavar="FUNCTION")
-    preprocess: str | None = option("file.py:function that makes arrays of an item of the data", metavar="FUNCTION")
+    score: Metric = group(Metric)
     budget: str | None = option(
         "take the largest share with which the score is no worse than this: 1% of it, or a number", metavar="AMOUNT"
     )
     keep_list: str | None = option("write what stayed of each weight to this .json", metavar="FILE", writes=True)
-    samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
+    samples: int | None = samples()
     evaluations: int = option("shares that are evaluated at most, for a budget", default=12, metavar="COUNT")
-    no_time: bool = flag("measure no time")
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
-    seed: int = option("seed of generated inputs", default=0)
+    rest: Circumstances = group(Circumstances)
 
     def run(self) -> Report:
-        from onnxsmith.feeds import given
-        from onnxsmith.precision import keep
         from onnxsmith.precision.pruning.prune import prune
 
         return prune(
@@ -76,17 +66,13 @@ class Prune(Command):
             saliency=self.saliency,
             all_together=self.all_together,
             multiple=self.multiple,
-            keep=keep.read(self.keep) if self.keep is not None else (),
+            keep=kept(self.keep),
             data=self.data,
             calibration=self.calibration,
-            metric=self.metric,
-            decode=self.decode,
-            preprocess=self.preprocess,
             budget=self.budget,
             keep_list=self.keep_list,
             samples=self.samples,
             evaluations=self.evaluations,
-            measure_time=not self.no_time,
-            sizes=given.sizes(self.dim),
-            seed=self.seed,
+            **self.score.given(),
+            **self.rest.given(),
         ).report

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxsmith.commands._scoring import Circumstances, Metric, data, kept, samples
 from onnxsmith.commands.base import Command
-from onnxsmith.options import argument, flag, option
+from onnxsmith.options import argument, flag, group, option
 from onnxsmith.report.base import Report
 
 
@@ -28,18 +29,11 @@ class Quantize(Command):
     to: str = option(
         "float16, bfloat16, int8, int8-dynamic, int8-nncf, int4, int4-nncf or auto", default="auto", metavar="METHOD"
     )
-    data: str | None = option(
-        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
-    )
+    data: str | None = data()
     calibration: str | None = option(
         "other data, for the ranges of activations; default: each fourth sample of --data", metavar="DATA"
     )
-    metric: str | None = option(
-        "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
-        metavar="NAME",
-    )
-    decode: str | None = option("file.py:function that makes a prediction of the outputs", metavar="FUNCTION")
-    preprocess: str | None = option("file.py:function that makes arrays of an item of the data", metavar="FUNCTION")
+    score: Metric = group(Metric)
     budget: str = option("how much worse the score may become: 0.5% of it, or a number", default="1%", metavar="AMOUNT")
     keep: str | None = option(
         "a file with the names of layers that stay as they are; * for any characters", metavar="FILE"
@@ -48,16 +42,12 @@ class Quantize(Command):
     target: str | None = option(
         "the runtime whose form of int8 or int4 is made: onnxruntime, openvino, …", metavar="NAME"
     )
-    samples: int | None = option("samples of the test at most; default: all", metavar="COUNT")
+    samples: int | None = samples()
     evaluations: int = option("keep-lists that are evaluated at most, for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower here")
-    no_time: bool = flag("measure no time")
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
-    seed: int = option("seed of generated inputs", default=0)
+    rest: Circumstances = group(Circumstances)
 
     def run(self) -> Report:
-        from onnxsmith.feeds import given
-        from onnxsmith.precision import keep
         from onnxsmith.precision.quantize import quantize
 
         return quantize(
@@ -66,17 +56,13 @@ class Quantize(Command):
             to=self.to,
             data=self.data,
             calibration=self.calibration,
-            metric=self.metric,
-            decode=self.decode,
-            preprocess=self.preprocess,
             budget=self.budget,
-            keep=keep.read(self.keep) if self.keep is not None else (),
+            keep=kept(self.keep),
             keep_list=self.keep_list,
             target=self.target,
             samples=self.samples,
             evaluations=self.evaluations,
             allow_slower=self.allow_slower,
-            measure_time=not self.no_time,
-            sizes=given.sizes(self.dim),
-            seed=self.seed,
+            **self.score.given(),
+            **self.rest.given(),
         ).report

@@ -25,7 +25,7 @@ from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision import dtypes, kernels, ranking, why
 from onnxsmith.precision.dtypes import Operators
-from onnxsmith.precision.keep import matching
+from onnxsmith.precision.keep import bare, matching, named
 from onnxsmith.precision.narrowing import narrowed
 from onnxsmith.precision.request import Request, refuse, units_of
 from onnxsmith.precision.search import minimal
@@ -44,6 +44,7 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime, Session
+from onnxsmith.spelling import in_python
 
 _OTHER_SEED = 1000
 """Added to the seed for the final check, so that its inputs differ from those of the search."""
@@ -51,6 +52,7 @@ _ROUNDS = 8
 """Searches in all; each further one adds the input on which the final check failed. A choice."""
 
 
+@in_python
 def bisect(
     source: Source,
     output: str | Path | None = None,
@@ -184,7 +186,9 @@ class _Search:
         with stage("reference"):
             self.trials.runs = self._runs()
         names = self.units.by_name
-        self.trials.always = frozenset(name for pattern in self._request.keep for name in matching(pattern, names))
+        self.trials.always = frozenset(
+            name for entry in named(self._request.keep) for name in matching(bare(entry), names)
+        )
         if not self._request.any_runtime:
             with stage("kernels"):
                 refused = kernels.without(self.trials, self.name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -30,6 +32,8 @@ _APART = 0.05
 """The error of an output, by its root mean square, from which on the headline tells of it. A choice."""
 _WORDS = 200
 """Characters of a refusal. A choice."""
+_CHECK = re.compile(r"Check '.*?' failed at [\w/.]+:\d+:\s*")
+"""Where in its source OpenVINO found what it says next."""
 _LEVELS = ("all", "disable")
 _INSTEAD = ("openvino", "reference")
 """Runtimes that score a file for which onnxruntime lacks kernels, such as those of bfloat16 on a CPU."""
@@ -55,6 +59,8 @@ class Final:
     also: Mapping[str, str]
     elsewhere: Mapping[str, bool]
     """Whether the score on each other runtime is within the budget."""
+    refusals: Mapping[str, str]
+    """The messages of other runtimes that do not take the file."""
 
     @property
     def merit(self) -> float:
@@ -68,7 +74,16 @@ class Final:
 
     def problems(self, *, allow_slower: bool, target: str | None = None) -> Iterator[Problem]:
         """Why the file is not given out."""
-        if target is not None and self.elsewhere.get(target) is False:
+        if target is not None and target in self.refusals:
+            yield Problem(
+                "quantize/target-refuses",
+                f"{target} does not take the {self.name} file",
+                where=f"--target {target}",
+                why=self.refusals[target],
+                fix="leave --target out, for a runtime that takes the file; or try another --to; or, if the message "
+                "names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt",
+            )
+        elif target is not None and self.elsewhere.get(target) is False:
             yield Problem(
                 "quantize/target-differs",
                 f"the {self.name} file is out of budget on {target}",
@@ -124,7 +139,7 @@ def final(
             given.budget.allows(before.value, one.value, better) and one.broken <= before.broken for one in scores
         ]
         ratio, where = time_ratio(old, path, given, target) if measure_time else (None, "")
-        also, elsewhere = _also(path, given, before)
+        also, elsewhere, refusals = _also(path, old, given, before)
         return Final(
             model=tried.model,
             name=tried.name,
@@ -140,6 +155,7 @@ def final(
             times=times_said(ratio, where),
             also=said | _unread(old, path, given, runtime) | also | _not_asked(target),
             elsewhere=elsewhere,
+            refusals=refusals | ({"onnxruntime": said["on onnxruntime"].removeprefix("refused: ")} if said else {}),
         )
 
 
@@ -234,20 +250,42 @@ def times_said(ratio: Ratio | None, where: str = "") -> str:
     return f"{ratio.ratio:.2f} of the time{on}"
 
 
-def _also(path: Path, given: Given, before: Scored) -> tuple[dict[str, str], dict[str, bool]]:
-    """What other runtimes score, in words, and whether it is within the budget."""
-    found, within = {}, {}
+def _also(
+    path: Path, old: Path, given: Given, before: Scored
+) -> tuple[dict[str, str], dict[str, bool], dict[str, str]]:
+    """What other runtimes score, in words, whether it is within the budget, and the messages of those that do not take
+    the file."""
+    found, within, refusals = {}, {}, {}
     for name in _ALSO:
         try:
             with runtimes.get(name).prepare(path) as session:
                 value = given.scoring.of(session).value
         except OnnxsmithError as error:
-            missing = error.problem.id == "runtime/not-installed"
-            said = "not tried: it is not installed" if missing else f"refused: {error.problem.what}"
-            found[f"on {name}"] = said[:_WORDS]
-            if not missing:
-                within[name] = False
+            if error.problem.id == "runtime/not-installed":
+                found[f"on {name}"] = "not tried: it is not installed"
+                continue
+            within[name], refusals[name] = False, _said(error)
+            feeds = next((dict(one.feeds) for one in given.scoring.samples), {})
+            is_new = not refusal(name, old, feeds)
+            found[f"on {name}"] = f"refused: {_said(error)}" if is_new else "takes neither this file nor the given one"
             continue
         within[name] = given.budget.allows(before.value, value, given.scoring.score.better)
         found[f"on {name}"] = f"{value:.6g}" if within[name] else f"{value:.6g}, out of budget"
-    return found, within
+    return found, within, refusals
+
+
+def refusal(name: str, model: Path | ir.Model, feeds: Mapping[str, Any]) -> str:
+    """The message with which a runtime does not take a model, or these inputs of it; "" if it takes them."""
+    try:
+        with runtimes.get(name).prepare(model) as session:
+            session.run(dict(feeds))
+    except OnnxsmithError as error:
+        return _said(error)
+    return ""
+
+
+def _said(error: OnnxsmithError) -> str:
+    """The runtime's own message, without the checks in its source that it begins with."""
+    found = error.problem
+    text = _CHECK.sub("", found.why).strip() or found.what
+    return text[:_WORDS]

@@ -22,11 +22,13 @@ from onnxsmith.precision.reading_data import Samples
 from onnxsmith.precision.scores.base import Pairs, Score
 from onnxsmith.precision.scores.cosine import Cosine
 from onnxsmith.precision.scoring import Budget, Scored, Scoring
-from onnxsmith.problem import problem
+from onnxsmith.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.base import Session
 from onnxsmith.sources import factory
 from onnxsmith.words import several
 
+_SHOWN = 5
+"""Samples that a problem names. A choice."""
 _GENERATED = 8
 """Generated inputs, where there is no data. A choice: they measure rounding, not accuracy."""
 
@@ -195,6 +197,8 @@ class Own(Score):
 
     expects = "what the function takes"
     reads_first = False
+    source = ""
+    """The file and the line of the function, if it is known."""
 
     def __init__(self, function: Callable[[list[Any], list[Any]], float]) -> None:
         self._function = function
@@ -208,6 +212,8 @@ class Own(Score):
                 why='it says whether a higher or a lower score is better, and is "higher" where it is missing',
                 fix=f'write {self.title}.better = "lower" or "higher"',
             )
+        code = getattr(function, "__code__", None)
+        self.source = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         self.better = "lower" if better == "lower" else "higher"  # type: ignore[misc]
 
     def predicted(self, outputs: Any) -> Any:
@@ -225,7 +231,7 @@ def refuse_worthless(scored: Scored, score: Score) -> None:
     Raises:
         OnnxsmithError: `quantize/metric`.
     """
-    value, broken = scored.value, scored.broken
+    value = scored.value
     sign = -1 if score.better == "lower" else 1
     if score.worst is not None and sign * value <= sign * score.worst:
         raise problem(
@@ -236,16 +242,38 @@ def refuse_worthless(scored: Scored, score: Score) -> None:
             fix="check the labels, --preprocess and --decode on a few samples: `onnxsmith run MODEL --input …` shows "
             "the outputs",
         )
-    if math.isnan(value) or math.isinf(value):
-        said = f"first at {scored.which}" if scored.which else ""
-        if broken:
-            said = f"{several(broken, 'sample')} with outputs that are not finite, the first is {scored.which}"
-        raise problem(
-            "quantize/metric",
-            f"the score of the given model is {value}",
-            where=f"{score.title}; {said}" if said else score.title,
-            why=f"nothing can be measured against it; a prediction is {score.expects}",
-            fix="`onnxsmith run MODEL --input …` shows the outputs; correct the model or leave these samples out"
-            if broken
-            else "check the labels and --decode on a few samples",
+    if not math.isfinite(value):
+        raise _no_number(scored, score)
+
+
+def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
+    """The problem of a score of the given model that is no number: which function gave it, for which samples, and
+    whether the outputs of the model are to blame."""
+    is_own = isinstance(score, Own)
+    giver = f"the metric function {score.title}" if is_own else score.title
+    count = len(scored.numberless)
+    items = f"{', '.join(scored.numberless[:_SHOWN])}{', …' if count > _SHOWN else ''}"
+    alone = f"{giver} gives no number for {count} of {several(scored.samples, 'sample')} alone: {items}"
+    outputs = f"the outputs of the model are finite on all {several(scored.samples, 'sample')}"
+    if scored.broken:
+        outputs = (
+            f"the model gave outputs that are not finite on {scored.broken} of {several(scored.samples, 'sample')}, "
+            f"the first is {scored.which}"
         )
+        fix = "`onnxsmith run MODEL --input …` shows the outputs; correct the model, or leave these samples out"
+    elif scored.undecoded:
+        listed = ", ".join(scored.undecoded[:_SHOWN])
+        outputs += f", and what the decoding makes of them is not finite on {len(scored.undecoded)} of them: {listed}"
+        fix = "correct the function that decodes; call it in Python on what `onnxsmith run` gives"
+    elif is_own:
+        fix = f"make {score.title} return a number for these samples: call it in Python on what `onnxsmith run` gives"
+    else:
+        fix = "check the labels and --decode on a few samples"
+    places = (score.source if isinstance(score, Own) else score.title, alone if count else "")
+    return problem(
+        "quantize/metric",
+        f"{giver} gave {scored.value} for the given model",
+        where="; ".join(part for part in places if part),
+        why=f"{outputs}; nothing can be measured against {scored.value}; a prediction is {score.expects}",
+        fix=fix,
+    )

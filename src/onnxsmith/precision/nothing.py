@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from onnxsmith import rooms
 from onnxsmith.model.graph import walk
-from onnxsmith.precision.methods.base import FLOATS, Method, Work
+from onnxsmith.precision.methods.base import ASKED, FLOATS, Method, Work
 from onnxsmith.problem import OnnxsmithError, problem
 
+_SHOWN = 3
+"""Weights that a problem names. A choice."""
 _LONG = 600
 """Characters of the reasons. A choice."""
 
@@ -22,14 +26,59 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
         return problem(
             "quantize/nothing",
             f"the model is in {other}, and {name} is made of float32",
+            where=_held(work.model, other),
             why=f"its weights are in {other}",
-            fix="start from the float32 model"
+            fix="start from the float32 model: `onnxsmith inspect MODEL --weights` shows the dtypes"
             + ("; --to int4 takes weights of float16, too" if other == "float16" and name != "int4" else ""),
         )
     left = "; ".join(f"{one.count} {one.op}: {one.why}" for one in method.left(work))
     return problem(
         "quantize/nothing",
         f"no node of the model can become {name}",
+        where=_held(work.model, ""),
         why=f"the method changes {method.changes}{method.where}" + (f". {left}"[:_LONG] if left else ""),
-        fix="try another --to",
+        fix=_other(work, name),
+    )
+
+
+def _held(model: ir.Model, dtype: str) -> str:
+    """The largest weights, of one dtype if it is given, or that the model has none."""
+    tensors = [one for one in walk.tensors(model) if one.dtype in FLOATS and dtype in ("", one.dtype.name.lower())]
+    largest = sorted(tensors, key=lambda one: -one.nbytes)[:_SHOWN]
+    listed = ", ".join(
+        f"{one.name or 'a Constant'} {one.dtype.name.lower()} {list(one.shape.numpy())}" for one in largest
+    )
+    return f"its largest weights: {listed}" if listed else "the model has no weights in floats"
+
+
+def _other(work: Work, name: str) -> str:
+    """A method that changes the model, if one does."""
+    known = rooms.members("onnxsmith.precision.methods", Method)
+    for other in ("int8", "int4", "float16"):
+        if other != name and {layer.name for layer in known[other].layers(work)} - set(known[other].always(work)):
+            return f"give --to {other}, which changes nodes of this model"
+    return "keep the model as it is: neither int8, int4 nor float16 changes a node of it"
+
+
+def everything(name: str, method: Method, why: Mapping[str, str]) -> OnnxsmithError:
+    """The problem of a model of which each layer stays, with the reasons by layer."""
+    counts = Counter(why.values())
+    told = "; ".join(reason if len(counts) == 1 else f"{count} because {reason}" for reason, count in counts.items())
+    is_asked = ASKED in counts
+    return problem(
+        "quantize/nothing",
+        f"every layer that could become {name} stays as it is",
+        why=told[:_LONG],
+        fix="give a shorter keep-list, or another --to" if is_asked else f"give {method.instead}",
+    )
+
+
+def no_method(model: ir.Model, notes: Sequence[str]) -> OnnxsmithError:
+    """The problem of a model that none of the methods of `auto` changes; `notes` are what they say."""
+    return problem(
+        "quantize/nothing",
+        "no method changes this model",
+        where=_held(model, ""),
+        why="; ".join(notes)[:_LONG],
+        fix="keep the model as it is; or give one --to, whose message has the reason and what helps",
     )

@@ -10,6 +10,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.model.surgery.inlining import inlined
+from onnxsmith.model.surgery.singles import is_double, single
 from onnxsmith.precision.biases import straighten
 from onnxsmith.precision.dtypes import Operators, fill
 from onnxsmith.precision.units import labels
@@ -31,6 +32,7 @@ class Prepared:
 
     model: ir.Model
     notes: tuple[str, ...] = ()
+    is_simplified: bool = True
 
 
 def quantisers(model: ir.Model) -> dict[str, int]:
@@ -40,8 +42,8 @@ def quantisers(model: ir.Model) -> dict[str, int]:
 
 
 def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepared:
-    """A copy of the model at `opset` at least, with inferred shapes, and simplified unless the caller found that this
-    changes its score. Nothing is compared here: the caller scores the result.
+    """A copy of the model at `opset` at least, with inferred shapes, in float32 if it is in float64, and simplified
+    unless the caller found that this changes its score. Nothing is compared here: the caller scores the result.
 
     Raises:
         OnnxsmithError: `opset/…` if the model cannot be raised to `opset`; those of `simplify`.
@@ -49,6 +51,11 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     own = own_weights(loaded)
     notes = [replaceable(own)]
     model = opsets.convert(own, opset if opsets.of(own) < opset else None)
+    if is_double(model):
+        plain, _ = inlined(model)
+        made = single(plain)
+        notes.append("" if made is None else "the model is in float64: what is not made narrower computes in float32")
+        model = model if made is None else made
     if simplified:
         model = simplify(model, verify=False).model or model
     model, not_inlined = inlined(model)
@@ -57,7 +64,7 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     straighten(model)
     fill(model, Operators(model, runtimes.get(runtimes.default())))
     _name(model)
-    return Prepared(model, tuple(note for note in notes if note))
+    return Prepared(model, tuple(note for note in notes if note), simplified)
 
 
 def _name(model: ir.Model) -> None:

@@ -16,13 +16,16 @@ from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
 from onnxsmith.model.graph import walk
+from onnxsmith.model.surgery import opset as opsets
 from onnxsmith.precision import outcome
 from onnxsmith.precision.arithmetic import Arithmetic
-from onnxsmith.precision.final import final
+from onnxsmith.precision.evaluating import WORDS, Evaluations
+from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.given import Given, Request, read, refuse_worthless
-from onnxsmith.precision.keep import ALONE, bare, matching
+from onnxsmith.precision.keep import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.methods.base import Method, Work
+from onnxsmith.precision.nothing import no_method
 from onnxsmith.precision.outcome import Outcome
 from onnxsmith.precision.preparing import Prepared, prepared, quantisers
 from onnxsmith.precision.scoring import Budget, Scored
@@ -37,7 +40,8 @@ from onnxsmith.report.parts.written import Written, written
 from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
-from onnxsmith.runtimes.base import Runtime
+from onnxsmith.runtimes.base import Options, Runtime
+from onnxsmith.spelling import in_python
 
 _OF_BUDGET = 0.1
 """The share of the budget that simplifying may use. A choice."""
@@ -47,6 +51,7 @@ AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
 """The methods that `auto` tries."""
 
 
+@in_python
 def quantize(
     source: Source,
     output: str | Path | None = None,
@@ -160,6 +165,17 @@ def _refuse_quantised(model: ir.Model, where: str) -> None:
         )
 
 
+def _entries(best: Outcome) -> list[str]:
+    """The keep-list with which the same file is made again."""
+    layers = best.tried.layers
+    return [
+        *best.tried.settings,
+        *sorted(layer.name for layer in layers if layer.kept),
+        *sorted(f"{ALONE}{layer.name}" for layer in layers if layer.weights),
+        *sorted(f"{EIGHT}{layer.name}" for layer in layers if layer.eight),
+    ]
+
+
 class _Quantising:
     """One call of `quantize`."""
 
@@ -173,7 +189,7 @@ class _Quantising:
         nbytes: int | None,
     ) -> None:
         self.loaded, self.request, self._form = loaded, request, shape
-        self._keep, self._stack, self.nbytes = keep, stack, nbytes
+        self._keep, self._wishes, self._stack, self.nbytes = named(keep), wishes(keep), stack, nbytes
         self.runtime: Runtime = runtimes.get("onnxruntime")
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
@@ -201,9 +217,7 @@ class _Quantising:
             self.notes += [outcome.said(one, self.before.value) for one in others]
             return best
         if not bad:
-            raise problem(
-                "quantize/nothing", "no method changes this model", why="; ".join(self.notes)[:600], fix="none is known"
-            )
+            raise no_method(self.loaded, self.notes)
         self.notes += [outcome.said(one, self.before.value) for one in bad[1:]]
         return bad[0]
 
@@ -211,13 +225,44 @@ class _Quantising:
         ready = self._ready(method.oldest_opset(self._form))
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
-        trying = Trying(name, method, work, self.given, self.runtime, self.before, self.request.evaluations, self._keep)
+        seen = Evaluations(method, work, self.given, self.runtime, self.before, self.request.evaluations)
+        trying = Trying(name, method, work, self.given, seen, self._wishes)
         found = self._finished(trying.run(), ready)
-        if [one.id for one in found.refused] == ["quantize/slower"]:
-            other = trying.without_activations()
+        if [one.id for one in found.refused] == ["quantize/target-refuses"]:
+            found = self._without_refused(trying, found, ready)
+        found = self._met_elsewhere(trying, found, ready)
+        if [one.id for one in found.refused] == ["quantize/slower"] and not work.is_asked:
+            other = trying.without_activations("narrow activations make the file slower here")
             if other is not None and other.model is not None:
                 slower = f"narrow activations make the file slower here: {found.refused[0].where}"
                 return self._finished(replace(other, notes=(*other.notes, slower)), ready)
+        return found
+
+    def _without_refused(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
+        """The result with the layers in float32 because of which the target refuses the file; what was found if there
+        are none, or if the target refuses the given model as well."""
+        target = self.request.target or ""
+        feeds = next((dict(one.feeds) for one in self.given.scoring.samples), {})
+        why = found.refused[0].why
+        if refusal(target, self.loaded, feeds):
+            return found
+        other = trying.without_refused(lambda model: not refusal(target, model, feeds), f"{target}: {why}"[:WORDS])
+        return found if other is None or other.model is None else self._finished(other, ready)
+
+    def _met_elsewhere(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
+        """The result that meets the budget without optimisations or on the target as well, where what was found does
+        not; what was found if there is none."""
+        ways = {
+            "quantize/levels-differ": (self.runtime, Options(optimization="disable")),
+            "quantize/target-differs": (None, Options()),
+        }
+        while (which := next((one.id for one in found.refused if one.id in ways), None)) is not None:
+            runtime, options = ways.pop(which)
+            target = (self.request.target or "").partition("@")[0]
+            other = trying.again(runtime or runtimes.get(target), options)
+            if other.model is None:
+                return found
+            found = self._finished(other, ready)
         return found
 
     def _finished(self, tried: Tried, ready: Prepared) -> Outcome:
@@ -225,10 +270,10 @@ class _Quantising:
         name, method = tried.name, tried.method
         notes = [*ready.notes, *tried.notes]
         if self.request.target is not None and not method.has_forms:
-            notes.append(
-                f"--target makes no difference to {name}: `onnxsmith check` says whether the target takes the file"
-            )
-        tried = replace(tried, notes=tuple(notes))
+            notes.append(f"the target makes no difference to {name}: `onnxsmith check` says whether it takes the file")
+        notes += self._raised(tried)
+        form = f"{MODEL}{SIMPLIFIED if ready.is_simplified else AS_GIVEN}"
+        tried = replace(tried, notes=tuple(notes), settings=(*tried.settings, form))
         if tried.model is None:
             return Outcome(tried, None, (outcome.not_met(tried, self.given, self.before, self.request.evaluations),))
         with stage("check the file"):
@@ -242,14 +287,23 @@ class _Quantising:
         )
         return Outcome(tried, None if refused else done, refused, done)
 
+    def _raised(self, tried: Tried) -> list[str]:
+        """What the report says if the file has a newer opset than the given model."""
+        before = opsets.of(self.loaded)
+        after = opsets.of(tried.model) if tried.model is not None else before
+        why = tried.method.opset_why(self._form)
+        return [f"opset raised from {before} to {after}, because {why}"] if after > before else []
+
     def _ready(self, opset: int) -> Prepared:
         """The prepared model: simplified, unless that uses a part of the budget, or merges nodes of the keep-list."""
         if opset not in self._prepared:
             with stage("prepare"):
-                ready = prepared(self.loaded, opset=opset)
-                why_not = self._why_not_simplified(ready.model)
-                if why_not:
+                is_simplified = self._wishes.model != AS_GIVEN
+                ready = prepared(self.loaded, opset=opset, simplified=is_simplified)
+                why_not = self._why_not_simplified(ready.model) if is_simplified else "the keep-list says so"
+                if why_not and is_simplified:
                     ready = prepared(self.loaded, opset=opset, simplified=False)
+                if why_not:
                     ready = replace(ready, notes=(*ready.notes, f"not simplified first: {why_not}"))
             self._prepared[opset] = ready
         return self._prepared[opset]
@@ -260,6 +314,8 @@ class _Quantising:
         lost = [one for one in map(bare, self._keep) if not matching(one, names)]
         if lost and all(matching(one, labels(self.loaded)) for one in lost):
             return f"{lost[0]}, which is on the keep-list, would be merged with other nodes"
+        if self._wishes.model == SIMPLIFIED:
+            return ""  # the list is of the simplified model, whatever the budget is now
         return "" if self._is_as_good(model) else "that changes the score"
 
     def _is_as_good(self, model: ir.Model) -> bool:
@@ -278,9 +334,7 @@ class _Quantising:
             return Written({}, best.refused[0].what), None
         files: list[Path] = []
         model = best.final.model
-        names = sorted(layer.name for layer in best.tried.layers if layer.kept)
-        names += sorted(f"{ALONE}{layer.name}" for layer in best.tried.layers if layer.weights)
-        with stage("save"), with_keep(keep_list, names, best.tried.name) as lists:
+        with stage("save"), with_keep(keep_list, _entries(best), best.tried.name, layers=True) as lists:
             if output is not None:
                 with staged(output) as place:
                     files += self._place(place, model)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from onnxsmith.model.surgery import opset as opsets
+from onnxsmith.precision import unknown_names
 from onnxsmith.precision.dtypes import Operators
-from onnxsmith.precision.keep import matching
+from onnxsmith.precision.keep import bare, matching, named
 from onnxsmith.precision.units import NARROW, Units, find
 from onnxsmith.problem import problem
 
@@ -75,13 +76,14 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
             why="; ".join(fixed)[:400] or "no node reads or makes float32: it is narrow already, or has no floats",
             fix="start from the float32 model",
         )
-    unknown = [name for name in request.keep if not matching(name, units.by_name)]
+    unknown = [name for name in named(request.keep) if not matching(bare(name), units.by_name)]
     if unknown:
         raise problem(
             "bisect/unknown-node",
-            f"no node that can be narrow is called {unknown[0]!r}",
-            where=", ".join(unknown[:5]),
-            why="the list was made for another model, or for an earlier version of this one",
+            unknown_names.what(unknown, "no node that can be narrow is called"),
+            where=unknown_names.where(unknown),
+            why="the list was made for another model, or for an earlier version of this one"
+            f"{unknown_names.near(unknown, units.by_name)}",
             fix="`onnxsmith inspect MODEL --nodes` lists the names; or run bisect without --keep",
         )
     return units

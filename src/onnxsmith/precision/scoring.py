@@ -27,7 +27,11 @@ class Scored:
     samples: int
     broken: int = 0
     which: str = ""
-    """The first of these; of a score that is no number, the first sample that is none."""
+    """The first of these."""
+    numberless: tuple[str, ...] = ()
+    """Of a score that is no number, the samples whose own score is none."""
+    undecoded: tuple[str, ...] = ()
+    """Of such a score, the samples of whose finite outputs the function that decodes makes a prediction that is not."""
 
 
 @dataclass
@@ -65,16 +69,23 @@ class Scoring:
         if not self.has_labels:
             self._labels = [self.score.as_label(one) for one, _ in self._predictions(session, [], is_first=True)]
         scored = self._measured(session, is_first=True)
-        if not math.isfinite(scored.value) and not scored.which:
-            scored = replace(scored, which=self._without_number(session))
+        if not math.isfinite(scored.value):
+            undecoded = tuple(self._undecoded(session)) if self.decode is not None else ()
+            scored = replace(scored, numberless=tuple(self._numberless(session)), undecoded=undecoded)
         return scored
 
-    def _without_number(self, session: Session) -> str:
-        """The first sample whose own score is no number; "" if there is none, or a metric that is not for one."""
+    def _undecoded(self, session: Session) -> Iterator[str]:
+        """The samples with finite outputs of which the user's function makes a prediction that is not finite."""
+        for sample in self._samples():
+            outputs = sample.run(session)
+            if all(map(_is_finite, outputs.values())) and not _is_finite(self._decoded(outputs, sample.name)):
+                yield sample.name
+
+    def _numberless(self, session: Session) -> Iterator[str]:
+        """The samples whose own score is no number; none for a metric that is not for a single one."""
         pairs = zip(self._samples(), self._predictions(session, []), strict=True)
         with contextlib.suppress(Exception), np.errstate(all="ignore"):  # a metric of the user's may raise anything
-            return next((one.name for one, pair in pairs if not math.isfinite(float(self.score.value([pair])))), "")
-        return ""
+            yield from (one.name for one, pair in pairs if not math.isfinite(float(self.score.value([pair]))))
 
     def of(self, session: Session) -> Scored:
         """Scores a model."""

@@ -3,7 +3,9 @@
 Activations stay floats, so that only the rounding of the weights is lost. There are two forms:
 
 1. Cast and Mul behind the stored constant. A runtime that computes nodes of constants when it loads a model, as
-   onnxruntime does, runs it as fast as float32.
+   onnxruntime does, runs it as fast as float32. Weights of recurrent layers get two Casts, over int32: OpenVINO takes
+   one Cast and a Mul for the mark of a quantised weight and does not compute it in advance, but its recurrent layers
+   take constants alone (2026.4: "GRUSequence … expects Constant for port 3").
 2. DequantizeLinear, which onnxruntime does not compute when it loads a model. Before a MatMul it is its mark for a
    kernel that multiplies blocks of 32 elements in 8 bits, the activations rounded block by block; TensorRT takes
    weights in 8 bits in this form alone.
@@ -132,9 +134,12 @@ def _store(value: ir.Value, node: ir.Node, names: Names, given: Rounded | None, 
     held = _initializer(graph, names.free(f"{value.name}_int8"), narrow)
     step = _initializer(graph, names.free(f"{value.name}_scale"), shaped)
     if by_cast:
-        cast = ir.Node("", "Cast", [held], [ir.AttrInt64("to", ir.DataType.FLOAT)])
-        cast.outputs[0].name = names.free(f"{value.name}_float")
-        nodes = [cast, ir.Node("", "Mul", [cast.outputs[0], step])]
+        whole = [ir.DataType.INT32] if _is_recurrent(value) else []
+        nodes: list[ir.Node] = []
+        for dtype in (*whole, ir.DataType.FLOAT):
+            nodes.append(ir.Node("", "Cast", [nodes[-1].outputs[0] if nodes else held], [ir.AttrInt64("to", dtype)]))
+            nodes[-1].outputs[0].name = names.free(f"{value.name}_{dtype.name.lower()}")
+        nodes.append(ir.Node("", "Mul", [nodes[-1].outputs[0], step]))
     else:
         axes = [] if axis is None else [ir.AttrInt64("axis", axis)]
         nodes = [ir.Node("", "DequantizeLinear", [held, step], axes)]
@@ -149,6 +154,14 @@ def _store(value: ir.Value, node: ir.Node, names: Names, given: Rounded | None, 
         graph.extend(nodes)
     else:
         graph.insert_before(first, nodes)
+
+
+def _is_recurrent(value: ir.Value) -> bool:
+    """Whether a recurrent layer reads the value, moved or not."""
+    readers = [use.node for use in value.uses()]
+    return any(
+        node.op_type in _RECURRENT or (node.op_type in _MOVING and _is_recurrent(node.outputs[0])) for node in readers
+    )
 
 
 def quantised(array: npt.NDArray[Any], axis: int | None) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:

@@ -46,8 +46,10 @@ class Units:
         return {unit.name: unit for unit in self.units}
 
 
-def find(model: ir.Model, to: ir.DataType, operators: Operators | None = None) -> Units:
-    """The nodes of `model`, with inferred dtypes, that can compute in `to` instead of float32. `operators` may include
+def find(
+    model: ir.Model, to: ir.DataType, operators: Operators | None = None, *, wide: ir.DataType = ir.DataType.FLOAT
+) -> Units:
+    """The nodes of `model`, with inferred dtypes, that can compute in `to` instead of `wide`. `operators` may include
     the schemas of a runtime's own operators."""
     operators = operators or Operators(model)
     found: list[Unit] = []

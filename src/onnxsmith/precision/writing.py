@@ -80,9 +80,12 @@ class Delivery:
         return files_written(files) if files else Written({}, "no output was asked for"), sizes
 
 
-def with_keep(path: Path | None, names: Sequence[str], to: str) -> AbstractContextManager[list[Path]]:
-    """Writes a keep-list beside the model that the block commits: see `with_text`."""
-    return with_text(path, "" if path is None else keeping.text(names, to, as_json=path.suffix == ".json"))
+def with_keep(
+    path: Path | None, entries: Sequence[str], to: str, *, layers: bool = False
+) -> AbstractContextManager[list[Path]]:
+    """Writes a keep-list beside the model that the block commits: see `with_text`. `layers` is that of `keep.text`."""
+    content = "" if path is None else keeping.text(entries, to, as_json=path.suffix == ".json", layers=layers)
+    return with_text(path, content)
 
 
 @contextmanager

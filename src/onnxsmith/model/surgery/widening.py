@@ -5,6 +5,7 @@ float16 and integers stay. A model that quantises has no such copy: float64 coul
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
@@ -31,44 +32,53 @@ def widened(model: ir.Model) -> ir.Model | None:
     held = [value.const_value for value in walk.initializers(model) if value.const_value is not None]
     if sum(tensor.nbytes for tensor in held if tensor.dtype == _FLOAT) > _MOST:
         return None
+    return retyped(model, _FLOAT, _DOUBLE)
+
+
+def retyped(model: ir.Model, old: ir.DataType, new: ir.DataType) -> ir.Model:
+    """Returns a copy in which `new` replaces `old`, both float32 or float64, in inputs and outputs, too."""
     made = cloned(model)
     for graph in walk.graphs(made):
         for value in graph.initializers.values():
             if value.const_value is not None:
-                value.const_value = _wide(value.const_value)
+                value.const_value = _converted(value.const_value, old, new)
         for value in (*graph.inputs, *graph.initializers.values()):
-            _retype(value)
+            _retype(value, old, new)
     for node in walk.all_nodes(made):
-        _widen(node)
+        _change(node, old, new)
     return made
 
 
-def _widen(node: ir.Node) -> None:
+def _change(node: ir.Node, old: ir.DataType, new: ir.DataType) -> None:
     for output in node.outputs:
-        _retype(output)
+        _retype(output, old, new)
     kind = _MADE.get(node.op_type, "")
     said = node.attributes.get(kind)
-    if (said is None and node.op_type in _FLOATS_BY_DEFAULT) or (
-        said is not None and not said.is_ref() and said.as_int() == _FLOAT.value
+    by_default = old == _FLOAT and said is None
+    if (by_default and node.op_type in _FLOATS_BY_DEFAULT) or (
+        said is not None and not said.is_ref() and said.as_int() == old.value
     ):
-        node.attributes[kind] = ir.AttrInt64(kind, _DOUBLE.value)
-    if node.op_type == "ConstantOfShape" and "value" not in node.attributes:
-        node.attributes["value"] = ir.AttrTensor("value", ir.tensor([0.0], dtype=_DOUBLE))
+        node.attributes[kind] = ir.AttrInt64(kind, new.value)
+    if node.op_type == "ConstantOfShape" and old == _FLOAT and "value" not in node.attributes:
+        node.attributes["value"] = ir.AttrTensor("value", ir.tensor([0.0], dtype=new))
     for name, attribute in list(node.attributes.items()):
         if attribute.is_ref():
             continue
         if attribute.type == ir.AttributeType.TENSOR:
-            node.attributes[name] = ir.AttrTensor(name, _wide(attribute.as_tensor()))
-        elif node.op_type == "Constant" and name in ("value_float", "value_floats"):
+            node.attributes[name] = ir.AttrTensor(name, _converted(attribute.as_tensor(), old, new))
+        elif old == _FLOAT and node.op_type == "Constant" and name in ("value_float", "value_floats"):
             numbers = attribute.as_float() if name == "value_float" else list(attribute.as_floats())
             del node.attributes[name]
-            node.attributes["value"] = ir.AttrTensor("value", ir.tensor(numbers, dtype=_DOUBLE))
+            node.attributes["value"] = ir.AttrTensor("value", ir.tensor(numbers, dtype=new))
 
 
-def _wide(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    return ir.tensor(tensor.numpy().astype("float64"), name=tensor.name) if tensor.dtype == _FLOAT else tensor
+def _converted(tensor: ir.TensorProtocol, old: ir.DataType, new: ir.DataType) -> ir.TensorProtocol:
+    if tensor.dtype != old:
+        return tensor
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
+        return ir.tensor(tensor.numpy().astype(new.numpy()), name=tensor.name)
 
 
-def _retype(value: ir.Value) -> None:
-    if isinstance(value.type, ir.TensorType) and value.dtype == _FLOAT:
-        value.type = ir.TensorType(_DOUBLE)
+def _retype(value: ir.Value, old: ir.DataType, new: ir.DataType) -> None:
+    if isinstance(value.type, ir.TensorType) and value.dtype == old:
+        value.type = ir.TensorType(new)

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
+from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, float_bytes
 from onnxsmith.precision.narrowing import narrowed
@@ -29,6 +30,9 @@ class NarrowFloat(Method):
     changes = "nodes whose operator takes the narrow float"
     for_speed = False
     to: ClassVar[str]
+
+    def opset_why(self, form: Form) -> str:
+        return f"operators in {self.to} are written for opset {self.opset} or newer"
 
     def layers(self, work: Work) -> list[Layer]:
         nodes = list(walk.nodes(work.model.graph))

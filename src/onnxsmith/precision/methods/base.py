@@ -57,6 +57,8 @@ class Work:
     """The model with equalised channels, if a method has made it."""
     held: dict[str, int] | None = None
     """Bytes of the constants that a method can store in 8 bits by node, if it has looked for them."""
+    fixed: Mapping[str, str] | None = None
+    """Layers that cannot be stored in blocks, with the reasons, if a method has looked for them."""
     moments: Moments | None = None
     """What the activations of products are like, if a method has asked for it."""
     rounded: dict[str, dict[str, Rounded]] = field(default_factory=dict)
@@ -65,8 +67,18 @@ class Work:
     """The name of the method, as it is given."""
     scheme: str = ""
     """The scheme of the method that is in use."""
+    listed: list[Layer] | None = None
+    """The layers of the method, once nothing changes them any more."""
     alone: Keep = frozenset()
     """Layers of which the user wants the weights alone to be narrow."""
+    eight: Keep = frozenset()
+    """Layers of which the user wants the weights to have 8 bits, where others have 4."""
+    asked_scheme: str = ""
+    """The scheme that the user's keep-list names."""
+    asked_way: str = ""
+    """The way to keep layers that it names."""
+    is_asked: bool = False
+    """Whether these two are in use."""
     always: Keep = frozenset()
     """Layers that stay as they are in any case."""
     kept_as: str = ""
@@ -94,6 +106,8 @@ class Method(ABC):
     """Whether the form that a target wants makes a difference."""
     engine: ClassVar[Engine] = ONNXRUNTIME
     """The library that computes the quantised weights."""
+    instead: ClassVar[str] = "another --to"
+    """What to give where each layer stays as it is for a reason of the method's."""
     for_speed: ClassVar[bool] = True
     """Whether a result that is slower here is refused: floats are narrow for other hardware than a CPU."""
 
@@ -123,9 +137,8 @@ class Method(ABC):
         if all are kept is used. The last, "", leaves them as they are."""
         return ("",)
 
-    def way_said(self, work: Work) -> str:
-        """What the report adds to the reason of a layer that is kept in another way than as it is; begins with a
-        comma."""
+    def named_way(self, work: Work) -> str:
+        """The way in use, if a keep-list has to name it so that the file can be made again."""
         return ""
 
     def last_scheme(self, work: Work) -> str:
@@ -135,6 +148,18 @@ class Method(ABC):
     def stored(self, work: Work, keep: Keep) -> Keep:
         """Layers of which the weights alone become narrow with this keep-list."""
         return frozenset()
+
+    def has_eight(self, work: Work) -> bool:
+        """Whether single layers can have 8 bits where others have 4."""
+        return False
+
+    def eight(self, work: Work, keep: Keep) -> Keep:
+        """Layers that have 8 bits with this keep-list, where others have 4."""
+        return frozenset()
+
+    def listed(self, work: Work) -> list[Layer]:
+        """The layers, listed once for all variants."""
+        return self.layers(work) if work.listed is None else work.listed
 
     def offers(self, work: Work, scheme: str) -> bool:
         """Whether the scheme differs from those before it for this model."""
@@ -146,7 +171,7 @@ class Method(ABC):
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:
         """What the method does not change: by default the other nodes with large constants."""
-        own = {layer.name for layer in self.layers(work)}
+        own = {layer.name for layer in self.listed(work)}
         counts: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
         for node in walk.nodes(work.model.graph):
@@ -164,6 +189,10 @@ class Method(ABC):
     def oldest_opset(self, form: Form) -> int:
         """The oldest opset that can hold the result in this form."""
         return self.opset
+
+    def opset_why(self, form: Form) -> str:
+        """Why an older opset cannot hold the result, as the end of a sentence."""
+        return f"{self.title} need opset {self.oldest_opset(form)}"
 
     def always(self, work: Work) -> Mapping[str, str]:
         """Layers that must stay as they are, each with the reason."""

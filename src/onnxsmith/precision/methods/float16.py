@@ -11,3 +11,4 @@ class Float16(NarrowFloat):
     title = "float16"
     opset = 13
     to = "float16"
+    instead = "--to bfloat16, which has the range of float32"

@@ -48,9 +48,15 @@ class Int4(Method):
     changes = "MatMul and Gemm with a constant matrix as their second operand, and Gather and Slice of a constant table"
     opset = _OPSETS[False]
     has_forms = True
+    instead = "--to int8, which has no blocks"
 
     def oldest_opset(self, form: Form) -> int:
         return _OPSETS[form.weights.standard]
+
+    def opset_why(self, form: Form) -> str:
+        if form.weights.standard:
+            return f"DequantizeLinear has blocks and int4 from opset {_OPSETS[True]} on"
+        return f"the operators with blocks of {_FOUR} bits are written for opset {_OPSETS[False]} or newer"
 
     def layers(self, work: Work) -> list[Layer]:
         return [
@@ -58,7 +64,7 @@ class Int4(Method):
         ]
 
     def always(self, work: Work) -> Mapping[str, str]:
-        return reasons(work.model, work.form.weights)
+        return _fixed(work)
 
     def schemes(self, work: Work) -> tuple[str, ...]:
         return tuple(str(one) for one in _schemes(work))
@@ -66,14 +72,19 @@ class Int4(Method):
     def ways_to_keep(self, work: Work) -> tuple[str, ...]:
         return (EIGHT, "") if work.form.weights.mixed else ("",)
 
-    def way_said(self, work: Work) -> str:
-        return f", in {work.kept_as}" if work.kept_as else ""
+    def has_eight(self, work: Work) -> bool:
+        return work.form.weights.mixed
+
+    def eight(self, work: Work, keep: Keep) -> Keep:
+        if not self.has_eight(work):
+            return frozenset()
+        return (keep | work.eight if work.kept_as == EIGHT else work.eight - keep) - work.always
 
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         form = work.form.weights
         known = _schemes(work)
         scheme = next((one for one in known if str(one) == work.scheme), known[0])
-        wider = keep - work.always if work.kept_as == EIGHT else frozenset()
+        wider = self.eight(work, keep)
         inputs = _inputs(work)
         blocks = {
             one.name: _blocks(one, work, scheme, 8 if one.name in wider else 4, inputs)
@@ -81,6 +92,13 @@ class Int4(Method):
             if one.name not in keep or one.name in wider
         }
         return written(work.model, form, blocks, scheme.level)
+
+
+def _fixed(work: Work) -> Mapping[str, str]:
+    """The layers that stay in any case, with the reasons; found once."""
+    if work.fixed is None:
+        work.fixed = reasons(work.model, work.form.weights)
+    return work.fixed
 
 
 def _schemes(work: Work) -> list[Scheme]:
@@ -123,10 +141,11 @@ def _inputs(work: Work) -> Mapping[int, list[str]]:
     """The tensors that each matrix is multiplied with, by the id of its value. With data, they are going to be
     measured: those in branches and loop bodies are not."""
     found: dict[int, list[str]] = defaultdict(list)
+    fixed = _fixed(work)  # not the user's list: the numbers do not depend on it
     widths: dict[str, int] = {}
     for one in stored(work.model, work.form.weights):
         value = one.node.inputs[0]
-        if value is not None and one.is_product and one.name not in work.always:
+        if value is not None and one.is_product and one.name not in fixed:
             found[id(one.value)].append(value.name or "")
             if one.node.graph is work.model.graph and value.const_value is None:
                 widths[value.name or ""] = one.rows

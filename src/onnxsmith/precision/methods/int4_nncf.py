@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods._nncf import NncfMethod, samples
@@ -24,6 +25,9 @@ class Int4Nncf(NncfMethod):
     title = "int4 weights of matrix products, by NNCF"
     changes = "MatMul and Gemm with a constant matrix as their second operand, with a multiple of 32 rows"
     opset = 21  # the first whose DequantizeLinear has blocks
+
+    def opset_why(self, form: Form) -> str:
+        return "DequantizeLinear has blocks and int4 from opset 21 on"
 
     def schemes(self, work: Work) -> tuple[str, ...]:
         return SYMMETRIC, ZERO_POINTS

@@ -13,7 +13,7 @@ from onnxsmith.model.graph.copying import cloned
 from onnxsmith.precision.clipping import clipped
 from onnxsmith.precision.equalising.equalised import Equalised, equalised
 from onnxsmith.precision.float_readers import reconnect
-from onnxsmith.precision.forms.base import PRODUCTS
+from onnxsmith.precision.forms.base import PRODUCTS, Form
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.layer_rounding import rounded
 from onnxsmith.precision.methods._products import addends, apart, endless, is_layer, namesakes, touching
@@ -47,6 +47,10 @@ class Int8(Method):
     opset = 13
     needs_ranges = True
     has_forms = True
+    instead = "--to int4, which needs no ranges of activations"
+
+    def opset_why(self, form: Form) -> str:
+        return "QuantizeLinear and DequantizeLinear have a scale for each channel from opset 13 on"
 
     def schemes(self, work: Work) -> tuple[str, ...]:
         return WHOLE, CLIPPED, EQUALISED, ALONE, EQUALISED_ALONE
@@ -59,6 +63,9 @@ class Int8(Method):
 
     def ways_to_keep(self, work: Work) -> tuple[str, ...]:
         return (WEIGHTS, FLOATS, "") if work.form.folds_casts else (WEIGHTS, "")
+
+    def named_way(self, work: Work) -> str:
+        return work.kept_as if work.kept_as == FLOATS != work.scheme else ""
 
     def last_scheme(self, work: Work) -> str:
         return FLOATS
@@ -79,7 +86,7 @@ class Int8(Method):
         return found
 
     def stored(self, work: Work, keep: Keep) -> Keep:
-        layers = self.layers(work)
+        layers = self.listed(work)
         if work.scheme == FLOATS:
             found = {layer.name for layer in layers} - keep
         else:
@@ -90,7 +97,7 @@ class Int8(Method):
     def variant(self, work: Work, keep: Keep) -> ir.Model:
         stored = self.stored(work, keep)
         is_narrow = work.scheme != FLOATS and any(
-            one.name not in keep and not one.weights_alone for one in self.layers(work)
+            one.name not in keep and not one.weights_alone for one in self.listed(work)
         )
         made = self._quantised(work, keep) if is_narrow else cloned(self.reference(work))
         if not stored:
@@ -107,7 +114,7 @@ class Int8(Method):
         form = work.form
         alone = work.scheme in (ALONE, EQUALISED_ALONE)
         operators = [*PRODUCTS, "Gather", *(() if alone else form.around)]
-        floats = keep | work.alone
+        floats = keep | {one.name for one in self.listed(work) if one.weights_alone}
         exclude = {*floats, *apart(work.model, floats), *touching(work.model, bad)}
         exclude |= set() if form.quantises_addends else addends(work.model)
         exclude |= namesakes(work.model, dict.fromkeys(operators, ""))
@@ -129,7 +136,7 @@ class Int8(Method):
 
     def always(self, work: Work) -> Mapping[str, str]:
         near = touching(work.model, endless(work))
-        return {layer.name: ENDLESS for layer in self.layers(work) if layer.name in near and not layer.weights_alone}
+        return {layer.name: ENDLESS for layer in self.listed(work) if layer.name in near and not layer.weights_alone}
 
     def said(self, work: Work) -> tuple[str, ...]:
         if work.scheme not in (EQUALISED, EQUALISED_ALONE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keeping import Keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods._products import namesakes
@@ -24,6 +25,9 @@ class Int8Dynamic(Method):
     changes = "MatMul, Gemm, LSTM, Attention and Gather with constant weights"
     where = ", outside of branches and loop bodies"
     opset = 11
+
+    def opset_why(self, form: Form) -> str:
+        return "DynamicQuantizeLinear exists from opset 11 on"
 
     def layers(self, work: Work) -> list[Layer]:
         return [

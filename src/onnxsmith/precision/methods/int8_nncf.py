@@ -38,6 +38,9 @@ class Int8Nncf(NncfMethod):
             )
         return super().refusal(form, target)
 
+    def opset_why(self, form: Form) -> str:
+        return "QuantizeLinear and DequantizeLinear have a scale for each channel from opset 13 on"
+
     def schemes(self, work: Work) -> tuple[str, ...]:
         return PLAIN, CORRECTED, SMOOTHED
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from onnxsmith.model.graph import provenance, walk
-from onnxsmith.precision.keep import matching
+from onnxsmith.precision import unknown_names
+from onnxsmith.precision.keep import bare, matching, named
 from onnxsmith.problem import problem
 
 
@@ -17,16 +18,20 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
     Raises:
         OnnxsmithError: `prune/unknown-layer`.
     """
-    found: set[str] = set()
     nodes = [(walk.node_label(node), provenance.module_of(node)) for node in model.graph]
-    for pattern in patterns:
-        met = {label for label, module in nodes if matching(pattern, [label] + [module] * bool(module))}
-        if not met:
-            raise problem(
-                "prune/unknown-layer",
-                f"no node is called {pattern!r}",
-                why="a keep-list has names of nodes, or paths of torch modules where the file says them",
-                fix="`onnxsmith inspect MODEL --nodes` lists the names",
-            )
-        found |= met
-    return frozenset(found)
+    met = {
+        entry: {label for label, module in nodes if matching(bare(entry), [label] + [module] * bool(module))}
+        for entry in named(patterns)
+    }
+    lost = [entry for entry, found in met.items() if not found]
+    if lost:
+        known = {name for pair in nodes for name in pair if name}
+        raise problem(
+            "prune/unknown-layer",
+            unknown_names.what(lost),
+            where=unknown_names.where(lost),
+            why="a keep-list has names of nodes, or paths of torch modules where the file says them"
+            f"{unknown_names.near(lost, known)}",
+            fix="`onnxsmith inspect MODEL --nodes` lists the names",
+        )
+    return frozenset[str]().union(*met.values())

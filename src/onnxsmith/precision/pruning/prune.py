@@ -50,6 +50,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.settings import Verify
+from onnxsmith.spelling import in_python
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
@@ -57,6 +58,7 @@ _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
 
 
+@in_python
 def prune(
     source: Source,
     output: str | Path | None = None,

@@ -18,7 +18,7 @@ _WORTH = 0.02
 class LayerDamage:
     """One layer. `damage` is the error of its result if it alone is changed, relative to the root mean square of that
     result, None if unknown. `kept` is the reason for which it stays as it is, `weights` that for which its weights
-    alone became narrow; "" if it is not so."""
+    alone became narrow, `eight` that for which its weights have 8 bits where others have 4; "" if it is not so."""
 
     name: str
     op: str
@@ -26,6 +26,7 @@ class LayerDamage:
     damage: float | None
     kept: str
     weights: str = ""
+    eight: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class CurvePoint:
 
 
 def _is_bad(name: str, value: str) -> bool:
-    is_refused = name == "on onnxruntime" and value.startswith("refused")
+    is_refused = name.startswith("on ") and name != "on onnxruntime" and value.startswith("refused")
     return value.endswith("out of budget") or name.startswith("output ") or is_refused
 
 
@@ -102,6 +103,11 @@ class Quantisation(Part):
         """The layers whose weights alone became narrow."""
         return tuple(layer for layer in self.layers if layer.weights)
 
+    @property
+    def eight(self) -> tuple[LayerDamage, ...]:
+        """The layers whose weights have 8 bits, where those of others have 4."""
+        return tuple(layer for layer in self.layers if layer.eight)
+
     def summary(self) -> str:
         """One line: what became narrow, the score, the size and the time."""
         changed = len(self.layers) - len(self.kept)
@@ -109,6 +115,13 @@ class Quantisation(Part):
         said = [f"{changed} of {amount(count, 'layer')} became {self.to}"]
         if self.weights:
             said[0] += f" ({len(self.weights)} with their weights alone)"
+        if self.eight:
+            said[0] += f" ({len(self.eight)} with 8 bits)"
+        refused = self.also.get("on onnxruntime", "")
+        if refused:
+            said.append(f"onnxruntime does not load it ({refused.removeprefix('refused: ')})")
+        if "measured on" in self.also:
+            said.append(f"{self.also['measured on']} runs it")
         said += self._left()
         if self.after is not None:
             said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
@@ -153,7 +166,9 @@ class Quantisation(Part):
             yield self._table("stays as it is", self.kept)
         if self.weights:
             yield self._table("weights alone", self.weights)
-        whole = (one for one in self.layers if not one.kept and not one.weights)
+        if self.eight:
+            yield self._table("8 bits", self.eight)
+        whole = (one for one in self.layers if not one.kept and not one.weights and not one.eight)
         changed = sorted(whole, key=lambda one: -(one.damage or 0.0))
         if changed:
             yield self._table("changed, most damage first", tuple(changed))
@@ -171,7 +186,7 @@ class Quantisation(Part):
                 one.op,
                 size(one.nbytes),
                 "" if one.damage is None else f"{one.damage:.2g}",
-                one.kept or one.weights,
+                one.kept or one.weights or one.eight,
             )
             for one in layers
         )

@@ -1,0 +1,137 @@
+"""Chooses the scheme of a method, the way in which a keep-list is written, and the smallest list that meets the
+budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from onnxsmith.clock import stage
+from onnxsmith.precision import damage as damages
+from onnxsmith.precision.evaluating import REFUSED, WORDS, Evaluations
+from onnxsmith.precision.keeping import Keep, Search
+from onnxsmith.precision.methods.base import Layer
+from onnxsmith.problem import OnnxsmithError
+
+
+@dataclass
+class Schemes:
+    """Searches keep-lists of `layers` in the schemes of a method."""
+
+    seen: Evaluations
+    layers: Sequence[Layer]
+    errors: dict[str, float] = field(default_factory=dict)
+    """The error of each layer alone, by name, once it was measured."""
+
+    def smallest(self, always: Keep) -> Keep | None:
+        """The smallest keep-list with `always` in it: in the scheme and the way that the user's list names, if the
+        budget is met there, else in those that are chosen. None if no list meets the budget.
+
+        Raises:
+            OnnxsmithError: `quantize/refused` and `quantize/cannot-run` if all layers together are refused.
+        """
+        if self._is_as_asked(always):
+            self.errors = self.seen.damage(self.layers, always)
+            return always
+        self._choose(always)
+        return self._smallest(always)
+
+    def _is_as_asked(self, always: Keep) -> bool:
+        work = self.seen.work
+        if not work.asked_scheme and not work.asked_way:
+            return False
+        work.scheme, work.kept_as, work.is_asked = work.asked_scheme, work.asked_way, True
+        why_not = "is out of the budget"
+        with stage("search"):
+            try:
+                if self.seen.meets(always):
+                    return True
+            except OnnxsmithError as error:
+                if error.problem.id not in REFUSED:
+                    raise
+                why_not = f"was refused: {error.problem.why}"[:WORDS]
+        work.scheme, work.kept_as, work.is_asked = "", "", False
+        work.notes.append(f"the scheme that the keep-list names {why_not}; others were tried")
+        return False
+
+    def _choose(self, always: Keep) -> None:
+        """Takes the first scheme that meets the budget, else the one with the best score."""
+        seen, work = self.seen, self.seen.work
+        schemes = seen.method.schemes(work)
+        scores: dict[str, float] = {}
+        refused: OnnxsmithError | None = None
+        with stage("schemes"):
+            for scheme in schemes if len(schemes) > 1 else ():
+                if (scores and seen.is_spent) or not seen.method.offers(work, scheme):
+                    continue
+                work.scheme = scheme
+                try:
+                    if seen.meets(always):
+                        return
+                except OnnxsmithError as error:
+                    if error.problem.id not in REFUSED:
+                        raise
+                    refused = error
+                    work.notes.append(f"{scheme}: {error.problem.what}: {error.problem.why}"[:WORDS])
+                    continue
+                scores[scheme] = seen.goodness(seen.curve[-1].score)
+        if scores:
+            work.scheme = max(scores, key=scores.__getitem__)
+        elif refused is not None:
+            raise refused
+
+    def _smallest(self, always: Keep) -> Keep | None:
+        """The smallest keep-list. What it names is written in the first way that can meet the budget; if none can, the
+        weights alone are narrow, and those that the budget forbids stay."""
+        seen, work = self.seen, self.seen.work
+        with stage("search"):
+            if seen.meets(always):
+                self.errors = seen.damage(self.layers, always)
+                return always
+            way = self._way(always)
+            last = seen.method.last_scheme(work)
+            if way is not None or not last:
+                work.kept_as = way or ""
+                return self._searched(always)
+            scheme, work.scheme = work.scheme, last
+            kept = self._searched(always)
+            if kept is None or len(kept) == len(self.layers):
+                return kept
+            return self._with_activations(scheme, kept)
+
+    def _way(self, always: Keep) -> str | None:
+        """The first way to keep layers with which the budget is met if all are kept; None if there is none. The last
+        way is not tried: it leaves the layers as they are."""
+        work = self.seen.work
+        whole = always | {layer.name for layer in self.layers if not layer.weights_alone}
+        for way in self.seen.method.ways_to_keep(work)[:-1]:
+            work.kept_as = way
+            if self.seen.meets(whole):
+                return way
+        work.kept_as = ""
+        return None
+
+    def _with_activations(self, scheme: str, kept: Keep) -> Keep:
+        """Of a list with which the weights alone are narrow, what is left of it in a scheme with narrow activations."""
+        work = self.seen.work
+        last, work.always = work.scheme, kept
+        work.scheme = scheme
+        if self._way(kept) is not None:
+            found = self._searched(kept)
+            if found is not None:
+                return found
+        work.scheme, work.kept_as = last, ""
+        return kept
+
+    def _searched(self, always: Keep) -> Keep | None:
+        """The smallest keep-list in the scheme and the way that are in use."""
+        seen, work = self.seen, self.seen.work
+        self.errors = seen.damage(self.layers, always)
+        order = damages.ordered(self.errors, [one.name for one in self.layers if one.name not in always])
+        left = max(1, seen.most - len(seen.curve)) + 2  # nothing kept and all kept need no evaluation any more
+        if not work.kept_as:
+            whole = always | frozenset(order)  # the given model, which needs no evaluation
+            return Search(order, lambda keep: keep == whole or seen.meets(keep), left).smallest(always)
+        alone = {one.name for one in self.layers if one.weights_alone}
+        order = [name for name in order if name not in alone]
+        return Search(order, seen.meets, left).smallest(always) or always | frozenset(order)

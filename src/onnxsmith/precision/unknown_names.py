@@ -1,0 +1,44 @@
+"""Tells of the entries of a keep-list that name nothing: all of them, with their lines and with names near to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from onnxsmith.precision.keep import Entry, bare
+from onnxsmith.words import several
+
+_MOST = 10
+"""Entries that are told of. A choice."""
+_NEAR = 3
+"""Entries for which near names are looked for. A choice: in a list for another model all names are unknown."""
+
+
+def what(entries: Sequence[str], none: str = "no node is called") -> str:
+    """The sentence on entries that name nothing. `none` begins the one for a single entry."""
+    listed = ", ".join(repr(bare(one)) for one in entries[:_MOST])
+    if len(entries) == 1:
+        return f"{none} {listed}"
+    more = f" and {len(entries) - _MOST} more" if len(entries) > _MOST else ""
+    return f"{several(len(entries), 'name')} of the keep-list are unknown: {listed}{more}"
+
+
+def where(entries: Sequence[str]) -> str:
+    """The file, and the lines of the entries; "" for entries that were not read from a file."""
+    read = [one for one in entries if isinstance(one, Entry)]
+    if not read:
+        return ""
+    lines = [str(one.line) for one in read if one.line is not None]
+    more = f" and {len(lines) - _MOST} more" if len(lines) > _MOST else ""
+    said = f", line{'s' if len(lines) > 1 else ''} {', '.join(lines[:_MOST])}{more}" if lines else ""
+    return f"{read[0].file}{said}"
+
+
+def near(entries: Sequence[str], names: Collection[str]) -> str:
+    """Names of the model that are like the first entries, as the end of a sentence; "" if there are none."""
+    said = ""
+    known = sorted(name for name in names if name)
+    for one in entries[:_NEAR]:
+        found = get_close_matches(bare(one), known, n=2)
+        said += f"; near to {bare(one)!r}: {', '.join(map(repr, found))}" if found else ""
+    return said
