@@ -16,6 +16,7 @@ import { Results } from "./results";
 import { saveSvg } from "./saving";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
+import { warningLines } from "./warnings";
 import { grouped } from "./words";
 
 export type Tab = "outline" | "results" | "figures" | "changes" | "program";
@@ -116,7 +117,7 @@ export class Page {
       "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
-    replace(root, this.header(), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    replace(root, this.header(), warningLines(app.scene.warnings ?? []), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
     document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;

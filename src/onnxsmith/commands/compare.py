@@ -48,6 +48,9 @@ class Compare(Command):
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.candidate,)
+
     def run(self) -> Report:
         from onnxsmith.comparing.by_layer import LayerOptions
         from onnxsmith.comparing.compare import compare

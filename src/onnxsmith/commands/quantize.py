@@ -55,6 +55,9 @@ class Quantize(Command):
     dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
     seed: int = option("seed of generated inputs", default=0)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.feeds import given
         from onnxsmith.precision import keep

@@ -22,6 +22,7 @@ from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import Inputs
 from onnxsmith.feeds.input_files import write_npz
+from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
@@ -35,6 +36,7 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, Program
 
 
+@identifies("reference", "candidate")
 def compare(
     reference: Any,
     candidate: Any,

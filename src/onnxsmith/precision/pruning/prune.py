@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, advance, stage
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.identity import identifies
 from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -57,6 +58,7 @@ _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
 
 
+@identifies("source")
 def prune(
     source: Source,
     output: str | Path | None = None,
