@@ -19,7 +19,7 @@ from onnxsmith.report.parts.written import Written
 from onnxsmith.result import Result
 
 _P = ParamSpec("_P")
-_T = TypeVar("_T", Report, Result)
+_T = TypeVar("_T", bound=Report | Result)
 _SUFFIXES = {".onnx", *TEXT_SUFFIXES}
 
 
