@@ -17,7 +17,7 @@ import { saveSvg } from "./saving";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
 import { warningLines } from "./warnings";
-import { grouped } from "./words";
+import { grouped, SIDE_WORDS } from "./words";
 
 export type Tab = "outline" | "results" | "figures" | "changes" | "program";
 
@@ -203,7 +203,7 @@ export class Page {
       const { model } = pane.side.graph;
       const title =
         app.sides.length > 1
-          ? el("div", { class: "pane-title" }, el("b", {}, app.panes.indexOf(pane) ? "new" : "old"), model.name)
+          ? el("div", { class: "pane-title" }, el("b", {}, SIDE_WORDS[app.panes.indexOf(pane)]), model.name)
           : null;
       return el("div", { class: `pane-box${app.both && pane === app.pane ? " active" : ""}` }, title, pane.element);
     });
