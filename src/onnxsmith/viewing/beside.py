@@ -33,8 +33,8 @@ def beside(models: Sequence[str], report: Report) -> Beside:
     """
     sources = [file_of(name) for name in models]
     with no_collection():
-        whole, _, _ = made(sources, [read(report)] if has_figures(report) else [])
-        return Beside(to_html(whole), Links(whole), whole.headline)
+        whole, shown, _ = made(sources, [read(report)] if has_figures(report) else [])
+        return Beside(to_html(whole), Links(whole, shown), whole.headline)
 
 
 def file_of(name: str) -> Path:

@@ -13,6 +13,7 @@ from onnxsmith.report.parts.program import Program
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing import scene
 from onnxsmith.viewing.model_scene import Viewed
+from onnxsmith.viewing.nested_names import nested_names
 from onnxsmith.viewing.origin import Origin, named, origin, surest
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 
@@ -149,7 +150,7 @@ def _lay(
     """Lays one part, and returns how many of its names are nodes of the model, and how many names there are."""
     tries: list[tuple[Names, list[Layer]]] = []
     for model in models:
-        names = _names(model.scene)
+        names = _names(model)
         tries.append((names, [layer for layer in how.layers(part, names) if layer.figures]))
 
     def fit(at: int) -> tuple[bool, int, int]:
@@ -185,13 +186,18 @@ def _lay(
     return names.found, names.asked
 
 
-def _names(model: scene.Model) -> Names:
+def _names(shown: Viewed) -> Names:
+    model = shown.scene
     nodes: dict[str, list[int]] = {}
     modules: dict[str, list[int]] = {}
     for number, name in enumerate(model.nodes.name):
         nodes.setdefault(name, []).append(number)
         module = model.nodes.module[number]
         modules.setdefault(model.modules[module]["path"] if module >= 0 else _scope(name), []).append(number)
+    plain = set(nodes)
+    for name, number in nested_names(shown):
+        if name not in plain:
+            nodes.setdefault(name, []).append(number)
     made = zip(model.values.name, model.values.producer, strict=True)
     return Names(nodes, {name: node for name, node in made if node >= 0}, modules)
 
