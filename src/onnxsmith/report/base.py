@@ -193,6 +193,7 @@ class Report:
         Raises:
             OnnxsmithError: `report/unreadable` when the text is not a report, or has another schema version.
         """
+        data: Any = None
         try:
             data = json.loads(text)
             if type(data["schema"]) is not int or data["schema"] != SCHEMA_VERSION:
@@ -201,6 +202,8 @@ class Report:
             parts = []
             for item in data["parts"]:
                 kind = item.pop("kind")
+                if kind not in kinds:
+                    raise ValueError(f"a part of the kind {kind!r}, which this version does not know")
                 parts.append(_read(kinds[kind], item))
             return cls(
                 command=_read(str, data["command"]),
@@ -217,9 +220,17 @@ class Report:
             raise problem(
                 "report/unreadable",
                 "this is not a report that this version can read",
-                why=str(error),
+                why=f"{error}{_written_by(data)}",
                 fix="write the report again with --json and this version of onnxsmith",
             ) from error
+
+
+def _written_by(data: Any) -> str:
+    """Says which version wrote a report, if it was another one."""
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(version, str) or version == __version__:
+        return ""
+    return f"; onnxsmith {version} wrote it, this is {__version__}"
 
 
 @cache
