@@ -26,6 +26,10 @@ class Section:
         return bool(self.start or self.end)
 
 
+WHOLE = Section()
+"""From the graph inputs to the graph outputs: nothing is cut."""
+
+
 def sections(section: Section, a: SideSource, b: SideSource) -> tuple[SideSource, SideSource]:
     """Returns both sides, each cut to the part by `extract`. One file that runs in two ways is cut once.
 

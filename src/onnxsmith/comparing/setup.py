@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.comparing.by_layer import only_grown
-from onnxsmith.comparing.section import Section, sections
+from onnxsmith.comparing.section import WHOLE, Section, sections
 from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
 from onnxsmith.comparison import float64_session, random_draws, runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
@@ -151,7 +151,7 @@ def compared(
     tolerance: float | None,
     per_layer: bool,
     stack: ExitStack,
-    section: Section = Section(),
+    section: Section = WHOLE,
 ) -> Compared:
     """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
 
