@@ -256,6 +256,7 @@ def test_json_is_the_whole_report(args: list[str], folder: Path) -> None:
         "command": str,
         "verdict": str,
         "headline": str,
+        "models": list,
         "notes": list,
         "problems": list,
         "parts": list,

@@ -61,7 +61,8 @@ def test_json_is_strict() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        *[without(key) for key in FULL.to_dict()],
+        *[without(key) for key in FULL.to_dict() if key != "models"],  # which earlier versions did not write
+        FULL.to_dict() | {"models": [{"path": "m.onnx"}]},
         FULL.to_dict() | {"schema": 2},
         FULL.to_dict() | {"schema": "1"},
         FULL.to_dict() | {"schema": True},

@@ -12,14 +12,13 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from onnxsmith import folders, interrupts, limits, rooms
+from onnxsmith import interrupts, limits, rooms
 from onnxsmith._version import __version__
 from onnxsmith.commands.base import Command
 from onnxsmith.options import called, spelled
@@ -36,6 +35,12 @@ _SHARED = {
     "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
 }
 """Options that every command has: how to show its report."""
+_VIEW = (
+    str,
+    typer.Option("--view", help="write the model as a page that --html links to, as `onnxsmith view`", metavar="FILE"),
+    "",
+)
+"""An option of every command that is about a model file."""
 
 
 def main() -> None:
@@ -91,11 +96,12 @@ def _root(
 def _function(command: type[Command]) -> Callable[..., None]:
     """Makes a function whose parameters are the command's fields: typer reads options from a signature."""
     parameters = list(_parameters(command))
-    for name, (kind, option, default) in _SHARED.items():
+    shared = {**_SHARED, **({"view": _VIEW} if command.shown is not Command.shown else {})}
+    for name, (kind, option, default) in shared.items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
 
     def call(**values: Any) -> None:
-        shown = {name: values.pop(name) for name in _SHARED}
+        shown = {name: values.pop(name) for name in shared}
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         raise typer.Exit(_execute(_made(command, tupled), **shown))
 
@@ -150,22 +156,22 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
-def _execute(command: Command, *, json: bool, html: str, quiet: bool) -> int:
+def _execute(command: Command, *, json: bool, html: str, quiet: bool, view: str = "") -> int:
     with interrupts.unwinding() as interrupted:
-        report = _report(command, html, interrupted, shown=not json and not quiet)
+        report = _report(command, (html, view), interrupted, shown=not json and not quiet)
     if any(found.id == "save/needed" for found in report.problems):
-        html = ""  # perhaps the page itself would overwrite an input
+        html = view = ""  # perhaps a page itself would overwrite an input
     try:
-        return _render(report, json=json, html=html, quiet=quiet)
+        return _render(_with_pages(report, command, html, view), json=json, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return report.verdict.exit_code
 
 
-def _report(command: Command, html: str, interrupted: Callable[[], bool], *, shown: bool) -> Report:
+def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bool], *, shown: bool) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
     try:
-        _refuse_loss(command, html)
+        _refuse_loss(command, pages)
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             return command.run()  # prints of the user's model go to stderr, because stdout is for the report
     except KeyboardInterrupt:
@@ -178,30 +184,29 @@ def _report(command: Command, html: str, interrupted: Callable[[], bool], *, sho
     return Report(command.name, Verdict.FAILED, problems=(found,))
 
 
-def _refuse_loss(command: Command, html: str) -> None:
+def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
     """Raises if an output path of the command is also an input path. Each verb makes a stricter check of its own."""
     fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
     writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
-    if not html and not writes:
+    if not any(pages) and not writes:
         return
     from onnxsmith.model.files.outputs import refuse_loss, refuse_other_than_page
 
     reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
-    refuse_loss([*writes, html], reads, in_place=command.replaces())
-    refuse_other_than_page(html)
+    refuse_loss([*writes, *pages], reads, in_place=command.replaces())
+    for page in pages:
+        refuse_other_than_page(page)
 
 
-def _render(report: Report, *, json: bool, html: str, quiet: bool) -> int:
-    if html:
-        from onnxsmith.render.html import to_html
+def _with_pages(report: Report, command: Command, html: str, view: str) -> Report:
+    if not html and not view:
+        return report
+    from onnxsmith.render.pages import Pages, write
 
-        try:
-            with folders.replacing(Path(html)) as aside:
-                # file names that are not UTF-8 hold surrogates, which a strict encoder would refuse
-                aside.write_bytes(to_html(report).encode(errors="backslashreplace"))
-        except OSError as error:
-            failed = Problem("report/not-written", "the HTML report could not be written", where=html, why=str(error))
-            report = dataclasses.replace(report, verdict=Verdict.FAILED, problems=(*report.problems, failed))
+    return write(report, Pages(html, view, command.shown()))
+
+
+def _render(report: Report, *, json: bool, quiet: bool) -> int:
     if json:
         sys.stdout.write(report.to_json() + "\n")
         return report.verdict.exit_code

@@ -480,3 +480,48 @@ def test_two_fingers_zoom(opened: Open) -> None:
     touch("touchEnd", 0)
     assert of(page, "app.side.camera.zoom") == pytest.approx(2 * zoom, rel=0.05)
     assert of(page, "app.side.selection.length") == 0
+
+
+def test_a_search_looks_at_both_models(opened: Open) -> None:
+    scene = scenes.two(3)
+    page = opened(scene)
+    press(page, "/")
+    page.keyboard.type("op:softmax")
+    until(page, "document.querySelector('.found').textContent !== ''")
+    counts = [sum(model["ops"][op]["type"] == "Softmax" for op in model["nodes"]["op"]) for model in scene["models"]]
+    assert all(counts)
+    said = [f"in old {counts[0]}", f"in new {counts[1]}"]
+    assert page.locator(".chip:visible").all_inner_texts()[-2:] == said
+    assert page.locator(".found").inner_text() == str(sum(counts))
+    assert [of(page, f"app.sides[{at}].found.length") for at in (0, 1)] == counts
+    page.locator(".chip", has_text="in new").click()
+    assert [of(page, f"app.sides[{at}].found.length") for at in (0, 1)] == [0, counts[1]]
+
+
+def test_a_result_in_the_other_model_shows_that_model(opened: Open) -> None:
+    scene = scenes.two(3)
+    scene["models"][1]["nodes"]["name"][-1] = "only_here"
+    page = opened(scene)
+    press(page, "v")  # one picture
+    assert of(page, "app.both") is False
+    assert of(page, "app.active") == 0
+    press(page, "/")
+    page.keyboard.type("only_here")
+    page.keyboard.press("Enter")
+    until(page, "app.active === 1")
+    assert of(page, "app.side.selection[0].ref") == len(scene["models"][1]["nodes"]["name"]) - 1
+    assert (
+        page.locator(".pane canvas[role=application]").get_attribute("aria-label").endswith(scene["models"][1]["name"])
+    )
+
+
+def test_a_report_of_another_model_is_told_above_the_picture(opened: Open) -> None:
+    scene = scenes.with_overlays(2)
+    scene["warnings"] = [f"old.json: the report is of another model (hash 12, named {HOSTILE}); 3 of 6 names match"]
+    page = opened(scene)
+    line = page.locator(".warnings")
+    assert line.inner_text() == scene["warnings"][0]
+    assert line.is_visible()
+    box, picture = line.bounding_box(), canvas(page).bounding_box()
+    assert box["y"] + box["height"] <= picture["y"]
+    assert opened(scenes.with_overlays(2)).locator(".warnings").count() == 0

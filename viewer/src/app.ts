@@ -206,7 +206,7 @@ export class App {
 
   jumpToAll(model: number, all: Chosen[]): void {
     const side = this.sides[model];
-    this.active = model;
+    this.activate(model, false);
     const changed = side.uncover(side.roomOf(all[0]));
     if (changed) this.openPartners(model);
     side.selection = all;
@@ -317,7 +317,8 @@ export class App {
     this.page.searchFor(text);
   }
 
-  highlight(found: Chosen[]): void {
+  /** Marks what was found, for each model. */
+  highlight(found: Chosen[][]): void {
     this.highlights.found(found);
   }
 

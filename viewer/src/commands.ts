@@ -56,8 +56,8 @@ export function boundary(graph: Graph, nodes: number[]): Boundary {
 /** So many tensors fit into a command that a person reads. */
 const MOST_TENSORS = 60;
 
-/** What can be done with nodes of one model. */
-export function offers(graph: Graph, nodes: number[]): Offer[] {
+/** What can be done with nodes of one model; with `other`, the other of two models, also in both. */
+export function offers(graph: Graph, nodes: number[], other?: Graph): Offer[] {
   if (!nodes.length) return [];
   const outer = nodes.filter((node) => inMainGraph(graph, node));
   if (outer.length < nodes.length) {
@@ -104,7 +104,27 @@ export function offers(graph: Graph, nodes: number[]): Offer[] {
       command: `${extract} && onnxsmith reduce part.onnx -o reduced --check 'differs reference onnxruntime'`,
       note: "Give --check the failure that you see; `onnxsmith reduce --help` lists them.",
     },
+    ...(other ? [inBoth(graph, other, [...from, ...to], words.join(" "))] : []),
   ];
+}
+
+/** Compares a part of two models, if the other has the tensors at its border by the same names. */
+function inBoth(graph: Graph, other: Graph, border: number[], words: string): Offer {
+  const title = "Compare it in both models";
+  const there = new Set(other.model.values.name);
+  const lacking = border.filter((value) => !there.has(graph.model.values.name[value]));
+  if (lacking.length)
+    return {
+      title,
+      command: "",
+      note: `${other.model.name} has no tensor ${graph.model.values.name[lacking[0]]}: select a part whose border both have.`,
+    };
+  const [first, second] = graph.index ? [other, graph] : [graph, other];
+  return {
+    title,
+    command: `onnxsmith compare ${path(first.model.path)} ${path(second.model.path)} ${words} --per-layer`,
+    note: "",
+  };
 }
 
 /** Commands for two models. */

@@ -6,8 +6,8 @@ import type { Chosen } from "./side";
 export class Highlights {
   constructor(private readonly app: App) {}
 
-  found(found: Chosen[]): void {
-    this.app.sides.forEach((side, model) => (side.found = model === this.app.active ? found : []));
+  found(found: Chosen[][]): void {
+    this.app.sides.forEach((side, model) => (side.found = found[model]));
     this.redraw();
   }
 

@@ -358,7 +358,7 @@ export class Inspector {
   private commands(side: Side, nodes: number[]): Part {
     return section(
       "Go on",
-      offers(side.graph, nodes).map((offer) => this.offer(offer)),
+      offers(side.graph, nodes, this.app.sides[1 - side.graph.index]?.graph).map((offer) => this.offer(offer)),
     );
   }
 

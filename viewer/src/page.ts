@@ -16,7 +16,8 @@ import { Results } from "./results";
 import { saveSvg } from "./saving";
 import type { Side } from "./side";
 import { Tabs } from "./tabs";
-import { grouped } from "./words";
+import { warningLines } from "./warnings";
+import { grouped, SIDE_WORDS } from "./words";
 
 export type Tab = "outline" | "results" | "figures" | "changes" | "program";
 
@@ -116,7 +117,7 @@ export class Page {
       "Arrow keys move along the edges, Enter opens a room, question mark lists all keys. The outline holds the same items as a list.",
     );
     const main = el("main", {}, this.stage, el("footer", {}, tools, this.legend), this.message, help);
-    replace(root, this.header(), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
+    replace(root, this.header(), warningLines(app.scene.warnings ?? []), el("div", { class: "body" }, this.left, main, this.right), this.live, this.dialog);
     this.left.hidden = window.innerWidth < 900;
     this.right.hidden = window.innerWidth < 700;
     document.title = `${app.scene.models.map((model) => model.name).join(" → ")} · onnxsmith view`;
@@ -202,7 +203,7 @@ export class Page {
       const { model } = pane.side.graph;
       const title =
         app.sides.length > 1
-          ? el("div", { class: "pane-title" }, el("b", {}, app.panes.indexOf(pane) ? "new" : "old"), model.name)
+          ? el("div", { class: "pane-title" }, el("b", {}, SIDE_WORDS[app.panes.indexOf(pane)]), model.name)
           : null;
       return el("div", { class: `pane-box${app.both && pane === app.pane ? " active" : ""}` }, title, pane.element);
     });

@@ -45,6 +45,7 @@ export function read(text: string | null): Scene {
       .filter((overlay) => overlay.nodes.length),
     difference: asDifference(scene.difference, models),
     program: asProgram(scene.program, models[0]),
+    warnings: strings(scene.warnings),
   };
 }
 

@@ -1,10 +1,11 @@
-/** The panel of search results: counts by kind, and the list. */
+/** The panel of search results: counts by kind and by model, and the list. */
 
 import type { App } from "./app";
 import { button, el, replace } from "./dom";
 import { List } from "./list";
 import { KINDS, search, type Kind, type Result } from "./search";
-import { grouped } from "./words";
+import type { Chosen } from "./side";
+import { grouped, SIDE_WORDS } from "./words";
 
 const KIND_WORDS: Record<Kind, string> = {
   name: "Names",
@@ -16,13 +17,19 @@ const KIND_WORDS: Record<Kind, string> = {
   room: "Rooms",
 };
 
+/** A result, and the model that it is of. */
+interface Found extends Result {
+  model: number;
+}
+
 export class Results {
   readonly element: HTMLElement;
   private readonly kinds = el("div", { class: "chips", role: "group", "aria-label": "Kinds of results" });
   private readonly list: List;
-  private found = new Map<Kind, Result[]>();
+  private found = new Map<Kind, Found[]>();
   private only: Kind | null = null;
-  private shown: Result[] = [];
+  private onlyModel: number | null = null;
+  private shown: Found[] = [];
   private at = -1;
 
   constructor(private readonly app: App) {
@@ -47,42 +54,54 @@ export class Results {
   }
 
   query(text: string): void {
-    this.found = search(this.app.side.graph, text);
-    this.only = null;
+    this.found = new Map();
+    this.app.sides.forEach(({ graph }, model) => {
+      for (const [kind, results] of search(graph, text))
+        this.found.set(kind, [...(this.found.get(kind) ?? []), ...results.map((one) => ({ ...one, model }))]);
+    });
+    this.only = this.onlyModel = null;
     this.refill();
   }
 
   private refill(): void {
-    this.shown = this.only
-      ? (this.found.get(this.only) ?? [])
-      : withoutRepeats(KINDS.flatMap((kind) => this.found.get(kind) ?? []));
+    const all = withoutRepeats(KINDS.flatMap((kind) => this.found.get(kind) ?? []));
+    const ofKind = this.only ? (this.found.get(this.only) ?? []) : all;
+    this.shown = ofKind.filter(({ model }) => this.onlyModel === null || model === this.onlyModel);
     this.at = -1;
-    const all = this.only ? withoutRepeats([...this.found.values()].flat()).length : this.shown.length;
-    const chip = (kind: Kind | null, text: string, count: number): HTMLButtonElement => {
-      const made = button(`${text} ${grouped(count)}`, () => this.choose(kind), { class: "chip" });
-      made.setAttribute("aria-pressed", String(this.only === kind));
-      return made;
-    };
-    replace(
-      this.kinds,
-      ...(all
-        ? [
-            chip(null, "All", all),
-            ...[...this.found].map(([kind, results]) => chip(kind, KIND_WORDS[kind], results.length)),
-          ]
-        : []),
-    );
+    replace(this.kinds, ...(all.length ? [...this.kindChips(all.length), ...this.modelChips(ofKind)] : []));
     this.list.fill(this.shown.length);
-    this.app.highlight(this.shown.map((result) => result.chosen));
+    this.app.highlight(this.app.sides.map((_, at) => this.shown.filter(({ model }) => model === at).map(chosenOf)));
   }
 
-  private choose(kind: Kind | null): void {
-    this.only = kind;
-    this.refill();
+  private kindChips(all: number): HTMLButtonElement[] {
+    const made = (kind: Kind | null, text: string, count: number): HTMLButtonElement =>
+      chip(`${text} ${grouped(count)}`, this.only === kind, () => {
+        this.only = kind;
+        this.refill();
+      });
+    return [
+      made(null, "All", all),
+      ...KINDS.flatMap((kind) => {
+        const count = this.found.get(kind)?.length;
+        return count ? [made(kind, KIND_WORDS[kind], count)] : [];
+      }),
+    ];
   }
 
-  private row({ kind, chosen, text }: Result) {
-    const { graph } = this.app.side;
+  /** With two models, how many results each has; pressed, only those of one are listed. */
+  private modelChips(results: Found[]): HTMLButtonElement[] {
+    if (this.app.sides.length < 2) return [];
+    return this.app.sides.map((_, at) => {
+      const count = results.filter(({ model }) => model === at).length;
+      return chip(`in ${SIDE_WORDS[at]} ${grouped(count)}`, this.onlyModel === at, () => {
+        this.onlyModel = this.onlyModel === at ? null : at;
+        this.refill();
+      });
+    });
+  }
+
+  private row({ kind, chosen, text, model }: Found) {
+    const { graph } = this.app.sides[model];
     const title = chosen.kind === "node" ? graph.op(chosen.ref).type : chosen.kind === "room" ? "room" : "tensor";
     const name =
       chosen.kind === "node"
@@ -93,20 +112,20 @@ export class Results {
     const second =
       kind === "name" || kind === "room"
         ? chosen.kind === "node"
-          ? this.where(chosen.ref)
+          ? this.where(model, chosen.ref)
           : (graph.model.rooms[chosen.ref]?.path ?? "")
         : text;
     return {
       class: "two",
       parts: [
         el("span", {}, el("b", {}, title), el("span", { class: "dim" }, name)),
-        el("small", { class: "dim" }, second),
+        el("small", { class: "dim" }, this.app.sides.length > 1 ? `${SIDE_WORDS[model]} · ${second}` : second),
       ],
     };
   }
 
-  private where(node: number): string {
-    const { graph } = this.app.side;
+  private where(model: number, node: number): string {
+    const { graph } = this.app.sides[model];
     const room = graph.model.nodes.room[node];
     return room ? `in ${graph.model.rooms[room].path || graph.model.rooms[room].title}` : "in the main graph";
   }
@@ -120,13 +139,27 @@ export class Results {
   private go(index: number): void {
     this.at = index;
     this.list.setCurrent(index);
-    this.app.jump(this.app.active, this.shown[index].chosen);
+    const { model, chosen } = this.shown[index];
+    this.app.jump(model, chosen);
     this.app.say(`Result ${index + 1} of ${this.shown.length}`);
   }
 }
 
 /** A node that matches in several ways is one result. */
-function withoutRepeats(results: Result[]): Result[] {
+function withoutRepeats(results: Found[]): Found[] {
   const seen = new Set<string>();
-  return results.filter(({ chosen: { kind, ref } }) => !seen.has(`${kind}${ref}`) && seen.add(`${kind}${ref}`));
+  return results.filter(({ model, chosen: { kind, ref } }) => {
+    const key = `${model} ${kind} ${ref}`;
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+function chosenOf({ chosen }: Found): Chosen {
+  return chosen;
+}
+
+function chip(text: string, pressed: boolean, act: () => void): HTMLButtonElement {
+  const made = button(text, act, { class: "chip" });
+  made.setAttribute("aria-pressed", String(pressed));
+  return made;
 }

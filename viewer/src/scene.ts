@@ -17,6 +17,8 @@ export interface Scene {
   overlays: Overlay[];
   difference: Difference | null;
   program: Program | null;
+  /** Lines that stand above the picture, such as: a report is of another model. Pages before this field have none. */
+  warnings?: string[];
 }
 
 export interface Model {

@@ -2,6 +2,9 @@
 
 import type { Figure } from "./scene";
 
+/** What the two models of a difference are called. */
+export const SIDE_WORDS = ["old", "new"];
+
 /** A figure as a number; the strings of the scene become NaN and infinities. */
 export function numeric(figure: Figure): number {
   if (typeof figure === "number") return figure;

@@ -5,7 +5,7 @@ import { boundary, offers, offersForTwo, quoted } from "../src/commands";
 import { Graph } from "../src/graph";
 import { addNode, addValue, emptyModel, emptyRoom } from "./random_rooms";
 
-function chain(names: string[] = ["x", "a", "b", "y"]): Graph {
+function chain(names: string[] = ["x", "a", "b", "y"], index = 0): Graph {
   const model = emptyModel();
   model.rooms.push(emptyRoom("main", -1, "graph"), emptyRoom("then", 0, "branch"));
   let last = addValue(model, names[0], 0, 1);
@@ -15,7 +15,7 @@ function chain(names: string[] = ["x", "a", "b", "y"]): Graph {
     model.values.name[last] = name;
   }
   model.values.kind[last] = 2;
-  return new Graph(model, 0);
+  return new Graph(model, index);
 }
 
 /** The words that a POSIX shell makes of a command. */
@@ -103,4 +103,19 @@ test("two models are compared", () => {
     offersForTwo(chain(), chain()).map((offer) => offer.command),
     ["onnxsmith diff m.onnx m.onnx", "onnxsmith compare m.onnx m.onnx --per-layer"],
   );
+});
+
+test("a part is compared in both models if both have its border", () => {
+  const [old, changed] = [chain(), chain(undefined, 1)];
+  Object.assign(old.model, { name: "old.onnx", path: "old.onnx" });
+  Object.assign(changed.model, { name: "new.onnx", path: "new file.onnx" });
+  const of = (graph: Graph, other: Graph) => offers(graph, [1], other).at(-1)!;
+  assert.deepEqual(words(of(old, changed).command), words(of(changed, old).command));
+  assert.deepEqual(words(of(old, changed).command), [
+    "onnxsmith", "compare", "old.onnx", "new file.onnx", "--from", "a", "--to", "b", "--per-layer",
+  ]);
+  assert.equal(offers(old, [1]).length, 3);
+  changed.model.values.name = changed.model.values.name.map((name) => (name === "b" ? "c" : name));
+  assert.equal(of(old, changed).command, "");
+  assert.match(of(old, changed).note, /new.onnx has no tensor b/);
 });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Graph } from "../src/graph";
 import { chosenByLink, nameInLink } from "../src/naming";
 import { fromHash, toHash, type PlaceInUrl } from "../src/url";
+import ADDRESSES from "../../tests/viewing/addresses.json";
 import { addNode, addValue, emptyModel, emptyRoom } from "./random_rooms";
 
 const PLACE: PlaceInUrl = {
@@ -58,4 +59,12 @@ test("selected things are found again by their names", () => {
   }
   for (const text of ["node:gone", "room:gone", "node-number:99", "node-number:x", "", "what:ever"])
     assert.equal(chosenByLink(graph, text), null);
+});
+
+test("an address is written as the reports write it", () => {
+  const plain: PlaceInUrl = { room: "", open: [], at: "", colour: "", model: 0, both: null, camera: null };
+  for (const [place, hash] of ADDRESSES as [Partial<PlaceInUrl>, string][]) {
+    assert.equal(toHash({ ...plain, ...place }), hash);
+    assert.deepEqual(fromHash(hash), { ...plain, ...place });
+  }
 });

@@ -24,6 +24,7 @@ from onnxsmith.benching.rounds import Track
 from onnxsmith.benching.statistics import LEAST_ROUNDS, between
 from onnxsmith.benching.summary import Bench, versions
 from onnxsmith.folders import replacing
+from onnxsmith.model.files.digest import sha256
 from onnxsmith.problem import Problem, problem
 from onnxsmith.report.parts.regressions import Regression, Regressions
 from onnxsmith.report.verdict import Verdict
@@ -67,7 +68,7 @@ def save(path: Path, done: Bench) -> None:
                 "subject": track.ready.subject.label,
                 "on": track.ready.subject.on,
                 "file": "" if (file := track.ready.subject.file) is None else str(file.absolute()),
-                "sha256": "" if file is None else _sha256(file),
+                "sha256": "" if file is None else sha256(file),
                 "logs": [math.log(time) for time in track.lows],
             }
             for track in done.measured.tracks
@@ -248,8 +249,3 @@ def _add(whole: Any, name: str, value: Any) -> None:
     array = np.asarray(value)
     whole.update(f"{name} {array.dtype} {array.shape}".encode())
     whole.update(repr(array.tolist()).encode() if array.dtype.kind in "OUS" else np.ascontiguousarray(array).tobytes())
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -22,6 +22,7 @@ from onnxsmith.benching.subjects import Failed
 from onnxsmith.benching.summary import Bench, report
 from onnxsmith.benching.sweep import batch_dimension, swept
 from onnxsmith.clock import Clock, stage
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import save_for_now
@@ -37,6 +38,7 @@ _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
 """What some runtimes lack: no failure, if others have it."""
 
 
+@identifies("models")
 def bench(
     *models: Any,
     subjects: Sequence[str] = (),

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.building import trial
 from onnxsmith.clock import Clock, stage
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import load
 from onnxsmith.model.files.save import staged
@@ -30,6 +31,7 @@ _MOST_NAMED = 5
 """Names in a note. A choice: enough to find the place."""
 
 
+@identifies()
 def finished(
     model: ir.Model, output: str | Path | None, *, notes: Sequence[str], verify: bool, save: Save, where: str
 ) -> Result:

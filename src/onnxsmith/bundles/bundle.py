@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,7 +28,9 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.given import Inputs
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
+from onnxsmith.model.files.digest import sha256
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import disk_problems
@@ -50,6 +51,7 @@ _SHOWN = 5
 """Renamed inputs and outputs that the report names."""
 
 
+@identifies("source")
 def bundle(
     source: Source,
     folder: str | Path,
@@ -247,14 +249,9 @@ def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], 
         "name": content.called,
         "model": content.model_file,
         "checks": [{"part": one.name, "result": one.state, "detail": one.detail} for one in checks],
-        "files": {name: _digest(place / name) for name in names},
+        "files": {name: sha256(place / name) for name in names},
     }
     (place / INDEX).write_bytes((json.dumps(index, indent=1) + "\n").encode())
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _sizes(target: Path) -> dict[str, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
+from onnxsmith.model.files.digest import sha256
 from onnxsmith.problem import problem
 
 
@@ -52,7 +52,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
         )
     here = {file.relative_to(target).as_posix() for file in target.rglob("*") if not file.is_dir()}
     here = {name for name in here if "__pycache__/" not in f"/{name}"}
-    changed = {name for name, digest in listed.items() if name in here and _digest(target / name) != digest}
+    changed = {name for name, digest in listed.items() if name in here and sha256(target / name) != digest}
     touched = sorted((here - set(listed) - {index}) | changed)
     if touched and not force:
         raise problem(
@@ -85,8 +85,3 @@ def _listed(index: Path) -> dict[str, str] | None:
         return dict(files) if held["format"] == 1 and "form" in held else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -37,4 +37,5 @@ def checked_afterwards(report: Report, target: str, verify: Verify, save: Save) 
         headline=f"{report.headline}; {found.headline.partition(': ')[2]}",
         parts=(*parts, *(one for one in found.parts if not isinstance(one, Timing)), Timing(seconds)),
         problems=(*report.problems, *found.problems),
+        models=(*report.models, *(one for one in found.models if one not in report.models and one.role == "written")),
     )

@@ -15,6 +15,7 @@ from onnxsmith.checking.subject import Subject
 from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given
 from onnxsmith.feeds.given import Inputs
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
@@ -29,6 +30,7 @@ from onnxsmith.settings import Save, Verify
 from onnxsmith.targets.base import Target
 
 
+@identifies("model")
 def check(
     model: Source,
     targets: Sequence[str] = (ALL,),

@@ -41,6 +41,9 @@ class Editing(Command):
     def steps(self) -> Iterable[Step]:
         """The steps of the edit."""
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.output or self.model,)
+
     def run(self) -> Report:
         from onnxsmith.editing.edit import Edit
 

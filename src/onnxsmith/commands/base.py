@@ -23,6 +23,11 @@ class Command(ABC):
         """The input file that the command may overwrite; None if it overwrites no input."""
         return None
 
+    def shown(self) -> tuple[str, ...]:
+        """The model files that `--view` shows beside the report: one, or two with their difference. A command that does
+        not define it is not about a model file, and has no option `--view`."""
+        return ()
+
     @abstractmethod
     def run(self) -> Report:
         """Runs the command. Raises OnnxsmithError for an error that the user can fix."""

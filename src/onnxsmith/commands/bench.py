@@ -49,6 +49,9 @@ class Bench(Command):
     )
     seed: int = option("seed of the generated inputs and of the order", default=0)
 
+    def shown(self) -> tuple[str, ...]:
+        return self.models[:1]
+
     def run(self) -> Report:
         from onnxsmith.benching.bench import bench
         from onnxsmith.benching.numbers import counts, share

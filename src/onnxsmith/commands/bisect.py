@@ -44,6 +44,9 @@ class Bisect(Command):
     tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")
     seed: int = option("seed of the generated inputs", default=0)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model_file,)
+
     def run(self) -> Report:
         from onnxsmith.feeds import given
         from onnxsmith.precision import keep

@@ -63,6 +63,9 @@ class Bundle(Command):
     )
     force: bool = flag("replace an older bundle even if its files were changed")
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.bundles.bundle import bundle
         from onnxsmith.problem import problem

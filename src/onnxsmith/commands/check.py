@@ -33,6 +33,9 @@ class Check(Command):
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.checking.check import check
         from onnxsmith.checking.choosing import ALL

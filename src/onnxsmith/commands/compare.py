@@ -48,7 +48,24 @@ class Compare(Command):
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
 
+    start: tuple[str, ...] = option(
+        "compare only the part that reads this tensor of both models, as `extract` cuts it; repeatable",
+        default=(),
+        name="from_",
+        metavar="TENSOR",
+    )
+    end: tuple[str, ...] = option(
+        "compare only the part that gives this tensor of both models; repeatable",
+        default=(),
+        name="to",
+        metavar="TENSOR",
+    )
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.candidate,)
+
     def run(self) -> Report:
+        from onnxsmith.commands._editing import selectors
         from onnxsmith.comparing.by_layer import LayerOptions
         from onnxsmith.comparing.compare import compare
         from onnxsmith.feeds import given
@@ -66,4 +83,6 @@ class Compare(Command):
             per_layer=layers if self.per_layer else False,
             tolerance=self.tolerance,
             worst_input=self.worst_input,
+            start=selectors(self.start),
+            end=selectors(self.end),
         ).report

@@ -27,6 +27,9 @@ class Diff(Command):
         metavar="PART",
     )
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.old, self.new)
+
     def run(self) -> Report:
         from onnxsmith.differences.diff import diff
 

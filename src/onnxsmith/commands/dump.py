@@ -32,6 +32,9 @@ class Dump(Command):
     seed: int = option("seed of the generated inputs", default=0)
     memory: int = option("megabytes of tensor values in memory at once", default=1024, metavar="MB")
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.feeds import given
         from onnxsmith.layers.dump import dump

@@ -59,6 +59,9 @@ class Export(Command):
 
     as_traced: bool = flag("compare with the traced code path if the module gives other results when it is called")
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.output,)
+
     def run(self) -> Report:
         from onnxsmith.exporter.export import export
         from onnxsmith.problem import problem

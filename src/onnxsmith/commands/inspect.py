@@ -33,6 +33,9 @@ class Inspect(Command):
     onnx: str | None = option("with --program on a torch model: the .onnx file whose nodes are shown", metavar="FILE")
     text: bool = flag("print the model as ONNX text, without weights")
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         if self.program and self._is_torch():
             from onnxsmith.exporter.program_listing import program_report

@@ -33,6 +33,9 @@ class Merge(Command):
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.output,)
+
     def run(self) -> Report:
         from onnxsmith.editing.merge import merge
         from onnxsmith.problem import problem

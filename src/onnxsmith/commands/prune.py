@@ -55,6 +55,9 @@ class Prune(Command):
     evaluations: int = option("shares that are evaluated at most, for a budget", default=12, metavar="COUNT")
     rest: Circumstances = group(Circumstances)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.precision.pruning.prune import prune
 

@@ -47,6 +47,9 @@ class Quantize(Command):
     allow_slower: bool = flag("write the file even if it is slower here")
     rest: Circumstances = group(Circumstances)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.precision.quantize import quantize
 

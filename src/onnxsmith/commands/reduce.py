@@ -38,6 +38,9 @@ class Reduce(Command):
     time_limit: float | None = option("time limit of each try, in seconds; default: 60", metavar="SECONDS")
     seed: int = option("seed of the generated inputs", default=0)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.feeds import given
         from onnxsmith.problem import problem

@@ -35,6 +35,9 @@ class Run(Command):
     provider: str = option("execution provider: cpu, cuda or tensorrt; an error if it is missing", default="cpu")
     seed: int = option("seed of the generated inputs", default=0)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.comparison.run import run
         from onnxsmith.feeds import given

@@ -70,6 +70,9 @@ class Simplify(Command):
     def replaces(self) -> str:
         return self.model
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.problem import problem
         from onnxsmith.simplifier.simplify import simplify

@@ -29,6 +29,9 @@ class Split(Command):
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
     def run(self) -> Report:
         from onnxsmith.editing.split import split
         from onnxsmith.problem import problem

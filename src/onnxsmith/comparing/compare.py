@@ -10,6 +10,7 @@ from typing import Any
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparing.by_layer import LayerOptions, by_layer
+from onnxsmith.comparing.section import Section
 from onnxsmith.comparing.setup import Compared, compared, elsewhere, evidence
 from onnxsmith.comparing.sides import SideSource, under
 from onnxsmith.comparison import intermediate_outputs
@@ -22,6 +23,7 @@ from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import Inputs
 from onnxsmith.feeds.input_files import write_npz
+from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
@@ -35,6 +37,7 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes.base import Options, Program
 
 
+@identifies("reference", "candidate")
 def compare(
     reference: Any,
     candidate: Any,
@@ -47,6 +50,8 @@ def compare(
     per_layer: bool | LayerOptions = False,
     tolerance: float | None = None,
     worst_input: str | Path | None = None,
+    start: Sequence[Any] = (),
+    end: Sequence[Any] = (),
 ) -> Result:
     """Runs two models on the same inputs and compares every output.
 
@@ -57,6 +62,9 @@ def compare(
     `tolerance` is the largest difference relative to an output's scale, in place of the bound from rounding. The input
     with the largest difference is written to `worst_input`, an `.npz` that can be given as `inputs` again.
 
+    `start` and `end` are tensors that both models have, by name or as selectors of `edit`: the part between them is cut
+    out of both as by the step `extract`, and compared by itself.
+
     With `per_layer`, every common tensor is compared on that input, and the report names the first operation with an
     error of its own, apart from operations that pass on earlier errors.
 
@@ -64,8 +72,9 @@ def compare(
     layers cannot be compared (`compare/unpaired`), the report has the result for the outputs.
 
     Raises:
-        OnnxsmithError: the errors of loading either side; `verify/outputs-differ` if the sides have different numbers
-            of inputs or outputs; `verify/…` and `runtime/…` if no comparison is possible.
+        OnnxsmithError: the errors of loading either side; `compare/no-part` and `edit/…` if a side has no such part;
+            `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `verify/…` and `runtime/…`
+            if no comparison is possible.
     """
     with Clock() as clock, ExitStack() as stack:
         with stage("load"), no_collection():
@@ -79,6 +88,7 @@ def compare(
                 seed=seed,
                 tolerance=tolerance,
                 per_layer=bool(per_layer),
+                section=Section(start, end),
                 stack=stack,
             )
             refuse_loss([worst_input], [reference, candidate, read.a.model, read.b.model, inputs])

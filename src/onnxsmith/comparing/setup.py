@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.comparing.by_layer import only_grown
+from onnxsmith.comparing.section import WHOLE, Section, sections
 from onnxsmith.comparing.sides import SideSource, as_programs, check_pairing, on_runtime, paired, renamed, side, under
 from onnxsmith.comparison import float64_session, random_draws, runtime_choice
 from onnxsmith.comparison.arbiter import Arbiter
@@ -150,14 +151,19 @@ def compared(
     tolerance: float | None,
     per_layer: bool,
     stack: ExitStack,
+    section: Section = WHOLE,
 ) -> Compared:
     """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
 
     Raises:
-        OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match.
+        OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match;
+            `compare/no-part` and `edit/…` if a side has no such section.
     """
     first = side(reference, runtime, stack, in_pieces=per_layer)
-    a, b = as_programs(first, side(candidate, runtime, stack, in_pieces=per_layer, beside=first))
+    second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
+    if section:
+        first, second = sections(section, first, second)
+    a, b = as_programs(first, second)
     notes = check_pairing(a, b)
     a, b, clauses, notes = _without_draws(a, b, notes)
     for one in (a, b):

@@ -17,6 +17,7 @@ from onnxsmith.comparison.trying import Plan, Run, Tries
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Generator
 from onnxsmith.feeds.input_files import IMAGES, write_image, write_npz
+from onnxsmith.identity import identifies
 from onnxsmith.metrics.base import widen
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -34,6 +35,7 @@ from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.runtimes.base import Outputs as Outputs_
 
 
+@identifies("source")
 def run(
     source: Source,
     inputs: Mapping[str, Any] | Sequence[str] = (),

@@ -12,6 +12,7 @@ from onnxsmith.differences.counting import IGNORED, Counted, Rows
 from onnxsmith.differences.graphs import Found
 from onnxsmith.differences.model_pairs import Models, paired
 from onnxsmith.differences.names import renamings
+from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.graph import walk
@@ -25,6 +26,7 @@ from onnxsmith.result import Result
 from onnxsmith.words import several
 
 
+@identifies("old", "new")
 def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
     """Says what changed from one model to another: nodes, attributes, wiring, weights, interface, versions, metadata.
 

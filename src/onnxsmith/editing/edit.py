@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import onnx_ir as ir
 
+from onnxsmith import identity
 from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.verdict import problems, verdict
 from onnxsmith.editing import patch, repeated_names
@@ -69,6 +70,7 @@ class Edit:
         self._output = output if output is not None else self._file
         self._settings, self._save, self._record = verifying(verify), save, record
         self._clock, self._command = Clock(), command
+        self._identity = identity.read([source])
         with self._clock, stage("load"):
             read = load(source)
             refuse_loss([self._output, record], [source], in_place=self._file)
@@ -206,7 +208,7 @@ class Edit:
                 tidy(self._work.model)
                 self._work.finish()
                 found, files = self._delivered(self._work.model)
-            report = self._report(found, files)
+            report = identity.identified(self._report(found, files), self._identity)
             path = Path(next(iter(files.files))) if files.files else None
             good = report.verdict.exit_code == 0
             self.result = Result(report, self._work.model if good or path else None, path)

@@ -13,6 +13,7 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.editing import joint_dims, joint_ports
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -34,6 +35,7 @@ from onnxsmith.settings import Save, Verify, verifying
 from onnxsmith.words import several
 
 
+@identifies("first", "second")
 def merge(
     first: Source,
     second: Source,

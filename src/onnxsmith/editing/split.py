@@ -19,6 +19,7 @@ from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.editing.dividing import divided
 from onnxsmith.editing.piecewise import compared_in_turn
 from onnxsmith.feeds.given import sizes
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.save import as_read, disk_problems, save_for_now
@@ -45,6 +46,7 @@ _LONGEST = 60.0
 """Seconds that the pieces are run one after the other. A choice: each starts a process of the runtime."""
 
 
+@identifies("source")
 def split(
     source: Source,
     folder: str | Path,

@@ -11,6 +11,7 @@ from onnxsmith.clock import Clock, stage
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.dynamic import Dynamic
 from onnxsmith.exporter.settings import Settings
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.problem import problem
 from onnxsmith.result import Result
@@ -23,6 +24,7 @@ _USUAL_OPSET = 20
 """What torch 2.13's exporter writes unless it is told otherwise."""
 
 
+@identifies()
 def export(
     model: Any,
     args: Sequence[Any] = (),

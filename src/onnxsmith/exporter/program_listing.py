@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.clock import stage
+from onnxsmith.identity import identifies
 from onnxsmith.inspection.program_lines import beside
 from onnxsmith.model.files.load import TEXT_SUFFIXES, load
 from onnxsmith.problem import problem
@@ -29,6 +30,7 @@ def is_torch(source: str) -> bool:
     return factory.is_target(source) and path.suffix not in (".onnx", *TEXT_SUFFIXES) and not path.exists()
 
 
+@identifies("onnx")
 def program_report(source: str, onnx: str | None = None) -> Report:
     """Reports on the program of a torch model, and if `onnx` is given, on the nodes of that model beside each line.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from onnxsmith import rooms
 from onnxsmith.causes.base import recognise
+from onnxsmith.identity import identifies
 from onnxsmith.inspection import matching
 from onnxsmith.inspection.messages import filled, known, page
 from onnxsmith.model.files.load import Source
@@ -34,6 +35,7 @@ _CAUSES = 3
 """Causes that are shown. A choice: a long log may hold several errors, and the most specific match comes first."""
 
 
+@identifies("model")
 def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
     """Reports the page of a problem or a rule. For `all`: the list of all ids with their first lines.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
+from onnxsmith.identity import identifies
 from onnxsmith.inspection import lookup, tables
 from onnxsmith.inspection.costs.costs import costs as costs_of
 from onnxsmith.inspection.program_lines import of_model as program_of
@@ -28,6 +29,7 @@ from onnxsmith.report.verdict import Verdict
 from onnxsmith.runtimes._lenient import checked
 
 
+@identifies("source")
 def inspect(
     source: Source,
     *,

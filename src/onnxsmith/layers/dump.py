@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -21,11 +20,13 @@ from onnxsmith.comparison.run import instead, planned, said_of
 from onnxsmith.comparison.tensors import is_float
 from onnxsmith.comparison.trying import Plan
 from onnxsmith.feeds import given
+from onnxsmith.identity import identifies
 from onnxsmith.inspection.statistics import statistics as statistics_of
 from onnxsmith.layers import bundle
 from onnxsmith.layers.bundle import About, Role, Writer
 from onnxsmith.layers.intermediates import BUDGET, Intermediates
 from onnxsmith.metrics.base import is_numeric, widen
+from onnxsmith.model.files.digest import sha256
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import Port, Signature, signature
@@ -48,6 +49,7 @@ _PACKAGES = ("onnx", "onnxruntime", "openvino", "tract", "iree-base-compiler", "
 """Packages whose versions a bundle records, because they affect the values."""
 
 
+@identifies("source")
 def dump(
     source: Source,
     output: str | Path | None = None,
@@ -254,10 +256,7 @@ def _histogram(flat: Any) -> tuple[int, ...]:
 
 
 def _about(label: str, path: Path | None, runtime: str, provider: str, seed: int) -> About:
-    digest = ""
-    if path is not None:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256(path) if path is not None else ""
     versions = {"onnxsmith": __version__}
     for package in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):

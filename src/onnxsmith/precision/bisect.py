@@ -17,6 +17,7 @@ from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.comparison.verify import Side, verify
 from onnxsmith.feeds import given as given_inputs
 from onnxsmith.feeds.generate import Feed, Generator
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph import walk
@@ -53,6 +54,7 @@ _ROUNDS = 8
 
 
 @in_python
+@identifies("source")
 def bisect(
     source: Source,
     output: str | Path | None = None,

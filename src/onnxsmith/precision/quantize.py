@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, stage
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.files.save import Stage, staged
@@ -52,6 +53,7 @@ AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
 
 
 @in_python
+@identifies("source")
 def quantize(
     source: Source,
     output: str | Path | None = None,

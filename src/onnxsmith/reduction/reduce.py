@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.clock import Clock, stage
 from onnxsmith.feeds import given as given_inputs
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
 from onnxsmith.model.graph.signature import signature
@@ -35,6 +36,7 @@ _TRY_LIMIT = 60.0
 """Default for the seconds that one try may take. A choice."""
 
 
+@identifies("source")
 def reduce(
     source: Source,
     output: str | Path | None = None,

@@ -12,6 +12,9 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 960, 240, 56, 20
 _LEAST = 1e-12
 """Smaller values, zero included, are drawn on the bottom line; a choice: far below the rounding of float32 (6e-8)."""
 
+_LONGEST = 60
+"""Characters of a label below the axis. A choice: two of them fit."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -30,9 +33,14 @@ class Drawing:
     curves: tuple[Curve, ...]
     lines: tuple[tuple[float, str], ...]
     places: tuple[tuple[float, str], ...]
+    marks: tuple[tuple[float, str, str], ...]
+    """The first and the last label, below the axis: x, text, anchor."""
+    x: str
+    y: str
     width: int = WIDTH
-    height: int = HEIGHT
+    height: int = HEIGHT + BOTTOM
     left: int = LEFT
+    bottom: int = HEIGHT - BOTTOM
     step: float = 1.0
 
 
@@ -54,7 +62,13 @@ def drawn(chart: Chart) -> Drawing:
         Curve(name, number, _pieces([None if v is None else height_of(v) for v in values], [x for x, _ in places]))
         for number, (name, values) in enumerate(chart.curves)
     )
-    return Drawing(chart.title, curves, lines, places, step=step)
+    marks = [(float(LEFT), _short(chart.labels[0]), "start")] if chart.labels else []
+    marks += [(float(WIDTH), _short(chart.labels[-1]), "end")] if len(chart.labels) > 1 else []
+    return Drawing(chart.title, curves, lines, places, tuple(marks), chart.x, chart.y, step=step)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
 
 
 def _pieces(heights: list[float | None], places: list[float]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 from onnxsmith import rooms
 from onnxsmith._version import __version__
 from onnxsmith.problem import Problem, problem
+from onnxsmith.report.model_files import ModelFile
 from onnxsmith.report.verdict import Verdict
 
 SCHEMA_VERSION = 1
@@ -44,25 +45,39 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Places:
+    """What the cells of a column name: a `node`, a `tensor` or a `module` for each row, "" for none. A page links them
+    to the view of the model."""
+
+    column: int
+    kind: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the
     indices of the rows that a terminal shows, in that order; None means all. A page shows all rows, and sorts them by
-    any column."""
+    any column. `worst_first` are the indices of all rows in the order in which a page shows them at first."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: tuple[int, ...] = ()
     rows_in_terminal: tuple[int, ...] | None = None
+    places: tuple[Places, ...] = ()
+    worst_first: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Chart:
     """Curves over `labels` on a logarithmic scale. A curve is a name and its values; None is a gap. Only pages draw
-    charts, so the same numbers also stand in a table."""
+    charts, so the same numbers also stand in a table. `x` and `y` name the axes."""
 
     title: str
     labels: tuple[str, ...]
     curves: tuple[tuple[str, tuple[float | None, ...]], ...]
+    x: str = ""
+    y: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +146,8 @@ _P = TypeVar("_P", bound=Part)
 
 @dataclass(frozen=True)
 class Report:
-    """The report of a command. `notes` are lines for the reader that are not errors; `headline` is one line."""
+    """The report of a command. `notes` are lines for the reader that are not errors; `headline` is one line. `models`
+    are the model files that the command read and wrote; reports of earlier versions have none."""
 
     command: str
     verdict: Verdict
@@ -141,6 +157,7 @@ class Report:
     headline: str = ""
     version: str = field(default=__version__)
     schema: int = field(default=SCHEMA_VERSION)
+    models: tuple[ModelFile, ...] = ()
 
     def part(self, kind: type[_P]) -> _P:
         """Returns the part of that class. Raises LookupError when the report has no such part."""
@@ -161,6 +178,7 @@ class Report:
             "command": self.command,
             "verdict": self.verdict.value,
             "headline": self.headline,
+            "models": [_adapter(ModelFile).dump_python(one, mode="json") for one in self.models],
             "notes": list(self.notes),
             "problems": [_adapter(Problem).dump_python(p, mode="json") for p in self.problems],
             "parts": [
@@ -175,6 +193,7 @@ class Report:
         Raises:
             OnnxsmithError: `report/unreadable` when the text is not a report, or has another schema version.
         """
+        data: Any = None
         try:
             data = json.loads(text)
             if type(data["schema"]) is not int or data["schema"] != SCHEMA_VERSION:
@@ -183,6 +202,8 @@ class Report:
             parts = []
             for item in data["parts"]:
                 kind = item.pop("kind")
+                if kind not in kinds:
+                    raise ValueError(f"a part of the kind {kind!r}, which this version does not know")
                 parts.append(_read(kinds[kind], item))
             return cls(
                 command=_read(str, data["command"]),
@@ -193,14 +214,23 @@ class Report:
                 headline=_read(str, data["headline"]),
                 version=_read(str, data["version"]),
                 schema=data["schema"],
+                models=_read(tuple[ModelFile, ...], data.get("models", [])),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
             raise problem(
                 "report/unreadable",
                 "this is not a report that this version can read",
-                why=str(error),
+                why=f"{error}{_written_by(data)}",
                 fix="write the report again with --json and this version of onnxsmith",
             ) from error
+
+
+def _written_by(data: Any) -> str:
+    """Says which version wrote a report, if it was another one."""
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(version, str) or version == __version__:
+        return ""
+    return f"; onnxsmith {version} wrote it, this is {__version__}"
 
 
 @cache

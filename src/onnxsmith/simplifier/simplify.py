@@ -16,6 +16,7 @@ from onnxsmith.comparison.verdict import ending, problems, verdict
 from onnxsmith.feeds import given
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.feeds.given import Inputs
+from onnxsmith.identity import identifies
 from onnxsmith.model.files.check import check
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -44,6 +45,7 @@ from onnxsmith.words import several
 _NAMES = ("the original", "the simplified model")
 
 
+@identifies("source")
 def simplify(
     source: Source,
     output: str | Path | None = None,

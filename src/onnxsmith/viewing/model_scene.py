@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir as ir
 
 from onnxsmith.clock import stage
+from onnxsmith.identity import model_file
 from onnxsmith.inspection.scopes import function_name
+from onnxsmith.report.model_files import ModelFile
 from onnxsmith.report.parts._text import size
 from onnxsmith.viewing import scene
 from onnxsmith.viewing.furnishing import furnished
 from onnxsmith.viewing.numbering import Numbering
 from onnxsmith.viewing.stored import described
 
-_PIECE = 2**20
-
 
 @dataclass(eq=False)
 class Viewed:
-    """A model with its scene. `nodes` and `values` are the numbers in the scene, `aliases` rooms by paths."""
+    """A model with its scene. `nodes` and `values` are the numbers in the scene, `aliases` rooms by paths, `file` has
+    the hashes of the file, None without a file."""
 
     source: ir.Model
     scene: scene.Model
@@ -29,13 +29,17 @@ class Viewed:
     values: dict[ir.Value, int]
     aliases: dict[str, int]
     notes: list[str]
+    file: ModelFile | None
 
 
 def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
     """Makes the scene of a model whose values have their types already; `shapes` says where these come from."""
-    model = scene.Model(
-        path.name if path is not None else "the model", str(path or ""), _hash(path) if path is not None else ""
-    )
+    file = None
+    if path is not None:
+        with stage("hash"):
+            file = model_file(path, "read")
+    name = path.name if path is not None else "the model"
+    model = scene.Model(name, str(path or ""), file.sha256 if file is not None else "")
     with stage("columns"):
         numbering = Numbering(source, model)
     with stage("weights"):
@@ -48,7 +52,7 @@ def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
     model.facts = _facts(source, model, path, shapes)
     if not model.nodes.name:
         notes.append("the model has no nodes")
-    return Viewed(source, model, numbering.nodes, numbering.values, rooms.aliases, [*notes, *rooms.notes])
+    return Viewed(source, model, numbering.nodes, numbering.values, rooms.aliases, [*notes, *rooms.notes], file)
 
 
 def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str) -> list[tuple[str, str]]:
@@ -67,12 +71,3 @@ def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str)
         *((f"metadata {name}", text) for name, text in source.metadata_props.items()),
     ]
     return [(name, text[:2000]) for name, text in rows if text]
-
-
-def _hash(path: Path) -> str:
-    """The SHA-256 of the file, without the data files beside it."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.program import Program
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing import scene
+from onnxsmith.viewing.model_scene import Viewed
+from onnxsmith.viewing.nested_names import nested_names
+from onnxsmith.viewing.origin import Origin, named, origin, surest
 from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 
 _MOST_BYTES = 512 * 2**20
@@ -37,6 +40,10 @@ class Laid:
     notes: list[str]
     matched: list[tuple[str, int, int]]
     """By title: how many names of the report are nodes of the model, and how many names there are."""
+    warnings: list[str]
+    """Lines on reports of other models."""
+    origins: dict[str, str]
+    """By name of the report: which model it is of."""
 
 
 def read(source: str | Path | Report) -> Given:
@@ -68,50 +75,90 @@ def read(source: str | Path | Report) -> Given:
         ) from error
 
 
-def laid(given: Sequence[Given], models: Sequence[scene.Model]) -> Laid:
-    """Lays reports over the models whose nodes they name; a report of two models is laid over the one that has more.
+def has_figures(report: Report) -> bool:
+    """Whether the report has something to lay over nodes."""
+    known = {name.replace("-", "_") for name in rooms.members("onnxsmith.viewing.overlays", Overlaying)}
+    return any(isinstance(part, Program) or part.kind() in known for part in report.parts)
+
+
+def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
+    """Lays reports over the models whose nodes they name. A report of two models is laid over the one whose hash it
+    has, else over the one that has more of its names.
 
     Raises:
         OnnxsmithError: `view/no-figures` if a report says nothing of nodes, `view/other-model` if it names nodes, and
             no model has any of them.
     """
     known = rooms.members("onnxsmith.viewing.overlays", Overlaying)
-    found = Laid([], [], [], [])
+    found = Laid([], [], [], [], [], {})
     for one in given:
         programs = [part for part in one.report.parts if isinstance(part, Program)]
         parts = [part for part in one.report.parts if part.kind().replace("_", "-") in known]
         found.programs += ((one.name, part) for part in programs)
         if not parts and not programs:
-            failed = "; ".join(f"{trouble.id}: {trouble.what}" for trouble in one.report.problems)
-            raise problem(
-                "view/no-figures",
-                f"the report of {one.report.command} has no figures of nodes",
-                where=one.name,
-                why=f"the command failed: {failed}"
-                if one.report.verdict is Verdict.FAILED
-                else f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
-                fix="onnxsmith explain view/no-figures lists the commands and options that write them",
-            )
-        for part in parts:
-            _lay(one, part, known[part.kind().replace("_", "-")], models, found)
+            raise _without_figures(one, known)
+        origins = [origin(one.report, model.file) for model in models]
+        counts = [_lay(one, part, known[part.kind().replace("_", "-")], models, origins, found) for part in parts]
+        hits, asked = sum(hit for hit, _ in counts), sum(count for _, count in counts)
+        if asked and not hits and Origin.SAME not in origins:
+            raise _of_another(one, asked, models)
+        _tell(one, surest(origins), hits, asked, found)
     return found
 
 
-def _lay(given: Given, part: Part, how: Overlaying, models: Sequence[scene.Model], found: Laid) -> None:
+def _tell(given: Given, found: Origin, hits: int, asked: int, laid: Laid) -> None:
+    """Notes whether the report is of the model, and warns if it is of another."""
+    laid.origins[given.name] = found.value
+    if found not in (Origin.OTHER, Origin.WEIGHTS):
+        return
+    matched = f"; {hits:,} of {asked:,} names match" if asked else ""
+    laid.warnings.append(f"{given.name}: the report is {found.value} ({named(given.report.models)}){matched}")
+
+
+def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
+    failed = "; ".join(f"{trouble.id}: {trouble.what}" for trouble in given.report.problems)
+    return problem(
+        "view/no-figures",
+        f"the report of {given.report.command} has no figures of nodes",
+        where=given.name,
+        why=f"the command failed: {failed}"
+        if given.report.verdict is Verdict.FAILED
+        else f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
+        fix="onnxsmith explain view/no-figures lists the commands and options that write them",
+    )
+
+
+def _of_another(given: Given, asked: int, models: Sequence[Viewed]) -> OnnxsmithError:
+    files = named(given.report.models)
+    return problem(
+        "view/other-model",
+        f"the report is of another model: none of its {asked:,} names is a node here",
+        where=given.name,
+        why=f"the report is of {files}" if files else "the report does not say which file it is of",
+        fix=f"make the report of {models[0].scene.path or 'this model'}, or view the model that it was made of",
+    )
+
+
+def _lay(
+    given: Given,
+    part: Part,
+    how: Overlaying,
+    models: Sequence[Viewed],
+    origins: Sequence[Origin],
+    found: Laid,
+) -> tuple[int, int]:
+    """Lays one part, and returns how many of its names are nodes of the model, and how many names there are."""
     tries: list[tuple[Names, list[Layer]]] = []
     for model in models:
         names = _names(model)
         tries.append((names, [layer for layer in how.layers(part, names) if layer.figures]))
-    best = max(range(len(models)), key=lambda at: (tries[at][0].found, -at))
+
+    def fit(at: int) -> tuple[bool, int, int]:
+        hits = tries[at][0].found
+        return hits > 0 and origins[at] is Origin.SAME, hits, -at
+
+    best = max(range(len(models)), key=fit)
     names, layers = tries[best]
-    if names.asked and not names.found:
-        raise problem(
-            "view/other-model",
-            f"the report is of another model: none of its {names.asked:,} names is a node here",
-            where=given.name,
-            why="a report says names of nodes, not which file they are from",
-            fix=f"make the report of {models[0].path or 'this model'}, or view the model that it was made of",
-        )
     if names.asked:
         found.matched.append((f"{part.title} of {given.name}", names.found, names.asked))
     if names.found < _FOREIGN * names.asked:
@@ -119,6 +166,7 @@ def _lay(given: Given, part: Part, how: Overlaying, models: Sequence[scene.Model
             f"{given.name}: {names.found:,} of the {names.asked:,} names in {part.title} are nodes of the model; the "
             "report may be of another version of it"
         )
+    stranger = f", {origins[best].value}" if origins[best] in (Origin.OTHER, Origin.WEIGHTS) else ""
     for layer in layers:
         nodes = sorted(layer.figures)
         found.overlays.append(
@@ -132,18 +180,24 @@ def _lay(given: Given, part: Part, how: Overlaying, models: Sequence[scene.Model
                 nodes,
                 [layer.figures[node][0] for node in nodes],
                 [layer.figures[node][1] for node in nodes],
-                f"onnxsmith {given.report.command}: {given.name}",
+                f"onnxsmith {given.report.command}: {given.name}{stranger}",
             )
         )
+    return names.found, names.asked
 
 
-def _names(model: scene.Model) -> Names:
+def _names(shown: Viewed) -> Names:
+    model = shown.scene
     nodes: dict[str, list[int]] = {}
     modules: dict[str, list[int]] = {}
     for number, name in enumerate(model.nodes.name):
         nodes.setdefault(name, []).append(number)
         module = model.nodes.module[number]
         modules.setdefault(model.modules[module]["path"] if module >= 0 else _scope(name), []).append(number)
+    plain = set(nodes)
+    for name, number in nested_names(shown):
+        if name not in plain:
+            nodes.setdefault(name, []).append(number)
     made = zip(model.values.name, model.values.producer, strict=True)
     return Names(nodes, {name: node for name, node in made if node >= 0}, modules)
 

@@ -149,6 +149,8 @@ class Scene:
     overlays: list[Overlay] = field(default_factory=list)
     difference: Difference | None = None
     program: Program | None = None
+    warnings: list[str] = field(default_factory=list)
+    """Lines above the picture: a report is of another model."""
     format: int = 1
 
 

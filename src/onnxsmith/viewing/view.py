@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import onnx_ir as ir
-
 from onnxsmith.clock import stage
-from onnxsmith.differences.graphs import Found
-from onnxsmith.differences.model_pairs import paired
 from onnxsmith.folders import replacing
+from onnxsmith.identity import identifies
 from onnxsmith.memory import no_collection
-from onnxsmith.model.files.load import Source, load
+from onnxsmith.model.files.load import Source
 from onnxsmith.model.files.outputs import refuse_loss, refuse_other_than_page
 from onnxsmith.model.graph import tensor_paths
 from onnxsmith.problem import problem
@@ -24,13 +20,10 @@ from onnxsmith.report.parts.written import written
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.result import Result
 from onnxsmith.viewing import scene
-from onnxsmith.viewing.difference import difference
 from onnxsmith.viewing.html import to_html
-from onnxsmith.viewing.model_scene import Viewed, viewed
-from onnxsmith.viewing.program import listed, recorded
-from onnxsmith.viewing.reports import Laid, laid, read
-from onnxsmith.viewing.shapes import with_shapes
-from onnxsmith.words import several
+from onnxsmith.viewing.making import made
+from onnxsmith.viewing.model_scene import Viewed
+from onnxsmith.viewing.reports import Laid, read
 
 LARGE = 50_000_000
 """Bytes from which a page is slow to open from a file. A choice: browsers parse some 50 MB of JSON in a second."""
@@ -44,6 +37,7 @@ _STATES = (
 )
 
 
+@identifies("model", "new")
 def view(
     model: Source,
     new: Source | None = None,
@@ -72,75 +66,19 @@ def view(
     if output:
         refuse_other_than_page(str(output))
     with no_collection():
-        made = _made([model] if new is None else [model, new])
-        found = laid(given, [one.scene for one in made.shown])
-        whole = _whole(made, found)
+        whole, shown, found = made([model] if new is None else [model, new], given)
         with stage("page"):
             page = to_html(whole)
-        pictures, notes = _pictures(made.shown[-1], module, svg, png)
+        pictures, notes = _pictures(shown[-1], module, svg, png)
     if len(page) > LARGE:
         notes.append(f"the page has {size(len(page))}, which a browser opens slowly from a file: add --serve")
     whole.notes += notes
     files = {Path(output): page.encode()} if output else {}
     _write({**files, **pictures})
     parts: tuple[Part, ...] = (_part(whole, found), written(targets)) if targets else (_part(whole, found),)
-    report = Report("view", Verdict.DONE, parts, notes=tuple(whole.notes), headline=whole.headline)
+    headline = "; ".join([whole.headline, *whole.warnings])
+    report = Report("view", Verdict.DONE, parts, notes=tuple(whole.notes), headline=headline)
     return Result(report, path=Path(output) if output else None, page=page)
-
-
-@dataclass(eq=False)
-class _Made:
-    """The models as they are shown, and the difference of two."""
-
-    shown: list[Viewed]
-    difference: scene.Difference | None
-    notes: list[str]
-
-
-def _made(sources: Sequence[Source]) -> _Made:
-    paths = [Path(source) if isinstance(source, str | Path) else None for source in sources]
-    with stage("load"):
-        models: list[ir.Model] = [load(source) for source in sources]
-    notes: list[str] = []
-    found: Found | None = None
-    if len(models) == 2:
-        with stage("pair"):
-            notes, both, _, found = paired((models[0], models[1]))
-            models = list(both)
-    shown = []
-    for model, path in zip(models, paths, strict=True):
-        with stage("shapes"):
-            own, told, trouble = with_shapes(model, own=path is not None)
-        shown.append(viewed(own, path, told))
-        notes += [trouble] if trouble else []
-        notes += [f"{path.name}: {note}" if len(models) > 1 and path else note for note in shown[-1].notes]
-    if found is None:
-        return _Made(shown, None, notes)
-    with stage("difference"):
-        return _Made(shown, difference(models, found, shown), notes)
-
-
-def _whole(made: _Made, found: Laid) -> scene.Scene:
-    models = [one.scene for one in made.shown]
-    program = None
-    last = made.shown[-1]
-    for name, one in found.programs:
-        program = listed(one, f"{one.origin}, in {name}", last.source, last.scene, last.nodes)
-    if program is None and (own := recorded(last.source)) is not None:
-        program = listed(own, "the metadata of the nodes", last.source, last.scene, last.nodes)
-    headline = " → ".join(model.name for model in models)
-    if made.difference is None:
-        headline += f": {several(len(models[0].nodes.name), 'node')}"
-    else:
-        headline += f": {_difference(made.difference)}"
-    return scene.Scene(headline, [*made.notes, *found.notes], models, found.overlays, made.difference, program)
-
-
-def _difference(found: scene.Difference) -> str:
-    changed = sum(state != 0 for _, _, state in found.pairs)
-    counts = (changed, "changed"), (len(found.removed), "removed"), (len(found.added), "added")
-    said = [f"{several(count, 'node')} {what}" for count, what in counts if count]
-    return ", ".join(said) or "all nodes are equal"
 
 
 def _part(whole: scene.Scene, found: Laid) -> View:
@@ -160,6 +98,7 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         {title: (some, of) for title, some, of in found.matched},
         pairs,
         len(whole.program.lines) if whole.program is not None else 0,
+        found.origins,
     )
 
 

@@ -284,6 +284,15 @@ def left_behind(target: Path) -> list[Path]:
     return [file for file in files if file not in own and file.is_file() and not _is_needed(file, target)]
 
 
+def named_data(target: Path) -> list[str]:
+    """Returns the names of the data files that the model at `target` reads, in order, without links out of its folder.
+    Most models have none; their messages are not parsed for it."""
+    if not _holds(target, b"location"):  # the key under which a tensor names its file
+        return []
+    folder = Path(os.path.realpath(target.parent))
+    return [name for name in _locations(target) if Path(os.path.realpath(folder / name)).is_relative_to(folder)]
+
+
 def _locations(target: Path) -> list[str]:
     """The names of the data files of the model at `target`."""
     if not target.is_file():

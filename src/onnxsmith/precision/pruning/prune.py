@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, advance, stage
 from onnxsmith.comparison.sessions import verify_models
+from onnxsmith.identity import identifies
 from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -59,6 +60,7 @@ _MOST = 0.9
 
 
 @in_python
+@identifies("source")
 def prune(
     source: Source,
     output: str | Path | None = None,

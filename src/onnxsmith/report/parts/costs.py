@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, size
 from onnxsmith.report.parts.model_summary import MacTerm
 
@@ -135,7 +135,8 @@ class Costs(Part):
                 cells += (_formula(row.macs), _formula(row.activations))
             rows.append(cells)
         head += ("formula", "bytes") if symbolic else ()
-        return Table(head, tuple(rows), right=(1, 2, 3, 4), rows_in_terminal=self._shown())
+        places = (Places(0, "module", tuple(row.name for row in self.rows)),)
+        return Table(head, tuple(rows), right=(1, 2, 3, 4), rows_in_terminal=self._shown(), places=places)
 
     def _shown(self) -> tuple[int, ...] | None:
         """Returns the rows for a terminal: all, or the depths that fit, or the largest of the top."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.report.base import Block, Chart, Facts, Part, Table, Text, Tone
+from onnxsmith.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
 
 _ROWS_IN_TERMINAL = 12
 """Rows and names in a terminal. A choice: half a screen."""
@@ -145,6 +145,8 @@ class Layers(Part):
                 ("own", tuple(layer.own for layer in self.layers)),
                 ("allowed", tuple(layer.allowed for layer in self.layers)),
             ),
+            x="tensors in the order of the model",
+            y="difference, relative to the tensor's scale",
         )
         yield self._table()
         yield from (Text(note, Tone.WARN) for note in self.notes)
@@ -206,7 +208,14 @@ class Layers(Part):
         )
         head = ("tensor", "operator", "module and line", "inherited", "own", "allowed", "growth", "verdict")
         order = sorted(range(len(rows)), key=lambda row: _rank(self.layers[row]))
-        return Table(head, rows, right=(3, 4, 5, 6), rows_in_terminal=tuple(order[:_ROWS_IN_TERMINAL]))
+        return Table(
+            head,
+            rows,
+            right=(3, 4, 5, 6),
+            rows_in_terminal=tuple(order[:_ROWS_IN_TERMINAL]),
+            places=(Places(0, "tensor", tuple(layer.name for layer in self.layers)),),
+            worst_first=tuple(order),
+        )
 
 
 def _grown(layer: Layer) -> str:

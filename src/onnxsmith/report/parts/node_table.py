@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table
+from onnxsmith.report.base import Block, Part, Places, Table
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,5 @@ class NodeTable(Part):
                 ", ".join(f"{operand.name} {operand.type}".strip() or "-" for operand in row.outputs),
             )
             rows.append(cells + (row.scope,) * nested + (row.module, row.source) * traced)
-        yield Table(head, tuple(rows), right=(0,))
+        places = (Places(1, "node", tuple(row.name for row in self.rows)),)
+        yield Table(head, tuple(rows), right=(0,), places=places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, size
 
 
@@ -140,7 +140,13 @@ class Precision(Part):
             )
             for node in self.kept
         )
-        return Table(("node", "operator", "module and line", "own error", "why", "without it"), rows, right=(3,))
+        return Table(
+            ("node", "operator", "module and line", "own error", "why", "without it"),
+            rows,
+            right=(3,),
+            places=(Places(0, "node", tuple(node.name for node in self.kept)),),
+            worst_first=tuple(sorted(range(len(rows)), key=lambda row: -(self.kept[row].own or 0.0))),
+        )
 
     def _minimal(self) -> Text:
         needed = sum(1 for node in self.kept if node.why != NO_KERNEL)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import duration
 
 _MOST_ROWS = 15
@@ -105,6 +105,7 @@ class Profile(Part):
                     for one in self.modules
                 ],
                 (1, 2, 3),
+                Places(0, "module", tuple(one.name for one in self.modules)),
             )
         yield _table(
             ("kernel", "operator", "computes", "module", "time", "share"),
@@ -120,6 +121,8 @@ class Profile(Part):
                 for one in self.kernels
             ],
             (4, 5),
+            Places(0, "node", tuple(one.nodes[0] if one.nodes else "" for one in self.kernels)),
+            worst_first=sorted(range(len(self.kernels)), key=lambda row: -self.kernels[row].seconds),
         )
 
     def _share(self, part: float, whole: float) -> str:
@@ -132,6 +135,19 @@ def _computes(one: KernelTime) -> str:
     return " + ".join(one.computes) if one.computes != (one.op,) else ""
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...]) -> Table:
+def _table(
+    head: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    right: tuple[int, ...],
+    places: Places | None = None,
+    worst_first: Sequence[int] = (),
+) -> Table:
     shown = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
-    return Table(head, tuple(rows), right=right, rows_in_terminal=shown)
+    return Table(
+        head,
+        tuple(rows),
+        right=right,
+        rows_in_terminal=shown,
+        places=(places,) if places else (),
+        worst_first=tuple(worst_first),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, size
 
 _MOST = 30
@@ -119,12 +119,12 @@ class Pruning(Part):
     def _table(self) -> Table:
         head = ("layer", "operator", "channels", "left")
         rows = [(one.name, one.op, f"{one.before:,}", f"{one.after:,}") for one in self.layers]
+        places = (Places(0, "node", tuple(one.name for one in self.layers)),)
         if all(one.each == 1 for one in self.layers):
-            return Table(head, tuple(rows), right=(2, 3))
+            return Table(head, tuple(rows), right=(2, 3), places=places)
         each = [f"{one.each:,}" for one in self.layers]
-        return Table(
-            (*head, "go together"), tuple((*row, e) for row, e in zip(rows, each, strict=True)), right=(2, 3, 4)
-        )
+        whole = tuple((*row, e) for row, e in zip(rows, each, strict=True))
+        return Table((*head, "go together"), whole, right=(2, 3, 4), places=places)
 
     def _sizes(self) -> str:
         said = ", ".join(f"{name}={size}" for name, size in self.sizes.items())

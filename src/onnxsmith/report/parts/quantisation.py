@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, size
 
 _MOST = 30
@@ -190,7 +190,13 @@ class Quantisation(Part):
             )
             for one in layers
         )
-        return Table((head, "operator", "weights", "own error", "why"), rows, right=(2, 3))
+        return Table(
+            (head, "operator", "weights", "own error", "why"),
+            rows,
+            right=(2, 3),
+            places=(Places(0, "node", tuple(one.name for one in layers)),),
+            worst_first=tuple(sorted(range(len(rows)), key=lambda row: -(layers[row].damage or 0.0))),
+        )
 
     def _curve(self) -> Table:
         rows = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table, Text
+from onnxsmith.report.base import Block, Part, Places, Table, Text
 from onnxsmith.report.parts.simplification import Entry
 
 
@@ -23,9 +23,14 @@ class Rewrites(Part):
             yield Text("none")
         if self.fired:
             rows = tuple((str(e.id), e.rule, e.where, _change(e)) for e in self.fired)
-            yield Table(("number", "rule", "where", "what"), rows, right=(0,))
+            yield Table(("number", "rule", "where", "what"), rows, right=(0,), places=_places(2, self.fired))
         if self.refused:
-            yield Table(("refused", "where", "why"), tuple((e.rule, e.where, e.why_not) for e in self.refused))
+            cells = tuple((e.rule, e.where, e.why_not) for e in self.refused)
+            yield Table(("refused", "where", "why"), cells, places=_places(1, self.refused))
+
+
+def _places(column: int, entries: tuple[Entry, ...]) -> tuple[Places, ...]:
+    return (Places(column, "node", tuple(entry.where for entry in entries)),)
 
 
 def _change(entry: Entry) -> str:

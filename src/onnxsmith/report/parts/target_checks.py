@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone
 from onnxsmith.words import several
 
 
@@ -124,7 +124,13 @@ def _table(check: TargetCheck) -> Table:
     for one in check.nodes:
         row = (one.node, one.op, one.stage.value, one.why, one.evidence)
         rows.append(row + ((one.place,) if placed else ()) + ((one.rewrite,) if helps else ()))
-    return Table((f"{check.target}: {head[0]}", *head[1:]), tuple(rows))
+    refused_first = sorted(range(len(rows)), key=lambda row: check.nodes[row].stage is not Stage.REFUSED)
+    return Table(
+        (f"{check.target}: {head[0]}", *head[1:]),
+        tuple(rows),
+        places=(Places(0, "node", tuple(one.node for one in check.nodes)),),
+        worst_first=tuple(refused_first),
+    )
 
 
 def summary(check: TargetCheck) -> str:

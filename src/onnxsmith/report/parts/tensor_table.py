@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone
 from onnxsmith.report.parts._text import amount, dims, number, size
 
 
@@ -63,7 +63,8 @@ class TensorTable(Part):
         head: tuple[str, ...] = ("tensor", "dtype", "shape", "size", "where", "min", "max", "mean", "std", "")
         nested = any(row.scope for row in self.rows)
         rows = (_cells(row) + (row.scope,) * nested for row in self.rows)
-        yield Table(head + ("in",) * nested, tuple(rows), right=(3, 5, 6, 7, 8))
+        places = (Places(0, "tensor", tuple(row.name for row in self.rows)),)
+        yield Table(head + ("in",) * nested, tuple(rows), right=(3, 5, 6, 7, 8), places=places)
         if self.skipped:
             constants = amount(self.skipped, "Constant node")
             yield Text(f"{constants} of fewer than {self.smallest} elements left out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Part, Table, Text, Tone, facts
+from onnxsmith.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.report.parts._text import amount, dims, number
 from onnxsmith.report.parts.tensor_table import Statistics
 
@@ -55,19 +55,28 @@ class Values(Part):
                 ("tensors", f"{len(self.rows):,}, read in {amount(self.runs, 'run')}"),
             ]
         )
+        places = (Places(0, "tensor", tuple(row.name for row in self.rows)),)
         if any(row.statistics for row in self.rows):
             yield Table(
                 ("tensor", "dtype and shape", "min", "mean", "max", "std", "odd", "histogram"),
                 tuple((*_named(row), *_counted(row)) for row in self.rows),
                 right=(2, 3, 4, 5),
+                places=places,
+                worst_first=tuple(sorted(range(len(self.rows)), key=lambda row: _harm(self.rows[row]))),
             )
         else:
             rows = tuple((*_named(row), " ".join(row.roles) or row.operator) for row in self.rows)
-            yield Table(("tensor", "dtype and shape", "is"), rows)
+            yield Table(("tensor", "dtype and shape", "is"), rows, places=places)
         for name, why in self.moved.items():
             yield Text(f"output {name} changes when intermediate tensors are read: {why}", Tone.WARN)
         if self.refused:
             yield Table(("not read", "why"), tuple(self.refused.items()))
+
+
+def _harm(row: ValueRow) -> tuple[bool, bool]:
+    """A key that sorts tensors with NaN first, then those with infinities; the others keep their order."""
+    seen = row.statistics
+    return seen is None or not seen.nan, seen is None or not seen.inf
 
 
 def _named(row: ValueRow) -> tuple[str, str]:

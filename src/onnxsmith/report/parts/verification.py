@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.report.base import Block, Facts, Part, Table, Text, Tone
+from onnxsmith.report.base import Block, Facts, Part, Places, Table, Text, Tone
 from onnxsmith.words import several
 
 
@@ -167,6 +167,8 @@ class Verification(Part):
                 for o in self.outputs
             ),
             right=(2, 3, 4),
+            places=(Places(0, "tensor", tuple(o.name for o in self.outputs)),),
+            worst_first=tuple(sorted(range(len(self.outputs)), key=lambda row: self.outputs[row].equal)),
         )
         for output in self.outputs:
             if output.reason:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, facts
@@ -13,7 +14,8 @@ from onnxsmith.report.parts._text import amount
 class View(Part):
     """`nodes` and `rooms` are counts by model, `overlays` the titles of what can be coloured. `matched` says for each
     part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
-    pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program."""
+    pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
+    `origins` says by report whether it is of the model, by its hash."""
 
     title = "View"
 
@@ -23,6 +25,7 @@ class View(Part):
     matched: dict[str, tuple[int, int]] = field(default_factory=dict)
     pairs: dict[str, int] | None = None
     lines: int = 0
+    origins: dict[str, str] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -34,10 +37,11 @@ class View(Part):
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),
                 ("colours", ", ".join(self.overlays)),
                 *((part, f"{found:,} of {asked:,} names are nodes") for part, (found, asked) in self.matched.items()),
+                ("reports", _counted(Counter(self.origins.values())) if self.origins else None),
                 ("program", amount(self.lines, "line") if self.lines else None),
             ]
         )
 
 
-def _counted(pairs: dict[str, int]) -> str:
+def _counted(pairs: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in pairs.items() if count) or "no nodes"

@@ -22,18 +22,25 @@ class Names:
         """The nodes of a name: several, if graphs inside the model share it."""
         return self._counted(self._nodes.get(name, []))
 
+    def node_or_maker(self, name: str) -> list[int]:
+        """The nodes of a name, else the node that computes the value of that name."""
+        return self._counted(self._nodes.get(name) or self._made(name))
+
     def every(self) -> list[int]:
         """All nodes, which is no match of a name."""
         return sorted({node for nodes in self._nodes.values() for node in nodes})
 
     def maker(self, value: str) -> list[int]:
         """The node that computes the value of a name."""
-        node = self._values.get(value, -1)
-        return self._counted([node] if node >= 0 else [])
+        return self._counted(self._made(value))
 
     def module(self, path: str) -> list[int]:
         """The nodes of a torch module, without those of the modules in it."""
         return self._counted(self._modules.get(path, []))
+
+    def _made(self, value: str) -> list[int]:
+        node = self._values.get(value, -1)
+        return [node] if node >= 0 else []
 
     def _counted(self, found: list[int]) -> list[int]:
         self.asked += 1

@@ -14,12 +14,14 @@ class LayerPrecision(Overlaying):
     """The precision of each layer, and its error if it alone is narrow."""
 
     def layers(self, part: Quantisation, names: Names) -> Iterator[Layer]:
-        kind = Layer("precision", scale="classes", classes=[part.to, "stays as it was"])
+        kind = Layer("precision", scale="classes", classes=[part.to, "weights alone", "stays as it was"])
         damage = Layer(f"error in {part.to}, alone")
         for one in part.layers:
             for node in names.node(one.name):
-                said = f"stays as it was: {one.kept}" if one.kept else f"{part.to}, {size(one.nbytes)} of weights"
-                kind.figures[node] = int(bool(one.kept)), said
+                said = f"{part.to}, {size(one.nbytes)} of weights"
+                said = f"{said}, but not the activations: {one.weights}" if one.weights else said
+                said = f"stays as it was: {one.kept}" if one.kept else said
+                kind.figures[node] = 2 if one.kept else 1 if one.weights else 0, said
                 if one.damage is not None:
                     damage.figures[node] = figure(one.damage), f"{one.damage:.2g} of the size of its result; {said}"
         yield kind

@@ -24,7 +24,7 @@ def rewritten(fired: Sequence[Entry], refused: Sequence[Entry], names: Names) ->
             said = f"{entry.rule}: {entry.why_not}" if entry.why_not else entry.rule
             if entry.gone or entry.made:
                 said += f": {', '.join(entry.gone) or 'nothing'} → {', '.join(entry.made) or 'nothing'}"
-            for node in names.node(entry.where) or names.maker(entry.where):
+            for node in names.node_or_maker(entry.where):
                 before = layer.figures.get(node)
                 layer.figures[node] = rules.index(entry.rule), said if before is None else f"{before[1]}; {said}"
         yield layer

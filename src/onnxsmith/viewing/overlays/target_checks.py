@@ -25,6 +25,6 @@ class Targets(Overlaying):
                 said = "; ".join(
                     text for text in (one.why, f"what helps: {one.rewrite}" if one.rewrite else "") if text
                 )
-                for node in names.node(one.node):
+                for node in names.node_or_maker(one.node):
                     layer.figures[node] = stages.index(one.stage.value), f"{one.stage.value}: {said}"
             yield layer

@@ -1,0 +1,89 @@
+"""Makes the scene of one model or two, with the figures of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from onnxsmith.clock import stage
+from onnxsmith.differences.graphs import Found
+from onnxsmith.differences.model_pairs import paired
+from onnxsmith.model.files.load import Source, load
+from onnxsmith.viewing import scene
+from onnxsmith.viewing.difference import difference
+from onnxsmith.viewing.model_scene import Viewed, viewed
+from onnxsmith.viewing.program import listed, recorded
+from onnxsmith.viewing.reports import Given, Laid, laid
+from onnxsmith.viewing.shapes import with_shapes
+from onnxsmith.words import several
+
+
+def made(sources: Sequence[Source], given: Sequence[Given]) -> tuple[scene.Scene, list[Viewed], Laid]:
+    """Returns the scene of one model, or of two with their difference, the models in it, and what reports laid over.
+
+    Raises:
+        OnnxsmithError: as `view`.
+    """
+    models = _read(sources)
+    found = laid(given, models.shown)
+    return _whole(models, found), models.shown, found
+
+
+@dataclass(eq=False)
+class _Models:
+    """The models as they are shown, and the difference of two."""
+
+    shown: list[Viewed]
+    difference: scene.Difference | None
+    notes: list[str]
+
+
+def _read(sources: Sequence[Source]) -> _Models:
+    paths = [Path(source) if isinstance(source, str | Path) else None for source in sources]
+    with stage("load"):
+        models: list[ir.Model] = [load(source) for source in sources]
+    notes: list[str] = []
+    found: Found | None = None
+    if len(models) == 2:
+        with stage("pair"):
+            notes, both, _, found = paired((models[0], models[1]))
+            models = list(both)
+    shown = []
+    for model, path in zip(models, paths, strict=True):
+        with stage("shapes"):
+            own, told, trouble = with_shapes(model, own=path is not None)
+        shown.append(viewed(own, path, told))
+        notes += [trouble] if trouble else []
+        notes += [f"{path.name}: {note}" if len(models) > 1 and path else note for note in shown[-1].notes]
+    if found is None:
+        return _Models(shown, None, notes)
+    with stage("difference"):
+        return _Models(shown, difference(models, found, shown), notes)
+
+
+def _whole(made: _Models, found: Laid) -> scene.Scene:
+    models = [one.scene for one in made.shown]
+    program = None
+    last = made.shown[-1]
+    for name, one in found.programs:
+        program = listed(one, f"{one.origin}, in {name}", last.source, last.scene, last.nodes)
+    if program is None and (own := recorded(last.source)) is not None:
+        program = listed(own, "the metadata of the nodes", last.source, last.scene, last.nodes)
+    headline = " → ".join(model.name for model in models)
+    if made.difference is None:
+        headline += f": {several(len(models[0].nodes.name), 'node')}"
+    else:
+        headline += f": {_difference(made.difference)}"
+    return scene.Scene(
+        headline, [*made.notes, *found.notes], models, found.overlays, made.difference, program, found.warnings
+    )
+
+
+def _difference(found: scene.Difference) -> str:
+    changed = sum(state != 0 for _, _, state in found.pairs)
+    counts = (changed, "changed"), (len(found.removed), "removed"), (len(found.added), "added")
+    said = [f"{several(count, 'node')} {what}" for count, what in counts if count]
+    return ", ".join(said) or "all nodes are equal"

@@ -1,0 +1,181 @@
+"""HTML reports and the view that they link to: `--html` with `--view`."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+import onnxsmith
+from onnxsmith.commands.bench import Bench
+from onnxsmith.model.files.save import save
+from onnxsmith.model.files.text import from_text
+from onnxsmith.render.html import View, linked, to_html
+from onnxsmith.render.pages import Pages, relative, write
+from onnxsmith.report.base import Chart, Places, Report, Table
+from onnxsmith.report.verdict import Verdict
+from onnxsmith.viewing.address import fragment
+from onnxsmith.viewing.beside import beside
+from tests.test_cli import called
+from tests.viewing.models import HEAD, chain
+from tests.viewing.test_view import scene_in
+
+TEXT = (
+    "g (float[N,3] x) => (float[N,3] y) <float[3,3] w = {1,2,3,4,5,6,7,8,9}> {\n"
+    "[product] t = MatMul(x, w)\n[act] u = Relu(t)\n[squash] y = Tanh(u) }"
+)
+
+
+class Links(HTMLParser):
+    """The addresses in a page, by their text."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+        self._at = ""
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._at = dict(attrs).get("href") or "" if tag == "a" else ""
+
+    def handle_data(self, data: str) -> None:
+        if self._at:
+            self.found.setdefault(data, self._at)
+            self._at = ""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    save(from_text(HEAD + TEXT), tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_addresses_are_those_of_the_page() -> None:
+    """`viewer/tests/url.test.ts` holds the page to the same file."""
+    examples = json.loads((Path(__file__).parent / "viewing" / "addresses.json").read_text(encoding="utf-8"))
+    for place, address in examples:
+        given = {"opened" if name == "open" else name: value for name, value in place.items()}
+        assert fragment(**given) == address
+
+
+def test_each_tensor_leads_to_its_node(folder: Path) -> None:
+    (folder / "out").mkdir()
+    args = ("compare", "m.onnx", "m.onnx@reference", "--per-layer", "--html", "out/r.html", "--view", "v.html")
+    status, _, err = called(*args, cwd=folder)
+    assert (status, err) == (0, "")
+    found = Links(folder / "out" / "r.html").found
+    assert found["The model"] == "../v.html"
+    colour = "colour=error+from+the+inputs+on"
+    assert [found[name] for name in ("t", "u", "y")] == [
+        f"../v.html#&at=node:{node}&{colour}" for node in ("product", "act", "squash")
+    ]
+    scene = scene_in((folder / "v.html").read_text(encoding="utf-8"))
+    assert {"product", "act", "squash"} <= set(scene["models"][0]["nodes"]["name"])
+    assert "error from the inputs on" in [layer["title"] for layer in scene["overlays"]]
+    assert scene["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "name", "place"),
+    [
+        (["inspect", "m.onnx", "--nodes"], "act", "#&at=node:act"),
+        (["inspect", "m.onnx", "--tensors"], "w", "#&at=tensor:w"),
+        (["dump", "m.onnx", "--runtime", "reference"], "u", "#&at=node:act&colour=largest+magnitude"),
+        (["dump", "m.onnx", "--runtime", "reference"], "x", "#&at=tensor:x"),
+        (["simplify", "m.onnx", "-o", "s.onnx", "--explain"], "y", "#&at=node:squash"),
+        (["rename", "m.onnx", "u", "v", "-o", "s.onnx"], "y", "#&at=node:squash"),
+        (
+            ["bench", "m.onnx", "--profile", "--seconds", "0.2", "--dim", "N=4"],
+            "act",
+            "#&at=node:act&colour=time+on+m.onnx+on+onnxruntime",
+        ),
+        (["check", "m.onnx", "--target", "onnxruntime"], "The model", ""),
+        (["diff", "m.onnx", "m.onnx"], "The model", ""),
+    ],
+)
+def test_reports_of_commands(folder: Path, args: list[str], name: str, place: str) -> None:
+    _, _, err = called(*args, "--html", "r.html", "--view", "v.html", cwd=folder)
+    assert err == ""
+    assert Links(folder / "r.html").found[name] == f"v.html{place}"
+    assert scene_in((folder / "v.html").read_text(encoding="utf-8"))["models"]
+
+
+def test_modules_and_repeated_names() -> None:
+    model = chain([f"{op}@net.{module}" for module in "ab" for op in ("Relu", "Abs", "Neg")])
+    model.graph[0].name = model.graph[1].name = "same"
+    save(model, Path(model_file := "module.onnx"))
+    try:
+        links = beside([model_file], Report("x", Verdict.DONE)).links
+    finally:
+        Path(model_file).unlink()
+    assert links.of("module", "net.a") == "#net.a"
+    assert links.of("module", "net.c") is None
+    assert links.of("node", "same") == "#&at=node:same"
+    assert links.of("tensor", "v1") == "#&at=node-number:1"
+    assert links.of("node", "") is None
+
+
+def test_the_worst_row_stands_first() -> None:
+    table = Table(
+        ("node", "error"),
+        (("a", "1"), ("b", "9"), ("c", "")),
+        places=(Places(0, "node", ("a", "b", "")),),
+        worst_first=(1, 0, 2),
+    )
+    shown = linked(table, View("v.html", lambda kind, name: f"#{kind}:{name}" if name == "b" else None))
+    assert shown.rows == ((("b", "v.html#node:b"), ("9", "")), (("a", ""), ("1", "")), (("c", ""), ("", "")))
+    assert [row[0] for row in linked(table, None).rows] == [("b", ""), ("a", ""), ("c", "")]
+
+
+def test_nothing_is_written_unless_both_can_be(folder: Path) -> None:
+    status, _, err = called("inspect", "m.onnx", "--nodes", "--html", "none/r.html", "--view", "v.html", cwd=folder)
+    assert status == 2
+    assert "report/not-written" in err
+    assert not (folder / "v.html").exists()
+    status, _, err = called("inspect", "m.onnx", "--html", "p.html", "--view", "p.html", cwd=folder)
+    assert (status, "save/needed" in err) == (2, True)
+    status, _, err = called("inspect", "m.onnx", "--view", "m.onnx", cwd=folder)
+    assert (status, "save/needed" in err) == (2, True)
+    (folder / "notes.txt").write_text("kept")
+    status, _, err = called("inspect", "m.onnx", "--view", "notes.txt", cwd=folder)
+    assert (status, "save/needed" in err) == (2, True)
+    assert sorted(path.name for path in folder.iterdir()) == ["m.onnx", "notes.txt"]
+
+
+def test_a_torch_model_has_no_view(tmp_path: Path) -> None:
+    report = Report("bench", Verdict.DONE, onnxsmith.inspect(from_text(HEAD + TEXT)).parts)
+    pages = Pages(str(tmp_path / "r.html"), str(tmp_path / "v.html"), Bench(("net.py:build",)).shown())
+    told = write(report, pages)
+    assert [found.id for found in told.problems] == ["view/no-file"]
+    assert told.verdict is Verdict.FAILED
+    assert "view/no-file" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "v.html").exists()
+
+
+def test_a_command_that_failed_has_no_view(folder: Path) -> None:
+    (folder / "broken.onnx").write_bytes(b"\x08\x0a\xff")
+    status, _, _ = called("inspect", "broken.onnx", "--html", "r.html", "--view", "v.html", cwd=folder)
+    assert status == 2
+    assert (folder / "r.html").exists()
+    assert not (folder / "v.html").exists()
+
+
+def test_relative_addresses(tmp_path: Path) -> None:
+    assert relative(str(tmp_path / "a b#?.html"), str(tmp_path / "r.html")) == "a%20b%23%3F.html"
+    assert unquote(relative(str(tmp_path / "v.html"), str(tmp_path / "deep" / "er" / "r.html"))) == "../../v.html"
+
+
+def test_the_page_has_the_colours_of_the_view_and_axes() -> None:
+    source = to_html(Report("x", Verdict.DONE))
+    assert "light-dark(" in source
+    assert not re.search(r"prefers-color-scheme", source)
+    from onnxsmith.render.chart import drawn
+
+    found = drawn(Chart("t", ("first", "second", "last"), (("c", (1.0, 0.1, 0.01)),), x="order", y="size"))
+    assert [text for _, text, _ in found.marks] == ["first", "last"]
+    assert (found.x, found.y) == ("order", "size")
