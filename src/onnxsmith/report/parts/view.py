@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, facts
 from onnxsmith.report.parts._text import amount
+from onnxsmith.report.parts.difference import otherwise_text
 
 
 @dataclass(frozen=True)
 class View(Part):
     """`nodes` and `rooms` are counts by model, `overlays` the titles of what can be coloured. `matched` says for each
     part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
-    pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program."""
+    pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
+    `otherwise` counts removed and added nodes that compute what other nodes of the other model compute, and the regions
+    that they form."""
 
     title = "View"
 
@@ -23,6 +26,7 @@ class View(Part):
     matched: dict[str, tuple[int, int]] = field(default_factory=dict)
     pairs: dict[str, int] | None = None
     lines: int = 0
+    otherwise: dict[str, int] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -32,6 +36,7 @@ class View(Part):
                     for name, count in self.nodes.items()
                 ),
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),
+                ("computed by other nodes", otherwise_text(self.otherwise)),
                 ("colours", ", ".join(self.overlays)),
                 *((part, f"{found:,} of {asked:,} names are nodes") for part, (found, asked) in self.matched.items()),
                 ("program", amount(self.lines, "line") if self.lines else None),
