@@ -152,6 +152,31 @@ def test_a_wrong_size_is_no_region() -> None:
     assert not ours & {"shape1", "gather1", "row1", "to1"}
 
 
+RESHAPED = (
+    HEAD
+    + """g (float[B,T,12] x) => (float[B,T,2,6] y) <int64[4] to = {0, 0, 2, 6}> { [first] u = Relu(x)
+        [form] v = Reshape(u, to)
+        [last] y = Tanh(v) }"""
+)
+COMPUTED = (
+    HEAD
+    + """g (float[N,S,12] x) => (float[N,S,2,6] y) <int64[1] two = {2}, int64[1] six = {6}> { [first] u = Relu(x)
+        [rows] r = Shape<start = 0, end = 1>(x)
+        [columns] c = Shape<start = 1, end = 2>(x)
+        [to] to = Concat<axis = 0>(r, c, two, six)
+        [form] v = Reshape<allowzero = 1>(u, to)
+        [last] y = Tanh(v) }"""
+)
+
+
+def test_a_shape_is_equal_however_it_is_computed() -> None:
+    assert covered(RESHAPED, COMPUTED) == [(set(), {"rows", "columns", "to"})]
+
+
+def test_a_shape_with_other_axes_is_no_region() -> None:
+    assert covered(RESHAPED, COMPUTED.replace("(r, c, two", "(c, r, two")) == []
+
+
 def test_a_changed_weight_before_a_region() -> None:
     """The region is between pairs of tensors; that these differ is said of the node with the weight."""
     other = SLICES.replace("{-3,-2", "{5,6")

@@ -14,7 +14,7 @@ from onnxsmith.differences.pairs import Pairs
 from onnxsmith.differences.simplified_forms import SimplifiedForms
 from onnxsmith.differences.view import Side, View
 from onnxsmith.differences.weight_pairs import WeightPairs
-from onnxsmith.model.graph import carried, walk
+from onnxsmith.model.graph import carried
 from onnxsmith.model.surgery.inlining import inlined
 
 Models = tuple[ir.Model, ir.Model]
@@ -45,7 +45,7 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
     a, b = _main(models, sides)
     forms = SimplifiedForms(models, _of_main)
     compare(a, b, found, by_name=True, forms=forms)
-    if len(found.pairs.nodes) < max(map(walk.count_nodes, models)):
+    if forms.are_worth_it(len(found.pairs.nodes)):
         found.same = same_regions.found(a, b, found.pairs, forms.tensors)
     return notes, models, pairs, found
 

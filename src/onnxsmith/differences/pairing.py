@@ -95,7 +95,7 @@ class _Pairing:
 
     def _simplified(self) -> None:
         """Pairs nodes of one operator whose results the simplified forms of both models compute alike."""
-        if self._forms is None or not self._left():
+        if self._forms is None or not self._left() or not self._forms.are_worth_it(len(self._pairs.nodes)):
             return
         a, b = self._views
         for x, y in self._forms.tensors.equal.items():
