@@ -80,8 +80,7 @@ class _Pairing:
         self._unambiguous(Level.EXACT)
         for one, other in weight_anchors.found(*self._views, self._pairs):
             self._pairs.add(one, other)
-        for level in (Level.EXACT, Level.SHAPED):
-            self._unambiguous(level)
+        self._unambiguous(Level.SHAPED)
         self._simplified()
         for level in Level:
             self._unambiguous(level)
@@ -95,7 +94,7 @@ class _Pairing:
 
     def _simplified(self) -> None:
         """Pairs nodes of one operator whose results the simplified forms of both models compute alike."""
-        if self._forms is None or not self._left() or not self._forms.are_worth_it(len(self._pairs.nodes)):
+        if self._forms is None or not self._forms.are_worth_it(len(self._pairs.nodes)):
             return
         a, b = self._views
         for x, y in self._forms.tensors.equal.items():
@@ -149,7 +148,11 @@ class _Pairing:
                 return
 
     def _left(self) -> bool:
-        return all(any(not self._pairs.has(node) for node in view.nodes) for view in self._views)
+        """Whether both graphs have nodes of one operator without a partner."""
+        ours, theirs = (
+            {view.operator(node) for node in view.nodes if not self._pairs.has(node)} for view in self._views
+        )
+        return not ours.isdisjoint(theirs)
 
     def _same(self) -> Same:
         return Same(*self._views, self._pairs)
