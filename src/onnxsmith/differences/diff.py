@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from onnxsmith.clock import stage
-from onnxsmith.differences import properties
+from onnxsmith.differences import properties, same_regions
 from onnxsmith.differences.counting import IGNORED, Counted, Rows
 from onnxsmith.differences.graphs import Found
 from onnxsmith.differences.model_pairs import Models, paired
@@ -30,8 +30,10 @@ from onnxsmith.words import several
 def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
     """Says what changed from one model to another: nodes, attributes, wiring, weights, interface, versions, metadata.
 
-    Nothing is run. Nodes are paired by what they compute, how they are used, and their weights, so that new names and
-    another order of the nodes are no difference; other names are listed. Names of inputs and outputs are a difference,
+    The models are not run. Nodes are paired by what they compute, how they are used, their weights, and what becomes of
+    them when both models are simplified, so that new names and another order of the nodes are no difference; other
+    names are listed. Of removed and added nodes the report says how many compute what other nodes of the other model
+    compute. Names of inputs and outputs are a difference,
     because callers use them, and so is a weight that is stored in another form. The verdict is `different` if anything
     differs, `cannot-tell` if nothing does but values are missing. `ignore` takes what does not count as a difference:
     `names` (of inputs, outputs and dimensions), `weights`, `shapes` (declared for tensors inside the graph),
@@ -89,6 +91,7 @@ def _summary(models: Models, found: Found, counted: Counted, names: list[Renamin
         changes=dict(counted.counts),
         ignored=dict(counted.ignored),
         names=dict(Counter(one.kind for one in names)),
+        otherwise=same_regions.counted(found.same),
     )
 
 

@@ -13,6 +13,8 @@ from onnxsmith.differences.pairing import pair_nodes
 from onnxsmith.differences.pairs import Pairs, Same
 from onnxsmith.differences.ports import Dimensions, Pair
 from onnxsmith.differences.regions import Regions, describe
+from onnxsmith.differences.same_regions import SameRegion
+from onnxsmith.differences.simplified_forms import SimplifiedForms
 from onnxsmith.differences.view import View
 from onnxsmith.differences.weight_pairs import WeightPairs, own
 from onnxsmith.model.graph.walk import node_label, op_name
@@ -42,16 +44,28 @@ class Found:
     """The pairs of nodes, with their graphs."""
     changes: dict[ir.Node, NodeChange] = field(default_factory=dict)
     """What changed in a node that has a partner, by the first model's node."""
+    same: list[SameRegion] = field(default_factory=list)
+    """Nodes without a partner that compute what other nodes of the other model compute."""
 
 
-def compare(a: View, b: View, found: Found, *, by_name: bool) -> None:
-    """Compares two graphs, with the graphs inside them. `by_name`: callers of the graph use the names of its ports."""
-    ours, theirs = ([v for v in view.graph.inputs if not view.is_stored(v)] for view in (a, b))
-    inputs = ports.paired(ours, theirs, by_name=by_name)
-    outputs = ports.paired(a.graph.outputs, b.graph.outputs, by_name=by_name)
+def pair_ports(a: View, b: View, pairs: Pairs, *, by_name: bool) -> tuple[list[Pair], list[Pair]]:
+    """Returns the pairs of inputs, which are added to `pairs`, and those of outputs."""
+    inputs = ports.paired(_inputs(a), _inputs(b), by_name=by_name)
     for one, other in inputs:
-        found.pairs.add_values(one, other)
-    pair_nodes(a, b, found.pairs, outputs)
+        pairs.add_values(one, other)
+    return inputs, ports.paired(a.graph.outputs, b.graph.outputs, by_name=by_name)
+
+
+def _inputs(view: View) -> list[ir.Value]:
+    return [value for value in view.graph.inputs if not view.is_stored(value)]
+
+
+def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedForms | None = None) -> None:
+    """Compares two graphs, with the graphs inside them. `by_name`: callers of the graph use the names of its ports.
+    `forms` are the simplified forms of two main graphs."""
+    ours, theirs = _inputs(a), _inputs(b)
+    inputs, outputs = pair_ports(a, b, found.pairs, by_name=by_name)
+    pair_nodes(a, b, found.pairs, outputs, forms)
     sides = ("input", ours, theirs, inputs), ("output", a.graph.outputs, b.graph.outputs, outputs)
     for side, first, second, pairs in sides:
         found.interface += (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.differences import functions
+from onnxsmith.differences import functions, same_regions
 from onnxsmith.differences.constants import Constants
 from onnxsmith.differences.functions import FunctionPairs
-from onnxsmith.differences.graphs import Found, compare
+from onnxsmith.differences.graphs import Found, compare, pair_ports
 from onnxsmith.differences.interning import Numbers
+from onnxsmith.differences.pairing import pair_nodes
 from onnxsmith.differences.pairs import Pairs
+from onnxsmith.differences.simplified_forms import SimplifiedForms
 from onnxsmith.differences.view import Side, View
 from onnxsmith.differences.weight_pairs import WeightPairs
 from onnxsmith.model.graph import carried
@@ -40,9 +42,26 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
             for side, model, name in zip(sides, models, (one, other), strict=True)
         ]
         compare(views[0], views[1], found, by_name=False)
-    a, b = (View(side, model.graph, "", model.opset_imports) for side, model in zip(sides, models, strict=True))
-    compare(a, b, found, by_name=True)
+    a, b = _main(models, sides)
+    forms = SimplifiedForms(models, _of_main)
+    compare(a, b, found, by_name=True, forms=forms)
+    if forms.are_worth_it(len(found.pairs.nodes)):
+        found.same = same_regions.found(a, b, found.pairs, forms.tensors)
     return notes, models, pairs, found
+
+
+def _of_main(models: Models) -> tuple[View, View, Pairs]:
+    """Pairs the nodes of two main graphs, and those inside them no further."""
+    sides, _ = _sides(models)
+    a, b = _main(models, sides)
+    pairs = Pairs()
+    pair_nodes(a, b, pairs, pair_ports(a, b, pairs, by_name=True)[1])
+    return a, b, pairs
+
+
+def _main(models: Models, sides: tuple[Side, Side]) -> tuple[View, View]:
+    one, other = (View(side, model.graph, "", model.opset_imports) for side, model in zip(sides, models, strict=True))
+    return one, other
 
 
 def _sides(models: Models) -> tuple[tuple[Side, Side], FunctionPairs]:

@@ -5,10 +5,11 @@ In this order, each step for the nodes that the steps before left:
 1. the same computation, from the inputs of the graph on;
 2. the same use, from the outputs of the graph back;
 3. equal weights that no other node has, unless their pairs contradict each other's order;
-4. the same computation or use between nodes that are paired, first with equal constants, then with constants of equal
+4. equal tensors in the simplified forms of both models (`simplified_forms.py`);
+5. the same computation or use between nodes that are paired, first with equal constants, then with constants of equal
    shape, then whatever the attributes and constants are; and neighbours of pairs with the same operator;
-5. the same operator a few nodes further on, where the nodes between have no partner;
-6. another operator with the same operands and the same readers.
+6. the same operator a few nodes further on, where the nodes between have no partner;
+7. another operator with the same operands and the same readers.
 
 Names decide only between nodes that are alike otherwise.
 """
@@ -26,25 +27,40 @@ from onnxsmith.differences import closeness, leaps, neighbours, weight_anchors
 from onnxsmith.differences.digests import Nodes, backward, forward
 from onnxsmith.differences.interning import Level
 from onnxsmith.differences.pairs import Pairs, Same, hints
+from onnxsmith.differences.simplified_forms import SimplifiedForms
 from onnxsmith.differences.view import View
 
 _ROUNDS = 4
-"""Repetitions of step 4 at one level. A choice: each round begins at the pairs of the one before, and most models need
+"""Repetitions of step 5 at one level. A choice: each round begins at the pairs of the one before, and most models need
 one."""
 
 Key = Callable[[ir.Node], Hashable]
 Keys = tuple[Key, Key]
 
 
-def pair_nodes(a: View, b: View, pairs: Pairs, outputs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
+def pair_nodes(
+    a: View,
+    b: View,
+    pairs: Pairs,
+    outputs: Sequence[tuple[ir.Value, ir.Value]],
+    forms: SimplifiedForms | None = None,
+) -> None:
     """Pairs the nodes of two graphs. `pairs` has the pairs of their inputs, and of the outer values that they read;
-    `outputs` are the pairs of their outputs."""
-    _Pairing(a, b, pairs, outputs).run()
+    `outputs` are the pairs of their outputs. `forms` are those of the models whose main graphs these are."""
+    _Pairing(a, b, pairs, outputs, forms).run()
 
 
 class _Pairing:
-    def __init__(self, a: View, b: View, pairs: Pairs, outputs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
+    def __init__(
+        self,
+        a: View,
+        b: View,
+        pairs: Pairs,
+        outputs: Sequence[tuple[ir.Value, ir.Value]],
+        forms: SimplifiedForms | None,
+    ) -> None:
         self._views = a, b
+        self._forms = forms
         self._pairs = pairs
         self._numbers = a.side.numbers
         self._results: tuple[dict[ir.Value, Hashable], dict[ir.Value, Hashable]] = {}, {}
@@ -64,6 +80,8 @@ class _Pairing:
         self._unambiguous(Level.EXACT)
         for one, other in weight_anchors.found(*self._views, self._pairs):
             self._pairs.add(one, other)
+        self._unambiguous(Level.SHAPED)
+        self._simplified()
         for level in Level:
             self._unambiguous(level)
         self._follow(lambda one, other: nodes[0].get(one) == nodes[1].get(other))
@@ -73,6 +91,19 @@ class _Pairing:
             self._between(level)
         leaps.pair(*self._views, self._pairs, self._same())
         neighbours.replaced(*self._views, self._pairs, self._same())
+
+    def _simplified(self) -> None:
+        """Pairs nodes of one operator whose results the simplified forms of both models compute alike."""
+        if self._forms is None or not self._forms.are_worth_it(len(self._pairs.nodes)):
+            return
+        a, b = self._views
+        for x, y in self._forms.tensors.equal.items():
+            one, other = a.producer(x), b.producer(y)
+            if one is None or other is None or self._pairs.has(one) or self._pairs.has(other):
+                continue
+            is_same_place = one.outputs.index(x) == other.outputs.index(y) and len(one.outputs) == len(other.outputs)
+            if is_same_place and a.own(one, Level.BARE) == b.own(other, Level.BARE):
+                self._pairs.add(one, other)
 
     def _alike(self, level: Level, one: ir.Node, other: ir.Node) -> bool:
         return self._views[0].own(one, level) == self._views[1].own(other, level)
@@ -117,7 +148,11 @@ class _Pairing:
                 return
 
     def _left(self) -> bool:
-        return all(any(not self._pairs.has(node) for node in view.nodes) for view in self._views)
+        """Whether both graphs have nodes of one operator without a partner."""
+        ours, theirs = (
+            {view.operator(node) for node in view.nodes if not self._pairs.has(node)} for view in self._views
+        )
+        return not ours.isdisjoint(theirs)
 
     def _same(self) -> Same:
         return Same(*self._views, self._pairs)

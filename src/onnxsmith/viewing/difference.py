@@ -44,7 +44,11 @@ def difference(models: Sequence[ir.Model], found: Found, shown: Sequence[Viewed]
         sorted(number for number in own.values() if number not in done)
         for own, done in zip(numbers, paired, strict=True)
     )
-    return Difference(pairs, removed, added, changes)
+    regions = [
+        ([numbers[0][node] for node in region.nodes[0]], [numbers[1][node] for node in region.nodes[1]])
+        for region in found.same
+    ]
+    return Difference(pairs, removed, added, changes, regions)
 
 
 def _numbers(model: ir.Model, shown: Viewed) -> dict[ir.Node, int]:

@@ -123,12 +123,14 @@ class Overlay:
 
 @dataclass(eq=False)
 class Difference:
-    """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair."""
+    """What differs between two models. `pairs` are node, node, state; `changes` are lines by index of the pair.
+    `regions` are removed nodes and added nodes that compute the same."""
 
     pairs: list[tuple[int, int, int]]
     removed: list[int]
     added: list[int]
     changes: dict[int, list[str]]
+    regions: list[tuple[list[int], list[int]]] = field(default_factory=list)
 
 
 @dataclass(eq=False)

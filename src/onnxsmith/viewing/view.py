@@ -99,7 +99,15 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         pairs,
         len(whole.program.lines) if whole.program is not None else 0,
         found.origins,
+        _otherwise(whole.difference),
     )
+
+
+def _otherwise(found: scene.Difference | None) -> dict[str, int]:
+    if found is None or not found.regions:
+        return {}
+    removed, added = (sum(len(region[side]) for region in found.regions) for side in (0, 1))
+    return {"removed": removed, "added": added, "regions": len(found.regions)}
 
 
 def _pictures(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, facts
 from onnxsmith.report.parts._text import amount
@@ -14,7 +14,8 @@ class Difference(Part):
     """Counts of two models. `old_nodes` and `new_nodes` count the nodes without `Constant` nodes, `paired` those that
     both models have, `equal` the pairs in which nothing changed. `weights` counts the pairs of weights that were
     compared, `elements` their elements in the old model. `changes` counts the differences by kind, `ignored` those that
-    the caller wanted to ignore, `names` what only has another name."""
+    the caller wanted to ignore, `names` what only has another name. `otherwise` counts removed and added nodes that
+    compute what other nodes of the other model compute, and the regions that they form."""
 
     title = "Difference"
 
@@ -27,6 +28,7 @@ class Difference(Part):
     changes: dict[str, int]
     ignored: dict[str, int]
     names: dict[str, int]
+    otherwise: dict[str, int] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         nodes = f"{self.old_nodes:,} → {self.new_nodes:,}, {self.paired:,} in both, {self.equal:,} of them unchanged"
@@ -37,9 +39,18 @@ class Difference(Part):
                 ("differences", _counted(self.changes) or "none"),
                 ("ignored", _counted(self.ignored)),
                 ("other names", _counted(self.names)),
+                ("computed by other nodes", otherwise_text(self.otherwise)),
             ]
         )
 
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(amount(count, what) for what, count in counts.items() if count)
+
+
+def otherwise_text(counts: dict[str, int]) -> str:
+    """Says how many nodes without a partner compute the same as nodes of the other model; "" if none do."""
+    if not counts:
+        return ""
+    said = [f"{counts[what]:,} {what}" for what in ("removed", "added") if counts[what]]
+    return f"the results of {' and '.join(said)}, in {amount(counts['regions'], 'region')}"

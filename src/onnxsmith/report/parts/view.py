@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from onnxsmith.report.base import Block, Part, facts
 from onnxsmith.report.parts._text import amount
+from onnxsmith.report.parts.difference import otherwise_text
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class View(Part):
     """`nodes` and `rooms` are counts by model, `overlays` the titles of what can be coloured. `matched` says for each
     part of a report how many of its names are nodes of the model, and how many names there are. `pairs` counts the
     pairs of nodes of two models by what changed, None for one model. `lines` are lines of the captured program.
-    `origins` says by report whether it is of the model, by its hash."""
+    `origins` says by report whether it is of the model, by its hash. `otherwise` counts removed and added nodes that
+    compute what other nodes of the other model compute, and the regions that they form."""
 
     title = "View"
 
@@ -26,6 +28,7 @@ class View(Part):
     pairs: dict[str, int] | None = None
     lines: int = 0
     origins: dict[str, str] = field(default_factory=dict)
+    otherwise: dict[str, int] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -35,6 +38,7 @@ class View(Part):
                     for name, count in self.nodes.items()
                 ),
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),
+                ("computed by other nodes", otherwise_text(self.otherwise)),
                 ("colours", ", ".join(self.overlays)),
                 *((part, f"{found:,} of {asked:,} names are nodes") for part, (found, asked) in self.matched.items()),
                 ("reports", _counted(Counter(self.origins.values())) if self.origins else None),
