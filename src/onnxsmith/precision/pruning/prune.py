@@ -186,7 +186,8 @@ class _Pruning:
             self.before: Scored = self._given.scoring.first(session)
         refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
-            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency)
+            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency,
+                              self._work.moved)  # fmt: skip
             self._scores: Sequence[Floats] = measure.scores(subject)
         self._curve: list[SharePoint] = []
 
@@ -304,7 +305,7 @@ class _Pruning:
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []
-        text = kept_lists.text(kept_lists.of(self._work.model, done.kept))
+        text = kept_lists.text(kept_lists.of(self._work.model, done.kept, self._work.moved))
         with stage("save"), with_text(keep_list, text) as lists:
             if output is not None:
                 with staged(output) as place:

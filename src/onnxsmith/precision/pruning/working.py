@@ -1,9 +1,9 @@
-"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined, and
-sizes that are known before a run are constants."""
+"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined, its
+weights are stored, and sizes that are known before a run are constants."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
@@ -14,6 +14,7 @@ from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision.pruning.links import is_weight
+from onnxsmith.precision.pruning.moved import Moved, moved
 from onnxsmith.precision.weights import own_weights
 from onnxsmith.simplifier.rounds import simplified
 
@@ -25,7 +26,9 @@ class Working:
     model: ir.Model
     notes: tuple[str, ...]
     is_rewritten: bool = False
-    """Whether rules of the simplifier changed nodes."""
+    """Whether rules of the simplifier changed nodes, or weights were computed."""
+    moved: Moved = field(default_factory=Moved)
+    """The weights that are other stored tensors with their elements in other places."""
 
 
 RULES = ("algebra/transpose-between-reshapes", "algebra/zero-state")
@@ -41,6 +44,7 @@ def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     _lift(made)
     _bypass(made)
     names = {value.name: node.name for node in made.graph for value in node.outputs if node.name}
+    places = moved(made) if rewritten else Moved()
     made, part = simplified(made, only=RULES, in_place=True) if rewritten else (made, None)
     for node in made.graph:
         node.name = next((names[value.name] for value in node.outputs if value.name in names), node.name)
@@ -51,7 +55,8 @@ def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     for node, name in zip(model.graph, _names(model), strict=True):
         node.name = name
     notes = tuple(one for one in (not_inlined, not_inferred, note) if one)
-    return Working(model, notes, part is not None and any(entry.rule in RULES for entry in part.fired))
+    fired = part is not None and any(entry.rule in RULES for entry in part.fired)
+    return Working(model, notes, fired or bool(places.steps), places)
 
 
 def _type(model: ir.Model) -> None:
