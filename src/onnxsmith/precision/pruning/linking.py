@@ -50,7 +50,21 @@ def _pin_the_rest(node: ir.Node, links: Links) -> None:
             if value in inside:
                 links.pin(value, axis, f"it is read in a branch or body of {node.op_type} {walk.node_label(node)!r}")
             elif id(node) not in links.readers.get((value.name or "", axis), set()):
-                links.pin(value, axis, f"{walk.op_name(node)} {walk.node_label(node)!r} is not understood here")
+                links.pin(value, axis, _not_understood(node))
+
+
+ONNXRUNTIME = "com.microsoft"
+"""The domain of the operators of onnxruntime; those of its layouts have longer names (`com.microsoft.nchwc`)."""
+
+
+def is_of_onnxruntime(node: ir.Node) -> bool:
+    """Whether a node is an operator that only onnxruntime has."""
+    return node.domain == ONNXRUNTIME or node.domain.startswith(f"{ONNXRUNTIME}.")
+
+
+def _not_understood(node: ir.Node) -> str:
+    own = ", an operator of onnxruntime," if is_of_onnxruntime(node) else ""
+    return f"{walk.op_name(node)} {walk.node_label(node)!r}{own} is not understood here"
 
 
 def _pin_shared(model: ir.Model, links: Links) -> None:

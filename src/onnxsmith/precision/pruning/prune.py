@@ -264,8 +264,8 @@ class _Pruning:
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
         score, found = self._given.scoring.score, self._found
-        before, after = (None if one is None else self._counting.of(one) for one in (self._work.model, done.model))
-        assert before is not None
+        before = self._counting.of(self._work.model)
+        after = None if done.model is None else self._counting.of(done.model)
         return Pruning(
             share=done.share,
             by=self._measure.title,
@@ -276,10 +276,11 @@ class _Pruning:
             free=sum(len(group.channels) for group in found.free),
             layers=telling.layers(self._work.model, found, done.kept),
             fixed=telling.fixed(self._work.model, found, done.kept, self._choice),
-            parameters_before=before[0],
-            parameters_after=None if after is None else after[0],
-            macs_before=before[1],
-            macs_after=None if after is None else after[1],
+            parameters_before=self._counting.of(own_weights(self.loaded)).parameters,
+            parameters_after=None if after is None else after.parameters,
+            macs_before=before.macs,
+            macs_after=None if after is None else after.macs,
+            uncounted=before.why or (f"without {before.without}" if before.without else ""),
             sizes=self._counting.sizes,
             bytes_before=stored_bytes(self.loaded),
             bytes_after=done.nbytes,
@@ -295,7 +296,7 @@ class _Pruning:
             times_ratio=done.ratio,
             times=done.times,
             curve=tuple(self._curve),
-            notes=(*self._work.notes, *done.notes),
+            notes=(*self._work.notes, *telling.notes(self._work.model), *done.notes),
         )
 
     def written(

@@ -9,10 +9,10 @@ import onnx_ir as ir
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.preparing import quantisers
 from onnxsmith.precision.pruning.groups import Channels
-from onnxsmith.precision.pruning.unfollowed import computed_weights
+from onnxsmith.precision.pruning.unfollowed import nested, of_onnxruntime, unfollowed
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.parts.pruning import SharePoint
+from onnxsmith.report.parts.pruning import FixedChannels, SharePoint
 from onnxsmith.report.parts.verification import Verification
 
 
@@ -63,19 +63,34 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
             why=", ".join(f"{count} {name}" for name, count in quantised.items()),
             fix="prune the float32 model, and quantise the result: `onnxsmith quantize`",
         )
-    computed = computed_weights(model)
-    told = [(group.layers, group.reason) for group in found.fixed] + [(one.layers, one.reason) for one in computed]
-    reasons = list(dict.fromkeys(f"{', '.join(layers[:2])}: {reason}" for layers, reason in reversed(told)))
+    others, inner = unfollowed(model, found), nested(model)
+    told = [(group.layers, group.reason) for group in found.fixed] + [(one.layers, one.reason) for one in others]
+    reasons = list(dict.fromkeys(f"{', '.join(layers[:2])}: {reason}" for layers, reason in reversed(told)))[:_REASONS]
     return problem(
         "prune/nothing",
         "no channel of the model can go",
         where=where,
-        why="; ".join(reasons[:_REASONS]) or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
-        fix="simplify the model first, which computes weights that do not depend on inputs: "
-        "`onnxsmith simplify MODEL -o s.onnx`"
-        if computed
-        else "none is known for this model; docs/pruning.md lists the operators that channels are followed through",
+        why="; ".join([*reasons, *([inner] if inner else [])])
+        or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
+        fix=_fix(model, others, inner),
     )
+
+
+def _fix(model: ir.Model, others: Sequence[FixedChannels], inner: str) -> str:
+    """What helps against the reason that is most likely to be the user's."""
+    if listed := of_onnxruntime(model):
+        return f"prune the file from before onnxruntime optimised it: its optimisations made the {listed} in this one"
+    if any("`onnxsmith simplify`" in one.reason for one in others):
+        return (
+            "simplify the model first, which computes weights that do not depend on inputs: "
+            "`onnxsmith simplify MODEL -o s.onnx`"
+        )
+    if inner:
+        return (
+            "`onnxsmith simplify MODEL -o s.onnx` replaces an If by its branch where the condition does not depend on "
+            "inputs; else export the branch as a model of its own"
+        )
+    return "none is known for this model; docs/pruning.md lists the operators that channels are followed through"
 
 
 _REASONS = 4

@@ -10,7 +10,7 @@ from onnxsmith.model.graph import walk
 from onnxsmith.precision.pruning.choosing import Choice
 from onnxsmith.precision.pruning.groups import Channels, Group
 from onnxsmith.precision.pruning.surgery import Kept
-from onnxsmith.precision.pruning.unfollowed import computed_weights
+from onnxsmith.precision.pruning.unfollowed import OPTIMISED, nested, of_onnxruntime, unfollowed
 from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer
 
 
@@ -28,7 +28,16 @@ def layers(model: ir.Model, found: Channels, kept: Kept) -> tuple[PrunedLayer, .
 def fixed(model: ir.Model, found: Channels, kept: Kept, choice: Choice) -> tuple[FixedChannels, ...]:
     """The groups that stay whole, those that the share or the multiple leaves alone included."""
     stay = [FixedChannels(group.layers, len(group.channels), group.reason) for group in found.fixed]
-    return (*stay, *_idle(found, kept, choice), *computed_weights(model))
+    return (*stay, *_idle(found, kept, choice), *unfollowed(model, found))
+
+
+def notes(model: ir.Model) -> Iterator[str]:
+    """What prune leaves alone without looking at it: layers in branches, operators of onnxruntime."""
+    inner, foreign = nested(model), of_onnxruntime(model)
+    if inner:
+        yield inner
+    if foreign:
+        yield f"channels are not followed through {foreign}: {OPTIMISED}"
 
 
 def _idle(found: Channels, kept: Kept, choice: Choice) -> Iterator[FixedChannels]:

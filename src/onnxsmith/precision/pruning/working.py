@@ -3,11 +3,13 @@ weights are stored, and sizes that are known before a run are constants."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes import facts
@@ -39,8 +41,9 @@ leaves out initial states of zeros, whose sizes are computed (recurrent layers).
 def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     """A copy of the model; weights are shared. Unless `rewritten` is off, a few rules of the simplifier make nodes
     away that hide channels; what they make is not compared here."""
-    made, not_inlined = inlined(cloned(own_weights(loaded)))
-    note = _own_defaults(made)
+    made, inlining = _without_functions(cloned(own_weights(loaded)))
+    note = _replaceable(loaded)
+    _own_defaults(made)
     _lift(made)
     _bypass(made)
     names = {value.name: node.name for node in made.graph for value in node.outputs if node.name}
@@ -54,7 +57,7 @@ def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     _separate(model)
     for node, name in zip(model.graph, _names(model), strict=True):
         node.name = name
-    notes = tuple(one for one in (not_inlined, not_inferred, note) if one)
+    notes = tuple(one for one in (inlining, not_inferred, note) if one)
     fired = part is not None and any(entry.rule in RULES for entry in part.fired)
     return Working(model, notes, fired or bool(places.steps), places)
 
@@ -67,17 +70,37 @@ def _type(model: ir.Model) -> None:
             value.shape = ir.Shape(value.const_value.shape.numpy())
 
 
-def _own_defaults(model: ir.Model) -> str:
-    """Takes the weights out of the graph inputs, and says so: a caller that replaces them has other channels."""
-    graph = model.graph
-    held = [value for value in graph.inputs if value.name in graph.initializers]
-    for value in held:
-        graph.inputs.remove(value)
-    return (
-        f"{len(held)} weights were graph inputs too, which a caller could replace: they are not any more"
-        if held
-        else ""
+def _without_functions(model: ir.Model) -> tuple[ir.Model, str]:
+    """The model with the nodes of its functions in the place of calls, and what has to be said of it. Nodes that have
+    no name in the file are called by their results, which say the call."""
+    calls = Counter(node.op_identifier()[1] for node in model.graph if node.op_identifier() in model.functions)
+    known = {node.name or "" for node in walk.all_nodes(model)} - {""}
+    made, trouble = inlined(model)
+    if trouble or not calls:
+        return made, trouble
+    for node in made.graph:
+        if not any((node.name or "").endswith(name) for name in known):
+            node.name = f"{node.op_type}:{node.outputs[0].name}"
+    said = ", ".join(f"{count} of {name}" for name, count in calls.items())
+    return made, (
+        f"calls of functions were replaced by their nodes ({said}): layers in them are called by their results, "
+        "call/result, and the pruned file has no functions"
     )
+
+
+def _replaceable(loaded: ir.Model) -> str:
+    """Says that weights were graph inputs: a caller that replaces them has other channels."""
+    count = sum(value.name in loaded.graph.initializers for value in loaded.graph.inputs)
+    return (
+        f"{count} weights were graph inputs too, which a caller could replace: they are constants now" if count else ""
+    )
+
+
+def _own_defaults(model: ir.Model) -> None:
+    """Takes the weights out of the graph inputs."""
+    graph = model.graph
+    for value in [value for value in graph.inputs if value.name in graph.initializers]:
+        graph.inputs.remove(value)
 
 
 def _names(model: ir.Model) -> list[str]:

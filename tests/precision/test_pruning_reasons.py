@@ -1,0 +1,115 @@
+"""prune: what the report and refusals say of layers that are not followed, of functions, and of figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import pytest
+
+import onnxsmith
+from onnxsmith.model.files.save import save
+from onnxsmith.problem import OnnxsmithError, Problem
+from onnxsmith.report.parts.pruning import Pruning
+from tests.precision.pruning import model
+
+BRANCHES = (
+    "g (float[n,3,6,6] x, bool c, float[8,3,3,3] w1, float[4,8,1,1] w2, float[4,8,1,1] w3) => (float[n,4,4,4] y) "
+    "{ a = Conv(x, w1) r = Relu(a) y = If(c) <then_branch = t () => (float[n,4,4,4] o) { o = Conv(r, w2) }, "
+    "else_branch = e () => (float[n,4,4,4] p) { p = Conv(r, w3) }> }"
+)
+FUSED = (
+    "g (float[n,3,6,6] x, float[8,3,3,3] w1, float[8] b1, float[4,8,1,1] w2, float[4,2] w3) => (float[n,4,4,2] y) "
+    '{ a = com.microsoft.FusedConv<activation = "Relu">(x, w1, b1) b = Conv(a, w2) y = MatMul(b, w3) }'
+)
+BOTH = '<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]>\n'
+LOOP = (
+    "g (float[n,8] x, float[8,16] w1, float[16,8] w2, float[8,8] w3, float[8,6] w4, float[6,3] w5, int64[1] n_2) "
+    "=> (float[n,3] y) { a = MatMul(x, w1) r = Relu(a) b = MatMul(r, w2) k = Squeeze(n_2) "
+    "l = Loop(k, , b) <body = body (int64 i, bool c, h) => (bool d, o) { d = Identity(c) o = MatMul(h, w3) }> "
+    "m = MatMul(l, w4) s = Relu(m) y = MatMul(s, w5) }"
+)
+
+
+def told(given: ir.Model, folder: Path, **options: Any) -> Pruning:
+    save(given, folder / "m.onnx")
+    result = onnxsmith.prune(folder / "m.onnx", measure_time=False, **{"share": 0.5, **options})
+    return next(one for one in result.report.parts if isinstance(one, Pruning))
+
+
+def refusal(given: ir.Model, folder: Path, **options: Any) -> Problem:
+    save(given, folder / "m.onnx")
+    with pytest.raises(OnnxsmithError) as error:
+        onnxsmith.prune(folder / "m.onnx", measure_time=False, **options)
+    return error.value.problem
+
+
+def test_layers_in_branches_are_counted(tmp_path: Path) -> None:
+    problem = refusal(model(BRANCHES, inputs=2), tmp_path)
+    assert problem.id == "prune/nothing"
+    assert "2 Conv lie in branches of If, which prune does not change" in problem.why
+    assert "`onnxsmith simplify MODEL -o s.onnx` replaces an If" in problem.fix
+
+
+def test_layers_of_a_body_are_told_in_the_report(tmp_path: Path) -> None:
+    found = told(model(LOOP), tmp_path)
+    assert "1 MatMul lies in bodies of Loop, which prune does not change" in found.notes
+
+
+def test_a_layer_behind_an_unknown_shape_is_listed(tmp_path: Path) -> None:
+    """Each layer of the main graph is cut, or listed with a reason."""
+    found = told(model(LOOP), tmp_path)
+    listed = {name: one.reason for one in found.fixed for name in one.layers} | {one.name: "" for one in found.layers}
+    assert set(listed) == {"MatMul:a", "MatMul:b", "MatMul:m", "MatMul:y"}
+    assert listed["MatMul:m"] == listed["MatMul:y"] == "the shape behind Loop 'Loop:l' is not known"
+    assert {one.layers: one.count for one in found.fixed}["MatMul:m",] == 6
+
+
+def test_multiply_adds_that_are_not_counted_say_why(tmp_path: Path) -> None:
+    found = told(model(LOOP), tmp_path)
+    assert found.macs_before is None
+    assert "not counted: the shapes of " in str(list(found.blocks()))
+
+
+def test_operators_of_onnxruntime_are_named(tmp_path: Path) -> None:
+    problem = refusal(model(FUSED, head=BOTH), tmp_path)
+    assert problem.id == "prune/nothing"
+    assert "com.microsoft::FusedConv is an operator that onnxruntime's optimisations make" in problem.why
+    assert "prune the file from before onnxruntime optimised it" in problem.fix
+    assert "1 com.microsoft::FusedConv" in problem.fix
+
+
+def test_operators_of_onnxruntime_are_told_in_the_report(tmp_path: Path) -> None:
+    text = (
+        "g (float[n,4] x, float[4,8] w1, float[8,8] w2, float[8] b2, float[8,3] w3) => (float[n,3] y) "
+        "{ a = MatMul(x, w1) r = Relu(a) b = MatMul(r, w2) g = com.microsoft.BiasGelu(b, b2) y = MatMul(g, w3) }"
+    )
+    found = told(model(text, head=BOTH), tmp_path)
+    assert [one.name for one in found.layers] == ["MatMul:a"]
+    assert "an operator of onnxruntime, is not understood here" in str(found.fixed)
+    assert any("1 com.microsoft::BiasGelu" in note for note in found.notes)
+
+
+def test_layers_of_functions_are_called_by_the_call(tmp_path: Path) -> None:
+    text = (
+        "g (float[n,4] x, float[4,8] w1, float[8,8] w2, float[8,3] w3) => (float[n,3] y) "
+        "{ a = own.Layer(x, w1) b = own.Layer(a, w2) y = MatMul(b, w3) }\n"
+        '<domain: "own", opset_import: ["": 20]> Layer (x, w) => (y) { m = MatMul(x, w) y = Relu(m) }'
+    )
+    head = '<ir_version: 10, opset_import: ["": 20, "own": 1]>\n'
+    found = told(model(text, head=head), tmp_path)
+    assert [one.name for one in found.layers] == ["MatMul:a/m", "MatMul:b/m"]
+    assert any("calls of functions were replaced by their nodes (2 of Layer)" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("version", [3, 10])
+def test_weights_that_were_graph_inputs_are_noted(tmp_path: Path, version: int) -> None:
+    made = model(
+        "g (float[n,4] x, float[4,8] w1, float[8,3] w2) => (float[n,3] y) { a = MatMul(x, w1) y = MatMul(a, w2) }",
+        head='<ir_version: 10, opset_import: ["": 8]>\n',
+    )
+    made.ir_version = version
+    made.graph.inputs.extend(made.graph.initializers.values())
+    found = told(made, tmp_path)
+    assert "2 weights were graph inputs too, which a caller could replace: they are constants now" in found.notes
