@@ -41,10 +41,10 @@ def test_a_recurrent_layer_of_moved_parameters() -> None:
 
 def test_the_keep_list_has_the_parameters_not_what_was_made_of_them() -> None:
     given = model(GATES, inputs=1)
-    work, _, kept, _ = cut(given)
+    _, _, kept, channels = cut(given)
     units = [int(one) for one in kept["last", 2]]
     rows = [gate * 4 + unit for gate in range(3) for unit in units]
-    found = of(work, kept, working(given).moved)
+    found = of(working(given), channels, kept)
     assert found == {
         "bh": {"0": rows}, "bi": {"0": rows}, "hh": {"0": rows, "1": units}, "ih": {"0": rows}, "w2": {"0": units},
     }  # fmt: skip
@@ -56,8 +56,8 @@ def test_a_bias_through_a_reshape() -> None:
     assert shapes(made)["w1"] == (4, 3, 3, 3)
     assert shapes(made)["o"] == (1, 4, 1, 1)
     given = model(BIAS)
-    work, _, kept, _ = cut(given)
-    assert list(of(work, kept, working(given).moved)["offset"]) == ["0"]
+    _, _, kept, channels = cut(given)
+    assert list(of(working(given), channels, kept)["offset"]) == ["0"]
 
 
 def test_the_saliency_of_the_parameters_is_moved_alike() -> None:

@@ -113,3 +113,25 @@ def test_weights_that_were_graph_inputs_are_noted(tmp_path: Path, version: int) 
     made.graph.inputs.extend(made.graph.initializers.values())
     found = told(made, tmp_path)
     assert "2 weights were graph inputs too, which a caller could replace: they are constants now" in found.notes
+
+
+def test_parameters_before_are_those_of_the_file(tmp_path: Path) -> None:
+    """A bias that two layers share is copied while they lose different channels; a layer that stays keeps the one."""
+    text = (
+        "g (float[n,4] x, float[4,8] w1, float[8] b, float[8,8] w2, float[8,3] w3) => (float[n,3] y) "
+        "{ a = Gemm(x, w1, b) r = Relu(a) c = Gemm(r, w2, b) y = MatMul(c, w3) }"
+    )
+    found = told(model(text), tmp_path)
+    assert found.parameters_before == 32 + 8 + 64 + 24
+    assert found.parameters_after == 16 + 4 + 16 + 12 + 4
+
+
+def test_copies_that_stayed_equal_are_one_tensor(tmp_path: Path) -> None:
+    made = model(
+        "g (float[n,4] x, float[4,8] w1, float[8] b, float[8,8] w2, float[8,8] w3, float[8,3] w4) => (float[n,3] y) "
+        "{ a = Gemm(x, w1, b) s = Softmax(a) c = Gemm(s, w2, b) t = Softmax(c) d = MatMul(t, w3) y = MatMul(d, w4) }"
+    )
+    save(made, tmp_path / "m.onnx")
+    result = onnxsmith.prune(tmp_path / "m.onnx", share=0.5, measure_time=False)
+    assert result.model is not None
+    assert sorted(result.model.graph.initializers) == ["b", "w1", "w2", "w3", "w4"]

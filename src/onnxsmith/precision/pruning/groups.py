@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.precision.pruning.linking import linked
 from onnxsmith.precision.pruning.links import Indices, Links, Sizes, Slot
+from onnxsmith.precision.pruning.twins import twins
 
 Channel = tuple[tuple[Slot, Indices], ...]
 """The elements of one channel, by axis."""
@@ -60,8 +61,8 @@ def channels(model: ir.Model, keep: Iterable[str] = ()) -> Channels:
     is followed in the way that frees the most weights; the outermost part is preferred.
     """
     sizes = {value.name or "": _elements(value) for value in model.graph.initializers.values()}
-    kept = frozenset(keep)
-    return _improved(lambda views: _grouped(linked(model, views, kept)), sizes, {}, frozenset())[1]
+    kept, pairs = frozenset(keep), twins(model)
+    return _improved(lambda views: _grouped(linked(model, views, kept, pairs)), sizes, {}, frozenset())[1]
 
 
 Views = dict[tuple[Sizes, Sizes], int]

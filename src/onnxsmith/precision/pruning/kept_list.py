@@ -7,36 +7,39 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
+from onnxsmith.precision.pruning.groups import Channels
 from onnxsmith.precision.pruning.links import Indices
 from onnxsmith.precision.pruning.moved import Moved
 from onnxsmith.precision.pruning.surgery import Kept
-from onnxsmith.precision.pruning.torch_names import Parameter, merged, parameters
+from onnxsmith.precision.pruning.torch_names import Parameter, merged, norms, parameters
+from onnxsmith.precision.pruning.working import Working
 
 Axes = dict[str, list[int]]
 Flags = npt.NDArray[np.bool_]
 
 
-def of(model: ir.Model, kept: Kept, places: Moved | None = None) -> dict[str, Axes]:
+def of(work: Working, found: Channels, kept: Kept) -> dict[str, Axes]:
     """For each weight that became smaller: the axes, and the indices that stayed along each. A weight has the name and
     the axes of its torch parameter, where the file says which one it is, else those of the file. Weights that are
-    others with their elements in other `places` are named by those."""
-    known, behind = parameters(model), merged(model)
-    found: dict[str, Axes] = {}
+    others with their elements in other places are named by those; the transpose of another weight is not named, if
+    that one is a parameter."""
+    model, places = work.model, work.moved
+    known, behind = parameters(model, work.copies), norms(model) | merged(model)
+    tied = {b: a for a, b in found.links.twins} | dict(found.links.twins)
+    said: dict[str, Axes] = {}
     made: dict[str, dict[int, Indices]] = {}
     for (name, axis), indices in sorted(kept.items()):
-        if places is not None and name in places.steps:
+        if name in places.steps:
             made.setdefault(name, {})[axis] = indices
-        elif name in model.graph.initializers:
+        elif name in model.graph.initializers and (name in known or tied.get(name) not in known):
             for one in known.get(name, [Parameter(name)]):
-                own = 1 - axis if one.is_transposed else axis
-                found.setdefault(one.name, {})[str(own)] = [int(index) for index in indices]
+                own, left = one.kept(axis, indices)
+                said.setdefault(one.name, {})[str(own)] = left
         for norm in behind.get(name, []) if axis == 1 else ():
-            found[norm] = {"0": [int(index) for index in indices]}
-    if places is not None:
-        found |= _of_sources(places, made)
-    return {name: dict(sorted(axes.items())) for name, axes in sorted(found.items())}
+            said[norm] = {"0": [int(index) for index in indices]}
+    said |= _of_sources(places, made)
+    return {name: dict(sorted(axes.items())) for name, axes in sorted(said.items())}
 
 
 def _of_sources(places: Moved, made: Mapping[str, Mapping[int, Indices]]) -> dict[str, Axes]:

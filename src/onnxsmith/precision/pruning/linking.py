@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -20,10 +20,15 @@ def families() -> Mapping[str, Operator]:
     return {op: family for family in found.values() for op in family.ops}
 
 
-def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None, keep: Container[str] = ()) -> Links:
+def linked(
+    model: ir.Model,
+    views: Mapping[tuple[Sizes, Sizes], int] | None = None,
+    keep: Container[str] = (),
+    twins: Sequence[tuple[str, str]] = (),
+) -> Links:
     """The ties of the main graph of a model with inferred shapes, whose constants are initializers. The channels of
-    results of nodes in `keep` stay."""
-    links = Links(dict(views or {}))
+    results of nodes in `keep` stay; those of `twins` go together."""
+    links = Links(dict(views or {}), twins=tuple(twins))
     for node in model.graph:
         links.node = node
         family = families().get(node.op_type) if not node.domain else None
@@ -35,6 +40,11 @@ def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = No
                 for axis in links.live_axes(value):
                     links.pin(value, axis, f"{links.label} is on the given keep-list")
     links.node = None
+    for one, other in twins:
+        a, b = model.graph.initializers[one], model.graph.initializers[other]
+        for axis in (0, 1):
+            if (one, axis) in links.slots or (other, 1 - axis) in links.slots:
+                links.tie(a, axis, b, 1 - axis)
     for value in model.graph.outputs:
         for axis in links.live_axes(value):
             links.pin(value, axis, f"it reaches the output {value.name!r} of the graph")

@@ -32,7 +32,7 @@ from onnxsmith.precision.pruning.saliency import Saliency
 from onnxsmith.precision.pruning.saliency import read as read_saliency
 from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
-from onnxsmith.precision.pruning.working import Working, working
+from onnxsmith.precision.pruning.working import Working, rejoined, working
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import own_weights, stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
@@ -204,7 +204,9 @@ class _Pruning:
     def _cut(self, share: float) -> tuple[ir.Model, Kept, int]:
         gone = self._choice.gone(self._found.free, self._scores, share)
         kept = kept_without(self._found, gone)
-        return pruned(self._work.model, kept), kept, len(gone)
+        model = pruned(self._work.model, kept)
+        rejoined(model, self._work.copies)
+        return model, kept, len(gone)
 
     def _meets(self, share: float) -> bool:
         advance("search", len(self._curve) + 1, self._request.evaluations)
@@ -306,7 +308,7 @@ class _Pruning:
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []
-        text = kept_lists.text(kept_lists.of(self._work.model, done.kept, self._work.moved))
+        text = kept_lists.text(kept_lists.of(self._work, self._found, done.kept))
         with stage("save"), with_text(keep_list, text) as lists:
             if output is not None:
                 with staged(output) as place:

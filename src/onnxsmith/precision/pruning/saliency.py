@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,11 @@ def of_initializers(model: ir.Model, saliency: Saliency, places: Moved | None = 
     for name, value in model.graph.initializers.items():
         for one in (known.get(name) or [Parameter(name)]) if name not in found else ():
             own = saliency.get(one.name)
-            if own is None or value.shape is None:
+            if own is None or value.shape is None or one.is_part:
                 continue
             turned = own.T if one.is_transposed else own
+            if one.is_vector and own.size == math.prod(value.shape.numpy()):
+                turned = own.reshape(tuple(value.shape.numpy()))
             _refuse_shape(one.name, name, turned.shape, tuple(value.shape.numpy()))
             found[name] = found[name] + turned if name in found else turned
     return found

@@ -4,6 +4,7 @@ weights are stored, and sizes that are known before a run are constants."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +32,8 @@ class Working:
     """Whether rules of the simplifier changed nodes, or weights were computed."""
     moved: Moved = field(default_factory=Moved)
     """The weights that are other stored tensors with their elements in other places."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """The copies of shared vectors, with the names of those that they were made of."""
 
 
 RULES = ("algebra/transpose-between-reshapes", "algebra/zero-state")
@@ -54,12 +57,12 @@ def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     _type(made)
     model, not_inferred = inferred(made)
     _fix_sizes(model)
-    _separate(model)
+    copies = _separate(model)
     for node, name in zip(model.graph, _names(model), strict=True):
         node.name = name
     notes = tuple(one for one in (inlining, not_inferred, note) if one)
     fired = part is not None and any(entry.rule in RULES for entry in part.fired)
-    return Working(model, notes, fired or bool(places.steps), places)
+    return Working(model, notes, fired or bool(places.steps), places, copies)
 
 
 def _type(model: ir.Model) -> None:
@@ -183,10 +186,11 @@ def _replace(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> Non
     graph.initializers[made.name or ""] = made
 
 
-def _separate(model: ir.Model) -> None:
+def _separate(model: ir.Model) -> dict[str, str]:
     """Gives each node that reads a shared vector, such as the bias of several layers, one of its own: channels of one
-    layer may go while those of the other stay."""
+    layer may go while those of the other stay. Returns the names of the copies with those of the vectors."""
     names = Names(model)
+    copies: dict[str, str] = {}
     for value in list(model.graph.initializers.values()):
         tensor = value.const_value
         if tensor is None or value.is_graph_output() or tensor.dtype not in _FLOATS:
@@ -201,6 +205,23 @@ def _separate(model: ir.Model) -> None:
                             shape=ir.Shape(tensor.shape.numpy()), type=ir.TensorType(tensor.dtype))  # fmt: skip
             use.node.replace_input_with(use.idx, made)
             model.graph.initializers[name] = made
+            copies[name] = value.name or ""
+    return copies
+
+
+def rejoined(model: ir.Model, copies: Mapping[str, str]) -> None:
+    """Makes one of the copies of a vector that stayed equal."""
+    graph = model.graph
+    kept: dict[tuple[str, bytes], ir.Value] = {}
+    for name, original in [*((one, one) for one in dict.fromkeys(copies.values())), *copies.items()]:
+        value = graph.initializers.get(name)
+        if value is None or value.const_value is None or value.is_graph_output():
+            continue
+        same = kept.setdefault((original, np.asarray(value.const_value.numpy()).tobytes()), value)
+        if same is not value:
+            for use in list(value.uses()):
+                use.node.replace_input_with(use.idx, same)
+            del graph.initializers[name]
 
 
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE}
