@@ -194,9 +194,10 @@ class _Pruning:
     def within_budget(self, top: float) -> _Done:
         """The result of the largest share that meets the budget."""
         with stage("search"):
-            found = Search(self._meets, self._request.evaluations).largest(top)
-        removed = {one.share: one.removed for one in self._curve}
-        if found is None or not removed[found]:  # the smallest shares are less than a channel
+            found = Search(self._meets, self._request.evaluations, self._size).largest(top)
+        if not self._curve:
+            raise refusals.none_at(top, telling.idle(self._found, self._choice))
+        if found is None or not self._size(found):  # the smallest shares are less than a channel
             refused = refusals.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
         return self.at(found)
@@ -207,6 +208,10 @@ class _Pruning:
         model = pruned(self._work.model, kept)
         rejoined(model, self._work.copies)
         return model, kept, len(gone)
+
+    def _size(self, share: float) -> int:
+        """How many channels go at a share. More go at a larger one, so that equal numbers are the same cut."""
+        return len(self._choice.gone(self._found.free, self._scores, share))
 
     def _meets(self, share: float) -> bool:
         advance("search", len(self._curve) + 1, self._request.evaluations)
@@ -228,7 +233,7 @@ class _Pruning:
         with stage("prune"):
             model, kept, removed = self._cut(share)
         if not removed:
-            raise refusals.none_at(share)
+            raise refusals.none_at(share, telling.idle(self._found, self._choice))
         samples = self._given.scoring.samples if self._given.is_real else None
         proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
         done = _Done(share, model, kept, removed, proof)
@@ -266,6 +271,7 @@ class _Pruning:
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
         score, found = self._given.scoring.score, self._found
+        layers = telling.layers(self._work.model, found, done.kept)
         before = self._counting.of(self._work.model)
         after = None if done.model is None else self._counting.of(done.model)
         return Pruning(
@@ -276,7 +282,7 @@ class _Pruning:
             channels=sum(len(group.channels) for group in found.groups),
             removed=done.removed,
             free=sum(len(group.channels) for group in found.free),
-            layers=telling.layers(self._work.model, found, done.kept),
+            layers=layers,
             fixed=telling.fixed(self._work.model, found, done.kept, self._choice),
             parameters_before=self._counting.of(own_weights(self.loaded)).parameters,
             parameters_after=None if after is None else after.parameters,
@@ -298,7 +304,12 @@ class _Pruning:
             times_ratio=done.ratio,
             times=done.times,
             curve=tuple(self._curve),
-            notes=(*self._work.notes, *telling.notes(self._work.model), *done.notes),
+            notes=(
+                *self._work.notes,
+                *telling.notes(self._work.model),
+                *telling.uneven(found, layers, self._choice),
+                *done.notes,
+            ),
         )
 
     def written(

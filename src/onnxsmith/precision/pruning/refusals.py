@@ -16,14 +16,16 @@ from onnxsmith.report.parts.pruning import FixedChannels, SharePoint
 from onnxsmith.report.parts.verification import Verification
 
 
-def none_at(share: float) -> OnnxsmithError:
-    """The share is too small for a channel."""
+def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
+    """The share is too small for a channel. `idle` are the groups that could become smaller, with reasons."""
+    reasons = dict.fromkeys(f"{', '.join(one.layers[:2])}: {one.reason}" for one in idle)
+    helps = any("--multiple 1" in one.reason for one in idle)
     return problem(
         "prune/nothing",
         "no channel goes at this share",
         where=f"--share {share:.3g}",
-        why="the groups are small, or --multiple keeps all of their channels",
-        fix="give a larger --share, or a smaller --multiple",
+        why="; ".join(list(reasons)[:_REASONS]) or "the groups are small, or --multiple keeps all of their channels",
+        fix="give --multiple 1, or a larger --share" if helps else "give a larger --share, or a smaller --multiple",
     )
 
 
