@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 
@@ -135,3 +136,66 @@ def test_copies_that_stayed_equal_are_one_tensor(tmp_path: Path) -> None:
     result = onnxsmith.prune(tmp_path / "m.onnx", share=0.5, measure_time=False)
     assert result.model is not None
     assert sorted(result.model.graph.initializers) == ["b", "w1", "w2", "w3", "w4"]
+
+
+PLAIN = "g (float[n,4] x, float[4,8] w1, float[8,3] w2) => (float[n,3] y) { a = MatMul(x, w1) y = MatMul(a, w2) }"
+
+
+def test_a_weight_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    made = model(PLAIN)
+    array = np.full((8, 3), np.nan, np.float32)
+    array[1:] = 1
+    made.graph.initializers["w2"].const_value = ir.tensor(array, name="w2")
+    problem = refusal(made, tmp_path)
+    assert problem.id == "prune/not-finite"
+    assert "w2 (3 of 24 elements)" in problem.where
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "double"])
+def test_other_dtypes_say_what_helps(tmp_path: Path, dtype: str) -> None:
+    text = (
+        f"g ({dtype}[n,3,6,6] x, {dtype}[8,3,3,3] w1, {dtype}[4,8,1,1] w2) => ({dtype}[n,4,4,4] y) "
+        "{ a = Conv(x, w1) y = Conv(a, w2) }"
+    )
+    made = model(text)
+    for value in made.graph.initializers.values():
+        assert value.const_value is not None
+        array = value.const_value.numpy()
+        kind = ir.DataType.BFLOAT16 if dtype == "bfloat16" else ir.DataType.DOUBLE
+        value.const_value = ir.tensor(array.astype(kind.numpy()), name=value.name)
+    problem = refusal(made, tmp_path)
+    assert problem.id.startswith("runtime/")
+    assert f"the model computes in {dtype}" in problem.why
+    assert "after `network.float()`" in problem.fix
+
+
+def test_a_module_on_the_keep_list_is_all_in_it(tmp_path: Path) -> None:
+    made = model(PLAIN.replace("a = MatMul(x, w1)", "h = MatMul(x, w1) a = Relu(h)"))
+    first = next(iter(made.graph))
+    first.metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'a', 'a.0', 'linear']"
+    for entry in ("a", "a.0", "a.*"):
+        assert "on the given keep-list" in refusal(made, tmp_path, keep=[entry]).why
+    assert refusal(made, tmp_path, keep=["b"]).id == "prune/unknown-layer"
+
+
+def test_the_list_of_what_stayed_is_no_list_of_layers(tmp_path: Path) -> None:
+    from onnxsmith.precision import keep
+
+    path = tmp_path / "kept.json"
+    path.write_text('{"w1": {"1": [0, 2]}}')
+    with pytest.raises(OnnxsmithError, match="bisect/keep-list") as error:
+        keep.read(path)
+    assert "it is what `onnxsmith prune --keep-list` wrote" in error.value.problem.why
+    path.write_text("{}")
+    with pytest.raises(OnnxsmithError) as error:
+        keep.read(path)
+    assert "KeyError" not in error.value.problem.why
+
+
+def test_channels_that_nothing_reads_go_first(tmp_path: Path) -> None:
+    text = (
+        "g (float[n,4] x, float[4,24] w1, int64[2] n_12_12, float[12,3] w2) => (float[n,3] y) "
+        "{ a = MatMul(x, w1) p, q = Split<axis = 1>(a, n_12_12) y = MatMul(p, w2) }"
+    )
+    found = told(model(text), tmp_path, share=0.25)
+    assert [(one.before, one.after) for one in found.layers] == [(24, 9 + 1)]

@@ -44,11 +44,23 @@ def read(path: str | Path) -> tuple[str, ...]:
     try:
         content = file.read_text(encoding="utf-8")
         if file.suffix == ".json":
-            return _names(json.loads(content)["keep"])
+            return _names(_listed(json.loads(content)))
         lines = [line.strip() for line in content.split("\n")]
         return _names([_name(line) for line in lines if line and not line.startswith("#")])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(file, f"{type(error).__name__}: {error}") from error
+        raise unreadable(file, str(error)) from error
+
+
+def _listed(content: object) -> object:
+    """The names in a JSON keep-list."""
+    if isinstance(content, dict) and "keep" in content:
+        return content["keep"]
+    if isinstance(content, dict) and content and all(isinstance(axes, dict) for axes in content.values()):
+        raise ValueError(
+            "it is what `onnxsmith prune --keep-list` wrote: the indices that stayed of each weight, for "
+            "`onnxsmith.shrink`; it names no layers to keep"
+        )
+    raise ValueError('it has no list "keep" of names')
 
 
 def matching(pattern: str, names: Iterable[str]) -> set[str]:

@@ -28,6 +28,8 @@ class Group:
     reason: str = ""
     each: tuple[int, ...] = ()
     """How many output channels of each layer are one channel of the group."""
+    is_unread: bool = False
+    """Whether nothing that reaches an output reads the channels."""
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -157,7 +159,8 @@ def _group(links: Links, made: tuple[Channel, ...], why: str) -> Group:
     if lonely and not reason:
         reason = "it has one channel"
     each = tuple(len(at) for slot, at in made[0] if slot in links.opened)
-    return Group(layers, made, tuple(slot for slot in slots if slot in links.products), reason, each)
+    products = tuple(slot for slot in slots if slot in links.products)
+    return Group(layers, made, products, reason, each, not products and not reason)
 
 
 def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:

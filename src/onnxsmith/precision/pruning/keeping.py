@@ -12,15 +12,16 @@ from onnxsmith.problem import problem
 
 
 def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
-    """The labels of the nodes that a keep-list names: by the node's name, or by the path of its torch module.
+    """The labels of the nodes that a keep-list names: by the node's name, or by the path of its torch module or of one
+    around it.
 
     Raises:
         OnnxsmithError: `prune/unknown-layer`.
     """
     found: set[str] = set()
-    nodes = [(walk.node_label(node), provenance.module_of(node)) for node in model.graph]
+    nodes = [(walk.node_label(node), _around(provenance.module_of(node))) for node in model.graph]
     for pattern in patterns:
-        met = {label for label, module in nodes if matching(pattern, [label] + [module] * bool(module))}
+        met = {label for label, modules in nodes if matching(pattern, [label, *modules])}
         if not met:
             raise problem(
                 "prune/unknown-layer",
@@ -30,3 +31,9 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
             )
         found |= met
     return frozenset(found)
+
+
+def _around(path: str) -> list[str]:
+    """The path of a module, and those of the modules that it lies in: `a.0` and `a`."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]

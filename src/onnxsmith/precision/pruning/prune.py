@@ -37,7 +37,7 @@ from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import own_weights, stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import with_text
-from onnxsmith.problem import Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.pruning import Pruning, SharePoint
 from onnxsmith.report.parts.ratios import Ratio
@@ -181,15 +181,23 @@ class _Pruning:
             self._found: Channels = channels(self._work.model, asked_layers(self._work.model, keep))
         if not self._found.free:
             raise refusals.nothing(self._work.model, self._found, where)
-        with stage("score"), self._runtime.prepare(loaded) as session:
-            self._given: Given = requests.read(loaded, request, session)
-            self.before: Scored = self._given.scoring.first(session)
+        refusals.refuse_not_finite(self._work.model, self._found, where)
+        self._given, self.before = self._scored(loaded, request)
         refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
             subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency,
                               self._work.moved)  # fmt: skip
             self._scores: Sequence[Floats] = measure.scores(subject)
         self._curve: list[SharePoint] = []
+
+    def _scored(self, loaded: ir.Model, request: Request) -> tuple[Given, Scored]:
+        """The data, and the score of the given model."""
+        try:
+            with stage("score"), self._runtime.prepare(loaded) as session:
+                given = requests.read(loaded, request, session)
+                return given, given.scoring.first(session)
+        except OnnxsmithError as error:
+            raise refusals.of_dtype(error, loaded) from error
 
     def within_budget(self, top: float) -> _Done:
         """The result of the largest share that meets the budget."""

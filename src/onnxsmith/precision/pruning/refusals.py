@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.precision.given import Given
@@ -93,6 +95,42 @@ def _fix(model: ir.Model, others: Sequence[FixedChannels], inner: str) -> str:
             "inputs; else export the branch as a model of its own"
         )
     return "none is known for this model; docs/pruning.md lists the operators that channels are followed through"
+
+
+def refuse_not_finite(model: ir.Model, found: Channels, where: str) -> None:
+    """Raises `prune/not-finite` if a weight that channels go through has NaN or infinity."""
+    names = dict.fromkeys(name for group in found.free for name, _ in group.slots if name in model.graph.initializers)
+    wrong = []
+    for name in names:
+        tensor = model.graph.initializers[name].const_value
+        array = None if tensor is None else np.asarray(tensor.numpy())
+        if array is not None and array.dtype.kind == "f" and not np.isfinite(array).all():
+            wrong.append(f"{name} ({int((~np.isfinite(array)).sum()):,} of {array.size:,} elements)")
+    if wrong:
+        raise problem(
+            "prune/not-finite",
+            "a weight has values that are NaN or infinite",
+            where=f"{where}: {', '.join(wrong[:_REASONS])}" + (" …" if len(wrong) > _REASONS else ""),
+            why="channels with such weights have no order, and outputs that are NaN cannot be compared",
+            fix="export the network again from a checkpoint in which these weights are finite",
+        )
+
+
+def of_dtype(error: OnnxsmithError, model: ir.Model) -> OnnxsmithError:
+    """The error of a runtime that does not run the given model; where that may be for its dtype, with a fix."""
+    found = {value.dtype for node in model.graph for value in node.outputs}
+    found |= {value.dtype for value in (*model.graph.inputs, *model.graph.initializers.values())}
+    other = next((dtype for dtype in (ir.DataType.BFLOAT16, ir.DataType.DOUBLE) if dtype in found), None)
+    if other is None or not error.problem.id.startswith("runtime/"):
+        return error
+    return OnnxsmithError(
+        replace(
+            error.problem,
+            why=f"{error.problem.why}; the model computes in {other.name.lower()}".removeprefix("; "),
+            fix="prune a float32 model: export the network again after `network.float()`, prune that file, and make "
+            "the result narrow",
+        )
+    )
 
 
 _REASONS = 4
