@@ -10,9 +10,9 @@ import pytest
 
 import onnxsmith
 from onnxsmith.model.files.save import save
+from onnxsmith.precision.pruning.compared import compared
 from onnxsmith.precision.pruning.kept_list import of
 from onnxsmith.precision.pruning.moved import moved
-from onnxsmith.precision.pruning.prune import _compared
 from onnxsmith.precision.pruning.saliency import of_initializers
 from onnxsmith.precision.pruning.working import working
 from onnxsmith.report.verdict import Verdict
@@ -134,7 +134,7 @@ def test_a_move_that_is_done_wrongly_is_left_out(tmp_path: Path, monkeypatch: py
     from onnxsmith.precision.pruning import moved as module
 
     monkeypatch.setitem(module._MOVES, "Unsqueeze", lambda _: lambda given: [given[0][None] + 1])
-    work = _compared(model(GATES), None, 0)
+    work = compared(model(GATES), None, 0)
     assert not work.moved.steps
     assert "Unsqueeze" in [node.op_type for node in work.model.graph]
 

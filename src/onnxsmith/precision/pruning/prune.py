@@ -12,7 +12,6 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, advance, stage
-from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
 from onnxsmith.model.files.outputs import refuse_loss
@@ -23,6 +22,7 @@ from onnxsmith.precision.given import Given, Request, refuse_worthless
 from onnxsmith.precision.pruning import kept_list as kept_lists
 from onnxsmith.precision.pruning import refusals, telling
 from onnxsmith.precision.pruning.choosing import BLOCK, Choice, share_of
+from onnxsmith.precision.pruning.compared import compared
 from onnxsmith.precision.pruning.counting import Counting
 from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.keeping import asked_layers
@@ -32,7 +32,7 @@ from onnxsmith.precision.pruning.saliency import Saliency
 from onnxsmith.precision.pruning.saliency import read as read_saliency
 from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
-from onnxsmith.precision.pruning.working import Working, rejoined, working
+from onnxsmith.precision.pruning.working import Working, rejoined
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import own_weights, stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
@@ -49,7 +49,6 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
-from onnxsmith.settings import Verify
 
 _SHARE = 0.3
 """The share without a budget. A choice."""
@@ -176,7 +175,7 @@ class _Pruning:
         self._sizes = sizes
         self._runtime: Runtime = runtimes.get("onnxruntime")
         with stage("channels"):
-            self._work: Working = _compared(loaded, sizes, request.seed)
+            self._work: Working = compared(loaded, sizes, request.seed)
             self._counting = Counting(self._work.model, sizes, where)
             self._found: Channels = channels(self._work.model, asked_layers(self._work.model, keep))
         if not self._found.free:
@@ -336,14 +335,6 @@ class _Pruning:
                     files += place.commit()
         files += lists
         return (written(files) if files else Written({}, "no output was asked for")), done.model
-
-
-def _compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
-    """The model that channels are followed through; where it is not proven to be the given one, without rewrites."""
-    found = working(loaded)
-    if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
-        return found
-    return working(loaded, rewritten=False)
 
 
 def _verdict(proof: Verification) -> Verdict:
