@@ -48,6 +48,7 @@ NAMES = [
     "rewrite",
     "run",
     "save",
+    "shrink",
     "simplify",
     "split",
     "view",
@@ -171,6 +172,7 @@ SIGNATURES = {
         "random: 'bool' = False, sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "save": "(model: 'ir.Model', target: 'str | Path', *, external_data: 'bool | None' = None) -> 'list[Path]'",
+    "shrink": "(network: 'nn.Module', kept: 'str | Path | Mapping[str, Mapping[str, list[int]]]') -> 'None'",
     "simplify": (
         "(source: 'Source', output: 'str | Path | None' = None, *, only: 'Iterable[str]' = (), "
         "skip: 'Iterable[str]' = (), exactness: 'str | None' = None, opset: 'int | str | None' = None, "

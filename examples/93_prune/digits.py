@@ -4,16 +4,16 @@ python digits.py train    trains for some seconds, and writes network.pt
 python digits.py again    cuts the network as kept.json says, trains it on, and writes again.pt
 """
 
-import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import nn
+
+import onnxsmith
 
 SIDE = 28
 Picture = npt.NDArray[np.float32]
@@ -73,36 +73,6 @@ class Network(nn.Module):
         return self.head(self.high(x).mean((2, 3)))
 
 
-def shrink(network: nn.Module, kept: dict[str, dict[str, list[int]]]) -> None:
-    """Cuts parameters and buffers as the keep-list of `onnxsmith prune` says."""
-    kept = dict(kept)
-    for prefix, module in network.named_modules():
-        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
-            axes = kept.pop(f"{prefix}.{name}".lstrip("."), {})
-            if tensor is None or not axes:
-                continue
-            data = tensor.detach()
-            for axis, indices in axes.items():
-                data = data.index_select(int(axis), torch.tensor(indices))
-            setattr(module, name, nn.Parameter(data) if isinstance(tensor, nn.Parameter) else data)
-        if isinstance(module, nn.modules.conv._ConvNd):
-            first, second = module.weight.shape[:2]
-            if 1 < module.groups == module.in_channels:  # depthwise
-                module.groups = (
-                    first * module.groups // (module.in_channels if module.transposed else module.out_channels)
-                )
-            sizes = first, second * module.groups
-            module.out_channels, module.in_channels = sizes[::-1] if module.transposed else sizes
-        elif isinstance(module, nn.Linear):
-            module.out_features, module.in_features = module.weight.shape
-        elif isinstance(module, nn.modules.batchnorm._BatchNorm):
-            module.num_features = len(module.running_mean)
-        elif isinstance(module, nn.GroupNorm):
-            module.num_groups = len(module.weight) * module.num_groups // module.num_channels
-            module.num_channels = len(module.weight)
-    assert not kept, f"no parameters of the network: {sorted(kept)}"
-
-
 def fit(network: nn.Module, epochs: int, rate: float) -> nn.Module:
     """Trains the network on 3,000 pictures."""
     torch.manual_seed(0)
@@ -141,7 +111,7 @@ def build() -> Example:
 def build_again() -> Example:
     """The network with fewer channels, trained on, with an example input."""
     network = Network()
-    shrink(network, json.loads(Path("kept.json").read_text(encoding="utf-8")))
+    onnxsmith.shrink(network, "kept.json")
     network.load_state_dict(torch.load("again.pt"))
     return network.eval(), (torch.zeros(1, 1, SIDE, SIDE),)
 
@@ -154,7 +124,7 @@ def main() -> None:
         torch.save(network.state_dict(), "network.pt")
     else:
         network, _ = build()
-        shrink(network, json.loads(Path("kept.json").read_text(encoding="utf-8")))
+        onnxsmith.shrink(network, "kept.json")
         network = fit(network, 3, 2e-3)
         torch.save(network.state_dict(), "again.pt")
     print(f"{right(network):.1%} of the tested pictures are read")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onnxsmith.editing.split import split
     from onnxsmith.exporter.diagnose import diagnose
     from onnxsmith.exporter.export import export
+    from onnxsmith.exporter.module.shrinking import shrink
     from onnxsmith.exporter.tracing.rewriting import rewrite
     from onnxsmith.exporter.translating.register import register
     from onnxsmith.exporter.translations.base import onnx_op
@@ -78,6 +79,7 @@ __all__ = [
     "rewrite",
     "run",
     "save",
+    "shrink",
     "simplify",
     "split",
     "view",
@@ -116,6 +118,7 @@ _HOME = {
     "rewrite": "exporter.tracing.rewriting",
     "run": "comparison.run",
     "save": "model.files.save",
+    "shrink": "exporter.module.shrinking",
     "simplify": "simplifier.simplify",
     "split": "editing.split",
     "view": "viewing.view",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from onnxsmith.comparison.trying import Run
 from onnxsmith.feeds.generate import Feed
 from onnxsmith.model.graph.signature import Port, Signature
 from onnxsmith.problem import Problem
+from onnxsmith.report.parts.verification import OutputCheck, Verification
 
 ROUNDING = {"y": counted(1, 2**20, 2.0**-24)}
 TOLERANCE = ROUNDING["y"].tolerance
@@ -271,3 +273,12 @@ def test_the_tolerance_is_explained_by_the_count_or_by_what_was_asked() -> None:
     found = Checks(SIGNATURE, {}, drawn=lambda _: set())
     found.add(run(), {"y": ONE}, None)
     assert (found.results()[0].tolerance, found.results()[0].why_tolerance) == (0.0, "")
+
+
+def test_the_allowed_column_has_the_unit_that_decided() -> None:
+    """An output of tiny values may differ by more than its scale allows, but not by more than its own units do."""
+    check = OutputCheck("y", "float", True, 2e-7, 3e-4, 6e-4, 1e-6, "", 4, floor=3e-7)
+    part = Verification("a", "b", verified=True, equal=True, outputs=(check,))
+    assert "3e-07 in its own units" in str(list(part.blocks()))
+    usual = replace(check, worst_rel=5e-7)
+    assert "'1e-06'" in str(list(replace(part, outputs=(usual,)).blocks()))

@@ -107,6 +107,32 @@ def test_a_refusal_of_the_optimised_model_is_a_note(monkeypatch: pytest.MonkeyPa
         verify_models(model, model)
 
 
+def test_a_refusal_names_the_model_the_input_and_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.problem import problem
+
+    model, seen = from_text(TEXT), []
+    compared = sessions._Pair._compared
+
+    class Failing:
+        def run(self, _: Any) -> Any:
+            seen.append(True)
+            if len(seen) > 4:  # the first model runs with all four inputs
+                raise problem("runtime/failed", "it failed", where="node n", why="axis 3 is out of range")
+
+    def refusing(self: sessions._Pair, pair: Any, *given: Any, plant: bool = True, **how: Any) -> Verification:
+        if not plant:
+            raise problem("runtime/failed", "it failed")
+        for session in pair:
+            monkeypatch.setattr(session, "at", lambda _: Failing())
+        return compared(self, pair, *given, plant=plant, **how)
+
+    monkeypatch.setattr(sessions._Pair, "_compared", refusing)
+    found = verify_models(model, model, names=("the first", "the second"))
+    (note,) = (one for one in found.notes if "off only" in one)
+    assert "with them, the second failed on " in note
+    assert note.endswith("it failed: node n: axis 3 is out of range")
+
+
 def test_the_tolerance_that_was_asked_for_holds_for_every_output() -> None:
     other = from_text(TEXT.replace("y = Neg(a)", "c = Constant<value_float = -1.01>() y = Mul(a, c)"))
     assert verify_models(from_text(TEXT), other).differs

@@ -273,7 +273,7 @@ def test_groups_that_the_multiple_leaves_alone_are_told(tmp_path: Path) -> None:
     assert [(one.name, one.after) for one in told.layers] == [("MatMul:c", 16)]
     assert (told.removed, told.free, told.channels) == (8, 32, 35)
     (idle,) = [one for one in told.fixed if one.layers == ("MatMul:a",)]
-    assert idle.reason == "a multiple of 8 stays, and the share is less than the next one"
+    assert idle.reason == "no smaller number of its 8 channels is a multiple of 8; --multiple 1 lets single ones go"
     assert "8 of 35 removed: 0.25 of the 32 that can go" in str(list(told.blocks()))
 
 
@@ -313,7 +313,7 @@ def test_a_quantised_model_is_told(tmp_path: Path) -> None:
 
 
 def test_a_rewrite_that_is_not_proven_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.precision.pruning import prune as command
+    from onnxsmith.precision.pruning import compared as command
 
     made = model(
         "g (float[t,n,6] x, float[1,4,6] w, float[1,4,4] r, float[1,1,4] zeros, float[4,5] w2) => (float[1,n,5] y) "
@@ -381,10 +381,68 @@ def test_a_multiple_is_of_a_layers_channels(
 
 @pytest.mark.parametrize("limit", [0.05, 0.3, 0.61])
 def test_the_search_halves(limit: float) -> None:
-    search = Search(lambda share: share <= limit, 12)
+    search = Search(lambda share: share <= limit, 12, lambda share: int(share * 1e6))
     found = search.largest(0.9)
     assert found is not None
     assert limit - 0.005 <= found <= limit
     assert len(search.tried) <= 12
-    assert Search(lambda _: True, 12).largest(0.9) == 0.9
-    assert Search(lambda _: False, 12).largest(0.9) is None
+    assert Search(lambda _: True, 12, lambda _: 1).largest(0.9) == 0.9
+    assert Search(lambda _: False, 12, lambda _: 1).largest(0.9) is None
+
+
+def test_the_search_tries_a_cut_once() -> None:
+    """Four channels: many shares remove the same ones, and those that remove none are no cut."""
+    search = Search(lambda share: int(share * 4) <= 2, 12, lambda share: int(share * 4))
+    found = search.largest(0.9)
+    assert found is not None
+    assert int(found * 4) == 2
+    assert len({int(share * 4) for share in search.tried}) == len(search.tried) == 3
+    none = Search(lambda _: False, 12, lambda share: int(share * 4))
+    found = none.largest(0.9)
+    assert found is None or int(found * 4) == 0
+    assert len(none.tried) == 2
+
+
+def test_a_budget_evaluates_a_cut_once(tmp_path: Path) -> None:
+    path = stored(tmp_path, idle=12)
+    told = part(pruned(path, data=samples(path), metric="top1", budget="1%", multiple=8))
+    removed = [one.removed for one in told.curve]
+    assert len(set(removed)) == len(removed) <= 3
+    with pytest.raises(OnnxsmithError, match="prune/nothing"):
+        pruned(path, data=samples(path), metric="top1", budget="1%", multiple=24)
+
+
+# Multiples
+
+
+def test_positions_of_groups_that_cannot_become_a_multiple_say_so(tmp_path: Path) -> None:
+    """Eight groups of four positions: a position is eight channels, one in each group. Nine groups: only all of eight
+    positions are a multiple of 8."""
+    text = (
+        "g (float[n,3,4,4] x, float[72,3,1,1] w1, float[72,8,1,1] w2, float[5,72,1,1] w3) => (float[n,5,4,4] y) "
+        "{ a = Conv(x, w1) r = Relu(a) b = Conv<group = 9>(r, w2) s = Relu(b) y = Conv(s, w3) }"
+    )
+    path = tmp_path / "m.onnx"
+    save(model(text), path)
+    with pytest.raises(OnnxsmithError, match="prune/nothing") as error:
+        pruned(path, share="80%")
+    assert "--multiple 1" in error.value.problem.fix
+    assert "9 channels of a layer go together, 8 times: no smaller number of its 72 channels is a multiple of 8" in (
+        error.value.problem.why
+    )
+    told = part(pruned(path, share="80%", multiple=1))
+    assert [(one.after, one.each) for one in told.layers] == [(18, 9), (18, 9)]
+
+
+def test_wide_layers_in_several_groups_are_told(tmp_path: Path) -> None:
+    """The halves of a layer go to readers that share one half with another layer: no half is wide."""
+    text = (
+        "g (float[n,4] x, float[4,48] w1, int64[2] n_20_28, float[4,20] w2, float[20,3] w3, float[28,3] w4) "
+        "=> (float[n,3] y) { a = MatMul(x, w1) p, q = Split<axis = 1>(a, n_20_28) o = MatMul(x, w2) s = Add(p, o) "
+        "t = MatMul(s, w3) u = MatMul(q, w4) y = Add(t, u) }"
+    )
+    path = tmp_path / "m.onnx"
+    save(model(text), path)
+    told = part(pruned(path, share="30%"))
+    assert [one.after for one in told.layers] == [34, 14]
+    assert any("1 layer with no multiple of 8 channels" in note and "MatMul:a: 34" in note for note in told.notes)

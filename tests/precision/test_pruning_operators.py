@@ -367,3 +367,42 @@ def test_each_family_says_which_operators_it_knows() -> None:
         op for family in rooms.members("onnxsmith.precision.pruning.operators", Operator).values() for op in family.ops
     ]
     assert len(known) == len(set(known)) > 100
+
+
+NEW = '<ir_version: 11, opset_import: ["": 23]>\n'
+QUERIES = (
+    "g (float[n,5,6] x, float[6,16] wq, float[6,8] wk, float[6,12] wv, float[24,6] wo) => (float[n,5,6] y) "
+    "{ q = MatMul(x, wq) k = MatMul(x, wk) v = MatMul(x, wv) "
+    "a = Attention<q_num_heads = 4, kv_num_heads = 2>(q, k, v) y = MatMul(a, wo) }"
+)
+
+
+def test_heads_of_the_standard_attention_go_with_the_queries_that_read_them() -> None:
+    made, found = proof(model(QUERIES, head=NEW))
+    assert found.equal
+    assert shapes(made) == {"wq": (6, 8), "wk": (6, 4), "wv": (6, 6), "wo": (12, 6)}
+    (node,) = (one for one in made.graph if one.op_type == "Attention")
+    assert (node.attributes["q_num_heads"].as_int(), node.attributes["kv_num_heads"].as_int()) == (2, 1)
+
+
+def test_heads_on_an_axis_of_their_own() -> None:
+    text = (
+        "g (float[n,5,6] x, float[6,16] wq, float[6,16] wk, float[6,16] wv, int64[4] n_0_5_4_4, int64[3] n_0_5_16, "
+        "float[1,1,5,5] mask, float[16,6] wo) => (float[n,5,6] y) "
+        "{ q = MatMul(x, wq) k = MatMul(x, wk) v = MatMul(x, wv) q1 = Reshape(q, n_0_5_4_4) k1 = Reshape(k, n_0_5_4_4) "
+        "v1 = Reshape(v, n_0_5_4_4) q2 = Transpose<perm = [0,2,1,3]>(q1) k2 = Transpose<perm = [0,2,1,3]>(k1) "
+        "v2 = Transpose<perm = [0,2,1,3]>(v1) a = Attention(q2, k2, v2, mask) b = Transpose<perm = [0,2,1,3]>(a) "
+        "c = Reshape(b, n_0_5_16) y = MatMul(c, wo) }"
+    )
+    made, found = proof(model(text, head=NEW))
+    assert found.equal
+    assert shapes(made)["wq"] == shapes(made)["wk"] == shapes(made)["wv"] == (6, 8)
+    masked = text.replace("float[1,1,5,5] mask", "float[1,4,5,5] mask")
+    assert any("has a mask for each head" in why for why in reasons(model(masked, head=NEW)))
+
+
+def test_heads_with_a_cache_stay() -> None:
+    text = QUERIES.replace("float[n,5,6] x,", "float[n,5,6] x, float[n,2,p,4] pk, float[n,2,p,6] pv,").replace(
+        "(q, k, v)", "(q, k, v, , pk, pv)"
+    )
+    assert any("keeps keys and values from run to run" in why for why in reasons(model(text, inputs=3, head=NEW)))

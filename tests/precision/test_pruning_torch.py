@@ -1,11 +1,9 @@
-"""prune: models of torch, and the function of the documentation that cuts a module alike."""
+"""prune: models of torch, and the modules cut alike."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +13,6 @@ from onnxsmith.report.parts.pruning import Pruning
 from onnxsmith.report.verdict import Verdict
 
 pytestmark = pytest.mark.torch
-PAGE = Path(__file__).parent.parent.parent / "docs" / "pruning.md"
-EXAMPLE = PAGE.parent.parent / "examples" / "93_prune" / "digits.py"
-
-
-def shrink() -> str:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    return str(code)
 
 
 def test_the_module_is_cut_like_the_file(tmp_path: Path) -> None:
@@ -39,9 +30,7 @@ def test_the_module_is_cut_like_the_file(tmp_path: Path) -> None:
     small, kept = tmp_path / "small.onnx", tmp_path / "kept.json"
     result = onnxsmith.prune(tmp_path / "net.onnx", small, share=0.5, keep_list=kept, measure_time=False)
     assert result.report.verdict is Verdict.DONE
-    names: dict[str, Any] = {}
-    exec(shrink(), names)
-    names["shrink"](network, json.loads(kept.read_text()))
+    onnxsmith.shrink(network, kept)
     assert network[3].weight.shape == (8, 1, 3, 3)
     assert network[5].weight.shape == (8, 2, 1, 1)
     ours = network(x).detach().numpy()
@@ -75,29 +64,13 @@ def test_a_transformer_is_cut_like_its_file(tmp_path: Path) -> None:
     small, kept = tmp_path / "small.onnx", tmp_path / "kept.json"
     result = onnxsmith.prune(tmp_path / "net.onnx", small, share=0.5, keep_list=kept, measure_time=False)
     assert result.report.verdict is Verdict.DONE
-    names: dict[str, Any] = {}
-    exec(shrink(), names)
     found = json.loads(kept.read_text())
     assert {"1.qkv.weight", "1.qkv.bias", "1.out.weight", "2.wide.weight", "2.narrow.weight"} <= set(found)
-    names["shrink"](network, found)
+    onnxsmith.shrink(network, found)
     for index in (1, 2):
         setattr(network[index], "heads", 2)  # noqa: B010 — modules have no type here
     theirs = onnxsmith.run(small, {"x": x.numpy()}).outputs
     np.testing.assert_allclose(next(iter(theirs.values())), network(x).detach().numpy(), rtol=1e-4, atol=1e-5)
-
-
-def test_a_name_that_is_no_parameter_is_told() -> None:
-    from torch import nn
-
-    names: dict[str, Any] = {}
-    exec(shrink(), names)
-    with pytest.raises(AssertionError, match="val_4"):
-        names["shrink"](nn.Sequential(nn.Linear(4, 4)), {"val_4": {"1": [0, 1]}})
-
-
-def test_the_example_cuts_with_the_same_function() -> None:
-    function = shrink().partition("def shrink")[2].strip()
-    assert function in EXAMPLE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("simplify", [True, False])

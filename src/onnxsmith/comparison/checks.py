@@ -258,6 +258,7 @@ class Checks:
             weak=self._weakness(name, worst, floating),
             drawn=name in self._known,
             exact=name not in self._inexact and name not in self._ill,
+            floor=(allowed.floor if allowed is not None else self._bounds(name)[1]) if floating else 0.0,
         )
 
     def _weakness(self, name: str, worst: Difference, floating: bool) -> str:

@@ -22,7 +22,7 @@ from onnxsmith.model.files.load import load
 from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import inferred
-from onnxsmith.problem import OnnxsmithError, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.parts.verification import Verification
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
@@ -138,13 +138,24 @@ class _Pair:
         except OnnxsmithError as error:
             if not error.problem.id.startswith("runtime/"):
                 raise
-            note = f"compared with the optimisations of {self.runtime} off only: with them, {error.problem.what}"
+            said = self._failure((a.at("all"), b.at("all")), some.given) or _said(error.problem)
+            note = f"compared with the optimisations of {self.runtime} off only: with them, {said}"
             return replace(strict, notes=(*strict.notes, note))
         note = (
             f"with the optimisations of {self.runtime} off the outputs agree {agreement(strict)}; with them on, "
             f"on {len(usual.runs)} of the inputs, {agreement(usual)}"
         )
         return both_levels(strict, usual, note)
+
+    def _failure(self, sessions: Sequence[Session], feeds: Sequence[Feed]) -> str:
+        """A clause about the model and the input with which the runtime fails; empty if it does not fail again."""
+        for name, session in zip(self.names, sessions, strict=True):
+            for feed in feeds:
+                try:
+                    session.run(feed.values)
+                except OnnxsmithError as error:
+                    return f"{name} failed on {feed.label}: {_said(error.problem)}"
+        return ""
 
     def _with_intermediate_tensors(
         self, plan: Plan, runs: Sequence[Run], strict: Verification, options: Options
@@ -202,6 +213,15 @@ def spread(runs: Sequence[Run]) -> list[Run]:
     if len(runs) <= _MOST_OPTIMISED:
         return list(runs)
     return [runs[index * (len(runs) - 1) // (_MOST_OPTIMISED - 1)] for index in range(_MOST_OPTIMISED)]
+
+
+def _said(found: Problem) -> str:
+    """A problem in one clause."""
+    return ": ".join(filter(None, (found.what, found.where, found.why[:_LONG])))
+
+
+_LONG = 300
+"""Characters of a runtime's message in a note. A choice."""
 
 
 def both_levels(main: Verification, other: Verification, note: str) -> Verification:

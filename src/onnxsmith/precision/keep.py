@@ -128,13 +128,25 @@ def read(path: str | Path) -> tuple[str, ...]:
         content = file.read_text(encoding="utf-8")
         if file.suffix == ".json":
             held = json.loads(content)
-            names = _names(held["keep"])
+            names = _names(_listed(held))
             settings = _names([prefix + held[key] for prefix, key in _KEYS.items() if key in held])
             return tuple(Entry.of(one, file) for one in (*settings, *names))
         lines = [(line.strip(), number) for number, line in enumerate(content.split("\n"), 1)]
         return tuple(Entry.of(_name(line), file, number) for line, number in lines if line and line[0] != "#")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(file, f"{type(error).__name__}: {error}") from error
+        raise unreadable(file, str(error)) from error
+
+
+def _listed(content: object) -> object:
+    """The names in a JSON keep-list."""
+    if isinstance(content, dict) and "keep" in content:
+        return content["keep"]
+    if isinstance(content, dict) and content and all(isinstance(axes, dict) for axes in content.values()):
+        raise ValueError(
+            "it is what `onnxsmith prune --keep-list` wrote: the indices that stayed of each weight, for "
+            "`onnxsmith.shrink`; it names no layers to keep"
+        )
+    raise ValueError('it has no list "keep" of names')
 
 
 def matching(pattern: str, names: Iterable[str]) -> set[str]:

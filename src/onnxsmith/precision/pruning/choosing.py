@@ -29,13 +29,13 @@ class Choice:
         return math.lcm(*(multiple // math.gcd(multiple, each) for each in group.each or (1,)))
 
     def gone(self, groups: Sequence[Group], scores: Sequence[Floats], share: float) -> list[Channel]:
-        """The channels with the least scores, `share` of them."""
+        """The channels with the least scores, `share` of them, and those that nothing reads."""
         found: list[Channel] = []
         limit = self._limit(scores, share) if self.is_global else None
         for group, own in zip(groups, scores, strict=True):
             count = len(group.channels)
             wanted = math.floor(share * count + _ROUNDING) if limit is None else int(np.sum(own <= limit))
-            stay = max(1, count - wanted)
+            stay = 1 if group.is_unread else max(1, count - wanted)
             multiple = self.multiple_of(group)
             stay = min(count, math.ceil(stay / multiple) * multiple)
             found += [group.channels[index] for index in np.argsort(own, kind="stable")[: count - stay]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -13,6 +14,17 @@ from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.signature import signature
 from onnxsmith.model.shapes.inferred import infer
 from onnxsmith.problem import problem
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Parameters, and multiply-adds of one run; None where they are not known, and `why` not. `without` are operators
+    of unknown costs, which are not in them."""
+
+    parameters: int
+    macs: int | None
+    why: str = ""
+    without: str = ""
 
 
 class Counting:
@@ -44,10 +56,9 @@ class Counting:
         """The size of each symbol."""
         return self._sizes.used()
 
-    def of(self, model: ir.Model) -> tuple[int, int | None]:
-        """Parameters, and multiply-adds of one run, None where a size is not known even then. Shapes with symbols are
-        inferred again from the sizes of the inputs, so that a dimension with a name of its own has the size that
-        follows."""
+    def of(self, model: ir.Model) -> Counted:
+        """The costs of a model. Shapes with symbols are inferred again from the sizes of the inputs, so that a
+        dimension with a name of its own has the size that follows."""
         made = cloned(model)
         for value in made.graph.inputs:
             if value.shape is not None:
@@ -58,9 +69,18 @@ class Counting:
                     value.shape = None
         infer(made)
         found = costs(made, {}, "the model")
-        return found.parameters, None if found.sizes or found.unknown_shape else found.macs.at
+        why = ""
+        if found.unknown_shape:
+            why = f"the shapes of {_listed(found.unknown_shape)} are not known"
+        elif found.sizes:
+            why = f"the size {', '.join(found.sizes)} does not follow from those of the inputs"
+        return Counted(found.parameters, None if why else found.macs.at, why, _listed(found.uncounted))
 
     def _size(self, dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
         if isinstance(dim, int) or dim.value is None:
             return dim
         return self._sizes.value(dim.value)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.precision.pruning.linking import linked
 from onnxsmith.precision.pruning.links import Indices, Links, Sizes, Slot
+from onnxsmith.precision.pruning.twins import twins
 
 Channel = tuple[tuple[Slot, Indices], ...]
 """The elements of one channel, by axis."""
@@ -27,6 +28,8 @@ class Group:
     reason: str = ""
     each: tuple[int, ...] = ()
     """How many output channels of each layer are one channel of the group."""
+    is_unread: bool = False
+    """Whether nothing that reaches an output reads the channels."""
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -60,8 +63,8 @@ def channels(model: ir.Model, keep: Iterable[str] = ()) -> Channels:
     is followed in the way that frees the most weights; the outermost part is preferred.
     """
     sizes = {value.name or "": _elements(value) for value in model.graph.initializers.values()}
-    kept = frozenset(keep)
-    return _improved(lambda views: _grouped(linked(model, views, kept)), sizes, {}, frozenset())[1]
+    kept, pairs = frozenset(keep), twins(model)
+    return _improved(lambda views: _grouped(linked(model, views, kept, pairs)), sizes, {}, frozenset())[1]
 
 
 Views = dict[tuple[Sizes, Sizes], int]
@@ -156,7 +159,8 @@ def _group(links: Links, made: tuple[Channel, ...], why: str) -> Group:
     if lonely and not reason:
         reason = "it has one channel"
     each = tuple(len(at) for slot, at in made[0] if slot in links.opened)
-    return Group(layers, made, tuple(slot for slot in slots if slot in links.products), reason, each)
+    products = tuple(slot for slot in slots if slot in links.products)
+    return Group(layers, made, products, reason, each, not products and not reason)
 
 
 def _components(count: int, edges: list[tuple[Indices, Indices]]) -> Indices:

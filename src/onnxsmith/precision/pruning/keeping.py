@@ -13,19 +13,20 @@ from onnxsmith.problem import problem
 
 
 def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
-    """The labels of the nodes that a keep-list names: by the node's name, or by the path of its torch module.
+    """The labels of the nodes that a keep-list names: by the node's name, or by the path of its torch module or of one
+    around it.
 
     Raises:
         OnnxsmithError: `prune/unknown-layer`.
     """
-    nodes = [(walk.node_label(node), provenance.module_of(node)) for node in model.graph]
+    nodes = [(walk.node_label(node), _around(provenance.module_of(node))) for node in model.graph]
     met = {
-        entry: {label for label, module in nodes if matching(bare(entry), [label] + [module] * bool(module))}
+        entry: {label for label, modules in nodes if matching(bare(entry), [label, *modules])}
         for entry in named(patterns)
     }
     lost = [entry for entry, found in met.items() if not found]
     if lost:
-        known = {name for pair in nodes for name in pair if name}
+        known = {name for label, modules in nodes for name in (label, *modules)}
         raise problem(
             "prune/unknown-layer",
             unknown_names.what(lost),
@@ -35,3 +36,9 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
             fix="`onnxsmith inspect MODEL --nodes` lists the names",
         )
     return frozenset[str]().union(*met.values())
+
+
+def _around(path: str) -> list[str]:
+    """The path of a module, and those of the modules that it lies in: `a.0` and `a`."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]

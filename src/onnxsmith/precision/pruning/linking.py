@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -20,10 +20,15 @@ def families() -> Mapping[str, Operator]:
     return {op: family for family in found.values() for op in family.ops}
 
 
-def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = None, keep: Container[str] = ()) -> Links:
+def linked(
+    model: ir.Model,
+    views: Mapping[tuple[Sizes, Sizes], int] | None = None,
+    keep: Container[str] = (),
+    twins: Sequence[tuple[str, str]] = (),
+) -> Links:
     """The ties of the main graph of a model with inferred shapes, whose constants are initializers. The channels of
-    results of nodes in `keep` stay."""
-    links = Links(dict(views or {}))
+    results of nodes in `keep` stay; those of `twins` go together."""
+    links = Links(dict(views or {}), twins=tuple(twins))
     for node in model.graph:
         links.node = node
         family = families().get(node.op_type) if not node.domain else None
@@ -35,6 +40,11 @@ def linked(model: ir.Model, views: Mapping[tuple[Sizes, Sizes], int] | None = No
                 for axis in links.live_axes(value):
                     links.pin(value, axis, f"{links.label} is on the given keep-list")
     links.node = None
+    for one, other in twins:
+        a, b = model.graph.initializers[one], model.graph.initializers[other]
+        for axis in (0, 1):
+            if (one, axis) in links.slots or (other, 1 - axis) in links.slots:
+                links.tie(a, axis, b, 1 - axis)
     for value in model.graph.outputs:
         for axis in links.live_axes(value):
             links.pin(value, axis, f"it reaches the output {value.name!r} of the graph")
@@ -50,7 +60,21 @@ def _pin_the_rest(node: ir.Node, links: Links) -> None:
             if value in inside:
                 links.pin(value, axis, f"it is read in a branch or body of {node.op_type} {walk.node_label(node)!r}")
             elif id(node) not in links.readers.get((value.name or "", axis), set()):
-                links.pin(value, axis, f"{walk.op_name(node)} {walk.node_label(node)!r} is not understood here")
+                links.pin(value, axis, _not_understood(node))
+
+
+ONNXRUNTIME = "com.microsoft"
+"""The domain of the operators of onnxruntime; those of its layouts have longer names (`com.microsoft.nchwc`)."""
+
+
+def is_of_onnxruntime(node: ir.Node) -> bool:
+    """Whether a node is an operator that only onnxruntime has."""
+    return node.domain == ONNXRUNTIME or node.domain.startswith(f"{ONNXRUNTIME}.")
+
+
+def _not_understood(node: ir.Node) -> str:
+    own = ", an operator of onnxruntime," if is_of_onnxruntime(node) else ""
+    return f"{walk.op_name(node)} {walk.node_label(node)!r}{own} is not understood here"
 
 
 def _pin_shared(model: ir.Model, links: Links) -> None:

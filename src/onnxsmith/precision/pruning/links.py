@@ -43,6 +43,8 @@ class Links:
     divided: dict[tuple[Sizes, Sizes], int] = field(default_factory=dict)
     """The divisions of live axes that could be seen otherwise, with the number of ways."""
     readers: dict[Slot, set[int]] = field(default_factory=dict)
+    twins: tuple[tuple[str, str], ...] = ()
+    """Pairs of matrices of which one is the transpose of the other: a weight that a module uses in both ways."""
     node: ir.Node | None = None
 
     @property

@@ -12,7 +12,6 @@ import onnx_ir as ir
 
 from onnxsmith import rooms
 from onnxsmith.clock import Clock, advance, stage
-from onnxsmith.comparison.sessions import verify_models
 from onnxsmith.identity import identifies
 from onnxsmith.metrics.base import Floats
 from onnxsmith.model.files.load import Source, load
@@ -24,6 +23,7 @@ from onnxsmith.precision.given import Given, Request, refuse_worthless
 from onnxsmith.precision.pruning import kept_list as kept_lists
 from onnxsmith.precision.pruning import refusals, telling
 from onnxsmith.precision.pruning.choosing import BLOCK, Choice, share_of
+from onnxsmith.precision.pruning.compared import compared
 from onnxsmith.precision.pruning.counting import Counting
 from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.keeping import asked_layers
@@ -33,12 +33,12 @@ from onnxsmith.precision.pruning.saliency import Saliency
 from onnxsmith.precision.pruning.saliency import read as read_saliency
 from onnxsmith.precision.pruning.search import Search
 from onnxsmith.precision.pruning.surgery import Kept, kept_without, pruned
-from onnxsmith.precision.pruning.working import Working, working
+from onnxsmith.precision.pruning.working import Working, rejoined
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weights import own_weights, stored_bytes
 from onnxsmith.precision.writing import checked as checked_path
 from onnxsmith.precision.writing import with_text
-from onnxsmith.problem import Problem, problem
+from onnxsmith.problem import OnnxsmithError, Problem, problem
 from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.pruning import Pruning, SharePoint
 from onnxsmith.report.parts.ratios import Ratio
@@ -50,7 +50,6 @@ from onnxsmith.result import Result
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
-from onnxsmith.settings import Verify
 from onnxsmith.spelling import in_python
 
 _SHARE = 0.3
@@ -180,26 +179,36 @@ class _Pruning:
         self._sizes = sizes
         self._runtime: Runtime = runtimes.get("onnxruntime")
         with stage("channels"):
-            self._work: Working = _compared(loaded, sizes, request.seed)
+            self._work: Working = compared(loaded, sizes, request.seed)
             self._counting = Counting(self._work.model, sizes, where)
             self._found: Channels = channels(self._work.model, asked_layers(self._work.model, keep))
         if not self._found.free:
             raise refusals.nothing(self._work.model, self._found, where)
-        with stage("score"), self._runtime.prepare(loaded) as session:
-            self._given: Given = requests.read(loaded, request, session)
-            self.before: Scored = self._given.scoring.first(session)
+        refusals.refuse_not_finite(self._work.model, self._found, where)
+        self._given, self.before = self._scored(loaded, request)
         refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
-            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency)
+            subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency,
+                              self._work.moved)  # fmt: skip
             self._scores: Sequence[Floats] = measure.scores(subject)
         self._curve: list[SharePoint] = []
+
+    def _scored(self, loaded: ir.Model, request: Request) -> tuple[Given, Scored]:
+        """The data, and the score of the given model."""
+        try:
+            with stage("score"), self._runtime.prepare(loaded) as session:
+                given = requests.read(loaded, request, session)
+                return given, given.scoring.first(session)
+        except OnnxsmithError as error:
+            raise refusals.of_dtype(error, loaded) from error
 
     def within_budget(self, top: float) -> _Done:
         """The result of the largest share that meets the budget."""
         with stage("search"):
-            found = Search(self._meets, self._request.evaluations).largest(top)
-        removed = {one.share: one.removed for one in self._curve}
-        if found is None or not removed[found]:  # the smallest shares are less than a channel
+            found = Search(self._meets, self._request.evaluations, self._size).largest(top)
+        if not self._curve:
+            raise refusals.none_at(top, telling.idle(self._found, self._choice))
+        if found is None or not self._size(found):  # the smallest shares are less than a channel
             refused = refusals.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
         return self.at(found)
@@ -207,7 +216,13 @@ class _Pruning:
     def _cut(self, share: float) -> tuple[ir.Model, Kept, int]:
         gone = self._choice.gone(self._found.free, self._scores, share)
         kept = kept_without(self._found, gone)
-        return pruned(self._work.model, kept), kept, len(gone)
+        model = pruned(self._work.model, kept)
+        rejoined(model, self._work.copies)
+        return model, kept, len(gone)
+
+    def _size(self, share: float) -> int:
+        """How many channels go at a share. More go at a larger one, so that equal numbers are the same cut."""
+        return len(self._choice.gone(self._found.free, self._scores, share))
 
     def _meets(self, share: float) -> bool:
         advance("search", len(self._curve) + 1, self._request.evaluations)
@@ -229,7 +244,7 @@ class _Pruning:
         with stage("prune"):
             model, kept, removed = self._cut(share)
         if not removed:
-            raise refusals.none_at(share)
+            raise refusals.none_at(share, telling.idle(self._found, self._choice))
         samples = self._given.scoring.samples if self._given.is_real else None
         proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
         done = _Done(share, model, kept, removed, proof)
@@ -267,8 +282,9 @@ class _Pruning:
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """The report's part."""
         score, found = self._given.scoring.score, self._found
-        before, after = (None if one is None else self._counting.of(one) for one in (self._work.model, done.model))
-        assert before is not None
+        layers = telling.layers(self._work.model, found, done.kept)
+        before = self._counting.of(self._work.model)
+        after = None if done.model is None else self._counting.of(done.model)
         return Pruning(
             share=done.share,
             by=self._measure.title,
@@ -277,12 +293,13 @@ class _Pruning:
             channels=sum(len(group.channels) for group in found.groups),
             removed=done.removed,
             free=sum(len(group.channels) for group in found.free),
-            layers=telling.layers(self._work.model, found, done.kept),
+            layers=layers,
             fixed=telling.fixed(self._work.model, found, done.kept, self._choice),
-            parameters_before=before[0],
-            parameters_after=None if after is None else after[0],
-            macs_before=before[1],
-            macs_after=None if after is None else after[1],
+            parameters_before=self._counting.of(own_weights(self.loaded)).parameters,
+            parameters_after=None if after is None else after.parameters,
+            macs_before=before.macs,
+            macs_after=None if after is None else after.macs,
+            uncounted=before.why or (f"without {before.without}" if before.without else ""),
             sizes=self._counting.sizes,
             bytes_before=stored_bytes(self.loaded),
             bytes_after=done.nbytes,
@@ -298,7 +315,12 @@ class _Pruning:
             times_ratio=done.ratio,
             times=done.times,
             curve=tuple(self._curve),
-            notes=(*self._work.notes, *done.notes),
+            notes=(
+                *self._work.notes,
+                *telling.notes(self._work.model),
+                *telling.uneven(found, layers, self._choice),
+                *done.notes,
+            ),
         )
 
     def written(
@@ -308,7 +330,7 @@ class _Pruning:
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []
-        text = kept_lists.text(kept_lists.of(self._work.model, done.kept))
+        text = kept_lists.text(kept_lists.of(self._work, self._found, done.kept))
         with stage("save"), with_text(keep_list, text) as lists:
             if output is not None:
                 with staged(output) as place:
@@ -317,14 +339,6 @@ class _Pruning:
                     files += place.commit()
         files += lists
         return (written(files) if files else Written({}, "no output was asked for")), done.model
-
-
-def _compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
-    """The model that channels are followed through; where it is not proven to be the given one, without rewrites."""
-    found = working(loaded)
-    if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
-        return found
-    return working(loaded, rewritten=False)
 
 
 def _verdict(proof: Verification) -> Verdict:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.precision.given import Given
 from onnxsmith.precision.preparing import quantisers
 from onnxsmith.precision.pruning.groups import Channels
-from onnxsmith.precision.pruning.unfollowed import computed_weights
+from onnxsmith.precision.pruning.unfollowed import nested, of_onnxruntime, unfollowed
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.problem import OnnxsmithError, Problem, problem
-from onnxsmith.report.parts.pruning import SharePoint
+from onnxsmith.report.parts.pruning import FixedChannels, SharePoint
 from onnxsmith.report.parts.verification import Verification
 
 
-def none_at(share: float) -> OnnxsmithError:
-    """The share is too small for a channel."""
+def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
+    """The share is too small for a channel. `idle` are the groups that could become smaller, with reasons."""
+    reasons = dict.fromkeys(f"{', '.join(one.layers[:2])}: {one.reason}" for one in idle)
+    helps = any("--multiple 1" in one.reason for one in idle)
     return problem(
         "prune/nothing",
         "no channel goes at this share",
         where=f"--share {share:.3g}",
-        why="the groups are small, or --multiple keeps all of their channels",
-        fix="give a larger --share, or a smaller --multiple",
+        why="; ".join(list(reasons)[:_REASONS]) or "the groups are small, or --multiple keeps all of their channels",
+        fix="give --multiple 1, or a larger --share" if helps else "give a larger --share, or a smaller --multiple",
     )
 
 
@@ -63,18 +67,69 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
             why=", ".join(f"{count} {name}" for name, count in quantised.items()),
             fix="prune the float32 model, and quantise the result: `onnxsmith quantize`",
         )
-    computed = computed_weights(model)
-    told = [(group.layers, group.reason) for group in found.fixed] + [(one.layers, one.reason) for one in computed]
-    reasons = list(dict.fromkeys(f"{', '.join(layers[:2])}: {reason}" for layers, reason in reversed(told)))
+    others, inner = unfollowed(model, found), nested(model)
+    told = [(group.layers, group.reason) for group in found.fixed] + [(one.layers, one.reason) for one in others]
+    reasons = list(dict.fromkeys(f"{', '.join(layers[:2])}: {reason}" for layers, reason in reversed(told)))[:_REASONS]
     return problem(
         "prune/nothing",
         "no channel of the model can go",
         where=where,
-        why="; ".join(reasons[:_REASONS]) or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
-        fix="simplify the model first, which computes weights that do not depend on inputs: "
-        "`onnxsmith simplify MODEL -o s.onnx`"
-        if computed
-        else "none is known for this model; docs/pruning.md lists the operators that channels are followed through",
+        why="; ".join([*reasons, *([inner] if inner else [])])
+        or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
+        fix=_fix(model, others, inner),
+    )
+
+
+def _fix(model: ir.Model, others: Sequence[FixedChannels], inner: str) -> str:
+    """What helps against the reason that is most likely to be the user's."""
+    if listed := of_onnxruntime(model):
+        return f"prune the file from before onnxruntime optimised it: its optimisations made the {listed} in this one"
+    if any("`onnxsmith simplify`" in one.reason for one in others):
+        return (
+            "simplify the model first, which computes weights that do not depend on inputs: "
+            "`onnxsmith simplify MODEL -o s.onnx`"
+        )
+    if inner:
+        return (
+            "`onnxsmith simplify MODEL -o s.onnx` replaces an If by its branch where the condition does not depend on "
+            "inputs; else export the branch as a model of its own"
+        )
+    return "none is known for this model; docs/pruning.md lists the operators that channels are followed through"
+
+
+def refuse_not_finite(model: ir.Model, found: Channels, where: str) -> None:
+    """Raises `prune/not-finite` if a weight that channels go through has NaN or infinity."""
+    names = dict.fromkeys(name for group in found.free for name, _ in group.slots if name in model.graph.initializers)
+    wrong = []
+    for name in names:
+        tensor = model.graph.initializers[name].const_value
+        array = None if tensor is None else np.asarray(tensor.numpy())
+        if array is not None and array.dtype.kind == "f" and not np.isfinite(array).all():
+            wrong.append(f"{name} ({int((~np.isfinite(array)).sum()):,} of {array.size:,} elements)")
+    if wrong:
+        raise problem(
+            "prune/not-finite",
+            "a weight has values that are NaN or infinite",
+            where=f"{where}: {', '.join(wrong[:_REASONS])}" + (" …" if len(wrong) > _REASONS else ""),
+            why="channels with such weights have no order, and outputs that are NaN cannot be compared",
+            fix="export the network again from a checkpoint in which these weights are finite",
+        )
+
+
+def of_dtype(error: OnnxsmithError, model: ir.Model) -> OnnxsmithError:
+    """The error of a runtime that does not run the given model; where that may be for its dtype, with a fix."""
+    found = {value.dtype for node in model.graph for value in node.outputs}
+    found |= {value.dtype for value in (*model.graph.inputs, *model.graph.initializers.values())}
+    other = next((dtype for dtype in (ir.DataType.BFLOAT16, ir.DataType.DOUBLE) if dtype in found), None)
+    if other is None or not error.problem.id.startswith("runtime/"):
+        return error
+    return OnnxsmithError(
+        replace(
+            error.problem,
+            why=f"{error.problem.why}; the model computes in {other.name.lower()}".removeprefix("; "),
+            fix="prune a float32 model: export the network again after `network.float()`, prune that file, and make "
+            "the result narrow",
+        )
     )
 
 

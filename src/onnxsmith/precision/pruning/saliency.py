@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.metrics.base import Floats
+from onnxsmith.precision.pruning.moved import Moved
 from onnxsmith.precision.pruning.torch_names import Parameter, parameters
 from onnxsmith.problem import OnnxsmithError, problem
 
@@ -36,29 +38,44 @@ def read(given: str | Path | Mapping[str, Any] | None, by: str) -> Saliency:
     return {name: _checked(name, array, where) for name, array in arrays.items()}
 
 
-def of_initializers(model: ir.Model, saliency: Saliency) -> dict[str, Floats]:
+def of_initializers(model: ir.Model, saliency: Saliency, places: Moved | None = None) -> dict[str, Floats]:
     """The saliency of each initializer that is a parameter, in the axes of the initializer. Those of several parameters
-    that became one initializer are added.
+    that became one initializer are added. Weights that are parameters with their elements in other `places` have those
+    of the parameters.
 
     Raises:
         OnnxsmithError: `prune/saliency` for another shape than that of the parameter.
     """
     known = parameters(model)
     found: dict[str, Floats] = {}
+    for name in places.results if places is not None else ():
+        assert places is not None
+        sources = places.sources(name)
+        if all(source in saliency for source in sources):
+            for source in sources:
+                _refuse_shape(source, source, saliency[source].shape, places.shapes[source])
+            found[name] = places.made(name, lambda source: saliency[source])
     for name, value in model.graph.initializers.items():
-        for one in known.get(name) or [Parameter(name)]:
+        for one in (known.get(name) or [Parameter(name)]) if name not in found else ():
             own = saliency.get(one.name)
-            if own is None or value.shape is None:
+            if own is None or value.shape is None or one.is_part:
                 continue
             turned = own.T if one.is_transposed else own
-            if turned.shape != tuple(value.shape.numpy()):
-                raise _unfit(
-                    "the saliency has another shape than the parameter",
-                    f"{one.name}: {list(own.shape)}, the model has {list(value.shape.numpy())} as {name}",
-                    "make it of the module that the model was exported from",
-                )
+            if one.is_vector and own.size == math.prod(value.shape.numpy()):
+                turned = own.reshape(tuple(value.shape.numpy()))
+            _refuse_shape(one.name, name, turned.shape, tuple(value.shape.numpy()))
             found[name] = found[name] + turned if name in found else turned
     return found
+
+
+def _refuse_shape(parameter: str, name: str, shape: tuple[int, ...], stored: tuple[int, ...]) -> None:
+    """`shape` is that of the saliency, in the axes of the stored tensor."""
+    if shape != stored:
+        raise _unfit(
+            "the saliency has another shape than the parameter",
+            f"{parameter}: {list(shape)}, the model has {list(stored)} as {name}",
+            "make it of the module that the model was exported from",
+        )
 
 
 def _arrays(path: Path) -> dict[str, Any]:

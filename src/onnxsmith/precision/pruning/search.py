@@ -11,11 +11,14 @@ _NARROW = 0.005
 
 @dataclass
 class Search:
-    """Tries at most `most` shares. `meets` says whether a share is within the budget."""
+    """Tries at most `most` cuts. `meets` says whether that of a share is within the budget; `size` how many channels a
+    share removes: shares that remove equally many are the same cut, which is tried once."""
 
     meets: Callable[[float], bool]
     most: int
+    size: Callable[[float], int]
     tried: list[float] = field(default_factory=list)
+    _known: dict[int, bool] = field(default_factory=dict)
 
     def largest(self, top: float) -> float | None:
         """The largest share up to `top` that was found to meet the budget; None if none of those tried does."""
@@ -31,5 +34,11 @@ class Search:
         return best
 
     def _meets(self, share: float) -> bool:
-        self.tried.append(share)
-        return self.meets(share)
+        """A cut of nothing is within any budget, and is not tried."""
+        size = self.size(share)
+        if size == 0:
+            return True
+        if size not in self._known:
+            self.tried.append(share)
+            self._known[size] = self.meets(share)
+        return self._known[size]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
 from onnxsmith.model.graph import walk
-from onnxsmith.precision.pruning.choosing import Choice
+from onnxsmith.precision.pruning.choosing import BLOCK, WIDE, Choice
 from onnxsmith.precision.pruning.groups import Channels, Group
 from onnxsmith.precision.pruning.surgery import Kept
-from onnxsmith.precision.pruning.unfollowed import computed_weights
+from onnxsmith.precision.pruning.unfollowed import OPTIMISED, nested, of_onnxruntime, unfollowed
+from onnxsmith.report.parts._text import amount
 from onnxsmith.report.parts.pruning import FixedChannels, PrunedLayer
 
 
@@ -28,17 +29,57 @@ def layers(model: ir.Model, found: Channels, kept: Kept) -> tuple[PrunedLayer, .
 def fixed(model: ir.Model, found: Channels, kept: Kept, choice: Choice) -> tuple[FixedChannels, ...]:
     """The groups that stay whole, those that the share or the multiple leaves alone included."""
     stay = [FixedChannels(group.layers, len(group.channels), group.reason) for group in found.fixed]
-    return (*stay, *_idle(found, kept, choice), *computed_weights(model))
+    whole = idle(found, choice, kept) if kept else ()
+    return (*stay, *whole, *unfollowed(model, found))
 
 
-def _idle(found: Channels, kept: Kept, choice: Choice) -> Iterator[FixedChannels]:
-    for group in found.free:
-        if kept and not any(slot in kept for slot in group.slots):
-            yield FixedChannels(group.layers, len(group.channels), _why_idle(group, choice))
+def notes(model: ir.Model) -> Iterator[str]:
+    """What prune leaves alone without looking at it: layers in branches, operators of onnxruntime."""
+    inner, foreign = nested(model), of_onnxruntime(model)
+    if inner:
+        yield inner
+    if foreign:
+        yield f"channels are not followed through {foreign}: {OPTIMISED}"
+
+
+def idle(found: Channels, choice: Choice, kept: Kept | None = None) -> tuple[FixedChannels, ...]:
+    """The groups of which channels may go and none goes."""
+    return tuple(
+        FixedChannels(group.layers, len(group.channels), _why_idle(group, choice))
+        for group in found.free
+        if not any(slot in (kept or {}) for slot in group.slots)
+    )
 
 
 def _why_idle(group: Group, choice: Choice) -> str:
-    multiple = choice.multiple_of(group)
-    if multiple > 1:
-        return f"a multiple of {multiple} stays, and the share is less than the next one"
-    return "others matter less" if choice.is_global else "the share is less than a channel"
+    multiple, count, each = choice.multiple_of(group), len(group.channels), max(group.each, default=1)
+    if multiple == 1:
+        return "others matter less" if choice.is_global else "the share is less than a channel"
+    whole = choice.multiple or BLOCK
+    said = f"{each:,} channels of a layer go together, {count:,} times: " if each > 1 else ""
+    if multiple >= count:
+        said += f"no smaller number of its {each * count:,} channels is a multiple of {whole}"
+        return f"{said}; --multiple 1 lets single ones go"
+    if each > 1:
+        return f"{said}{each * multiple:,}, the least multiple of {whole}, are more than the share"
+    return f"a multiple of {multiple} stays, and the share is less than the next one"
+
+
+def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> Iterator[str]:
+    """Says which wide layers do not keep a multiple, because their channels lie in several groups."""
+    multiple = choice.multiple or BLOCK
+    odd = [
+        one
+        for one in layers
+        if one.after % multiple and one.before % multiple == 0 and (choice.multiple or one.before >= WIDE)
+    ]
+    if odd and multiple > 1:
+        said = ", ".join(f"{one.name}: {one.after:,}" for one in odd[:_FEW]) + (" …" if len(odd) > _FEW else "")
+        yield (
+            f"{amount(len(odd), 'layer')} with no multiple of {multiple} channels left: the channels of each lie in "
+            f"several groups, which go by themselves ({said})"
+        )
+
+
+_FEW = 3
+"""Layers that a note names. A choice."""

@@ -5,12 +5,13 @@ It writes the module into the metadata of each node, so that the parameter is kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from onnxsmith.model.graph import provenance
+from onnxsmith.precision.pruning.links import Indices, static
 
 _NORMS = ("weight", "bias", "running_mean", "running_var")
 _LAYER = {1: "weight", 2: "bias"}
@@ -22,31 +23,61 @@ _OPERANDS = {
     ("ConvTranspose", "ConvTranspose"): _LAYER,
     ("BatchNorm", "BatchNormalization"): dict(enumerate(_NORMS, 1)),
     ("GroupNorm", "GroupNormalization"): _LAYER,
+    ("GroupNorm", "InstanceNormalization"): {1: "", 2: ""},
+    ("GroupNorm", "Mul"): {1: "weight"},
+    ("GroupNorm", "Add"): {1: "bias"},
+    ("InstanceNorm", "InstanceNormalization"): _LAYER,
+    ("PReLU", "PRelu"): {1: "weight"},
 }
 """The parameter of a module of torch.nn, by the module's class without its number of dimensions, the operator, and the
-place of the operand."""
+place of the operand; empty for a constant of the exporter's."""
 _MERGED = {"Conv", "ConvTranspose", "Gemm"}
 """Operators into which the exporter merges a BatchNorm behind them. The node has the origin of the BatchNorm."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """The name of a parameter, and whether the stored tensor is its transpose."""
+    """The name of a parameter, and whether the stored tensor is its transpose. The stored weight of a recurrent layer
+    is several parameters behind each other, its gates in another order: `rows` are those of one of them, which loses
+    the same of each gate."""
 
     name: str
     is_transposed: bool = False
+    rows: int | None = None
+    is_vector: bool = False
+    """Whether the parameter is a vector, which the stored tensor may have on several axes."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the stored tensor has the elements of other parameters, too."""
+        return self.rows is not None
+
+    def kept(self, axis: int, indices: Indices) -> tuple[int, list[int]]:
+        """The axis of the parameter, and the indices that stay along it, by those of the stored tensor."""
+        if self.rows is not None:
+            return axis - 1, [int(index) for index in indices if axis > 1 or index < self.rows]
+        own = 0 if self.is_vector else 1 - axis if self.is_transposed else axis
+        return own, [int(index) for index in indices]
 
 
-def parameters(model: ir.Model) -> dict[str, list[Parameter]]:
+def parameters(model: ir.Model, copies: Mapping[str, str] | None = None) -> dict[str, list[Parameter]]:
     """The parameters that each initializer of the main graph is, where the file says so: several if the exporter made
-    one of equal ones, none if it made a bias of a BatchNorm. Modules of one's own, and functions, are not
-    understood."""
+    one of equal ones, none if it made a bias of a BatchNorm. Functions are not understood, and modules of one's own in
+    one case only: `copies` says which stored vector each copy was made of; where that one is called as the module of
+    its reader, the copy is the parameter of the same name in the module of the copy's reader."""
     found: dict[str, list[Parameter]] = {}
+    for copy, original in (copies or {}).items():
+        own = _alike(model, copy, original)
+        if own:
+            found[copy] = [Parameter(own)]
+    layers: dict[str, list[str]] = {}
     for node in model.graph:
         for name, parameter in _of(node):
             known = found.setdefault(name, [])
-            if parameter not in known:
+            if parameter.name and parameter not in known:
                 known.append(parameter)
+        for name, parameter in _recurrent(node, layers):
+            found.setdefault(name, []).append(parameter)
         if _is_merged(node) and len(node.inputs) > 2:
             weight, bias = (value.name or "" if value is not None else "" for value in node.inputs[1:3])
             own = f"{weight.removesuffix('weight')}bias"
@@ -54,11 +85,49 @@ def parameters(model: ir.Model) -> dict[str, list[Parameter]]:
     return found
 
 
+def _recurrent(node: ir.Node, layers: dict[str, list[str]]) -> Iterator[tuple[str, Parameter]]:
+    """The parameters of a recurrent layer, the names of stored tensors first. `layers` are the weights of the layers
+    before by module, which have the numbers of the layers."""
+    if node.op_type not in _RECURRENT or _kind(node) != node.op_type:
+        return
+    weight, recurrent, bias = (node.inputs[place] if place < len(node.inputs) else None for place in (1, 2, 3))
+    before = layers.setdefault(provenance.module_of(node), [])
+    if weight is None or weight.shape is None or (weight.name or "") in before:
+        return
+    before.append(weight.name or "")
+    rows, ways = static(weight, 1), ("", "_reverse")[: 2 if static(weight, 0) == 2 else 1]
+    for value, owns in ((weight, ("weight_ih",)), (recurrent, ("weight_hh",)), (bias, ("bias_ih", "bias_hh"))):
+        if value is not None and rows is not None:
+            for name in (f"{own}_l{len(before) - 1}{way}" for own in owns for way in ways):
+                yield value.name or "", Parameter(_path(node, name), rows=rows)
+
+
+_RECURRENT = ("GRU", "LSTM", "RNN")
+
+
+def _alike(model: ir.Model, copy: str, original: str) -> str:
+    """The name of the parameter of a copied vector; empty if it is not known."""
+    value, first = model.graph.initializers.get(copy), model.graph.initializers.get(original)
+    if value is None or first is None:
+        return ""
+    module, _, own = original.rpartition(".")
+    readers = [provenance.module_of(use.node) for use in value.uses()]
+    same = module in [provenance.module_of(use.node) for use in first.uses()]
+    return ".".join(filter(None, (readers[0], own))) if same and len(set(readers)) == 1 else ""
+
+
 def merged(model: ir.Model) -> dict[str, list[str]]:
     """The parameters and buffers of each BatchNorm that the exporter merged into the layer before it, by the name of
     the layer's result. They go with its channels, on axis 1."""
     nodes = [node for node in model.graph if _is_merged(node)]
     return {node.outputs[0].name or "": [_path(node, own) for own in _NORMS] for node in nodes}
+
+
+def norms(model: ir.Model) -> dict[str, list[str]]:
+    """The parameters of each GroupNorm and InstanceNorm, by the name of its result, whether it has them or not: their
+    modules remember how many channels there are. They go with its channels, on axis 1."""
+    last = {provenance.module_of(node): node for node in model.graph if _kind(node) in ("GroupNorm", "InstanceNorm")}
+    return {node.outputs[0].name or "": [_path(node, own) for own in _NORMS[:2]] for node in last.values()}
 
 
 def _is_merged(node: ir.Node) -> bool:
@@ -87,4 +156,7 @@ def _of(node: ir.Node) -> Iterator[tuple[str, Parameter]]:
         transposes = node.attributes.get("transB")
         as_stored = node.op_type == "Gemm" and transposes is not None and bool(transposes.as_int())
         is_transposed = kind == "Linear" and own == "weight" and not as_stored
-        yield value.name or "", Parameter(_path(node, own), is_transposed)
+        yield (
+            value.name or "",
+            Parameter(_path(node, own) if own else "", is_transposed, is_vector=kind in ("GroupNorm", "PReLU")),
+        )

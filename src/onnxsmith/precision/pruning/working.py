@@ -1,19 +1,23 @@
-"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined, and
-sizes that are known before a run are constants."""
+"""Makes the model that channels are followed through: its constants are initializers, its functions are inlined, its
+weights are stored, and sizes that are known before a run are constants."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.model.graph import walk
 from onnxsmith.model.graph.copying import cloned
 from onnxsmith.model.graph.fresh import Names
 from onnxsmith.model.shapes import facts
 from onnxsmith.model.shapes.inferred import inferred
 from onnxsmith.model.surgery.inlining import inlined
 from onnxsmith.precision.pruning.links import is_weight
+from onnxsmith.precision.pruning.moved import Moved, moved
 from onnxsmith.precision.weights import own_weights
 from onnxsmith.simplifier.rounds import simplified
 
@@ -25,7 +29,11 @@ class Working:
     model: ir.Model
     notes: tuple[str, ...]
     is_rewritten: bool = False
-    """Whether rules of the simplifier changed nodes."""
+    """Whether rules of the simplifier changed nodes, or weights were computed."""
+    moved: Moved = field(default_factory=Moved)
+    """The weights that are other stored tensors with their elements in other places."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """The copies of shared vectors, with the names of those that they were made of."""
 
 
 RULES = ("algebra/transpose-between-reshapes", "algebra/zero-state")
@@ -36,22 +44,25 @@ leaves out initial states of zeros, whose sizes are computed (recurrent layers).
 def working(loaded: ir.Model, *, rewritten: bool = True) -> Working:
     """A copy of the model; weights are shared. Unless `rewritten` is off, a few rules of the simplifier make nodes
     away that hide channels; what they make is not compared here."""
-    made, not_inlined = inlined(cloned(own_weights(loaded)))
-    note = _own_defaults(made)
+    made, inlining = _without_functions(cloned(own_weights(loaded)))
+    note = _replaceable(loaded)
+    _own_defaults(made)
     _lift(made)
     _bypass(made)
     names = {value.name: node.name for node in made.graph for value in node.outputs if node.name}
+    places = moved(made) if rewritten else Moved()
     made, part = simplified(made, only=RULES, in_place=True) if rewritten else (made, None)
     for node in made.graph:
         node.name = next((names[value.name] for value in node.outputs if value.name in names), node.name)
     _type(made)
     model, not_inferred = inferred(made)
     _fix_sizes(model)
-    _separate(model)
+    copies = _separate(model)
     for node, name in zip(model.graph, _names(model), strict=True):
         node.name = name
-    notes = tuple(one for one in (not_inlined, not_inferred, note) if one)
-    return Working(model, notes, part is not None and any(entry.rule in RULES for entry in part.fired))
+    notes = tuple(one for one in (inlining, not_inferred, note) if one)
+    fired = part is not None and any(entry.rule in RULES for entry in part.fired)
+    return Working(model, notes, fired or bool(places.steps), places, copies)
 
 
 def _type(model: ir.Model) -> None:
@@ -62,17 +73,37 @@ def _type(model: ir.Model) -> None:
             value.shape = ir.Shape(value.const_value.shape.numpy())
 
 
-def _own_defaults(model: ir.Model) -> str:
-    """Takes the weights out of the graph inputs, and says so: a caller that replaces them has other channels."""
-    graph = model.graph
-    held = [value for value in graph.inputs if value.name in graph.initializers]
-    for value in held:
-        graph.inputs.remove(value)
-    return (
-        f"{len(held)} weights were graph inputs too, which a caller could replace: they are not any more"
-        if held
-        else ""
+def _without_functions(model: ir.Model) -> tuple[ir.Model, str]:
+    """The model with the nodes of its functions in the place of calls, and what has to be said of it. Nodes that have
+    no name in the file are called by their results, which say the call."""
+    calls = Counter(node.op_identifier()[1] for node in model.graph if node.op_identifier() in model.functions)
+    known = {node.name or "" for node in walk.all_nodes(model)} - {""}
+    made, trouble = inlined(model)
+    if trouble or not calls:
+        return made, trouble
+    for node in made.graph:
+        if not any((node.name or "").endswith(name) for name in known):
+            node.name = f"{node.op_type}:{node.outputs[0].name}"
+    said = ", ".join(f"{count} of {name}" for name, count in calls.items())
+    return made, (
+        f"calls of functions were replaced by their nodes ({said}): layers in them are called by their results, "
+        "call/result, and the pruned file has no functions"
     )
+
+
+def _replaceable(loaded: ir.Model) -> str:
+    """Says that weights were graph inputs: a caller that replaces them has other channels."""
+    count = sum(value.name in loaded.graph.initializers for value in loaded.graph.inputs)
+    return (
+        f"{count} weights were graph inputs too, which a caller could replace: they are constants now" if count else ""
+    )
+
+
+def _own_defaults(model: ir.Model) -> None:
+    """Takes the weights out of the graph inputs."""
+    graph = model.graph
+    for value in [value for value in graph.inputs if value.name in graph.initializers]:
+        graph.inputs.remove(value)
 
 
 def _names(model: ir.Model) -> list[str]:
@@ -155,10 +186,11 @@ def _replace(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> Non
     graph.initializers[made.name or ""] = made
 
 
-def _separate(model: ir.Model) -> None:
+def _separate(model: ir.Model) -> dict[str, str]:
     """Gives each node that reads a shared vector, such as the bias of several layers, one of its own: channels of one
-    layer may go while those of the other stay."""
+    layer may go while those of the other stay. Returns the names of the copies with those of the vectors."""
     names = Names(model)
+    copies: dict[str, str] = {}
     for value in list(model.graph.initializers.values()):
         tensor = value.const_value
         if tensor is None or value.is_graph_output() or tensor.dtype not in _FLOATS:
@@ -173,6 +205,23 @@ def _separate(model: ir.Model) -> None:
                             shape=ir.Shape(tensor.shape.numpy()), type=ir.TensorType(tensor.dtype))  # fmt: skip
             use.node.replace_input_with(use.idx, made)
             model.graph.initializers[name] = made
+            copies[name] = value.name or ""
+    return copies
+
+
+def rejoined(model: ir.Model, copies: Mapping[str, str]) -> None:
+    """Makes one of the copies of a vector that stayed equal."""
+    graph = model.graph
+    kept: dict[tuple[str, bytes], ir.Value] = {}
+    for name, original in [*((one, one) for one in dict.fromkeys(copies.values())), *copies.items()]:
+        value = graph.initializers.get(name)
+        if value is None or value.const_value is None or value.is_graph_output():
+            continue
+        same = kept.setdefault((original, np.asarray(value.const_value.numpy()).tobytes()), value)
+        if same is not value:
+            for use in list(value.uses()):
+                use.node.replace_input_with(use.idx, same)
+            del graph.initializers[name]
 
 
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE}

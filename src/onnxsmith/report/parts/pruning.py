@@ -49,7 +49,8 @@ class Pruning(Part):
     `share` is the share of the channels of each group, or of all with `is_global`, that was to go; `by` is the measure
     that ordered them. `removed` of `channels` went: a channel is what can only go together, in all layers that it goes
     through. `free` of them could go. `multiple` is None if wide layers keep a multiple of 8. `macs_before` and
-    `macs_after` are multiply-adds of one run at `sizes` of the symbolic dimensions, None if they could not be counted.
+    `macs_after` are multiply-adds of one run at `sizes` of the symbolic dimensions, None if they could not be counted:
+    `uncounted` says why, or which operators are not in them.
 
     `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst that the
     budget allows, None without a budget. `labelled` says that it is against labels of the data, not against the given
@@ -84,6 +85,7 @@ class Pruning(Part):
     labelled: bool
     measured: bool
     sizes: dict[str, int] = field(default_factory=dict)
+    uncounted: str = ""
     times_ratio: float | None = None
     times: str = ""
     curve: tuple[SharePoint, ...] = ()
@@ -126,24 +128,27 @@ class Pruning(Part):
         whole = tuple((*row, e) for row, e in zip(rows, each, strict=True))
         return Table((*head, "go together"), whole, right=(2, 3, 4), places=places)
 
-    def _sizes(self) -> str:
-        said = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        return f" at {said}" if said and self.macs_before is not None else ""
+    def _macs(self) -> str:
+        if self.macs_before is None:
+            return f"not counted: {self.uncounted}"
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        said = f"{self.macs_before:,}" if self.macs_after is None else _change(self.macs_before, self.macs_after)
+        return said + (f" at {sizes}" if sizes else "") + (f"; {self.uncounted}" if self.uncounted else "")
 
     def blocks(self) -> Iterator[Block]:
         each = "all channels together" if self.is_global else "the channels of each group"
-        after = "" if self.after is None else f"{self.after:.6g}"
+        after = "" if self.after is None else f" → {self.after:.6g}"
         yield facts(
             (
                 ("channels", f"{self.removed:,} of {self.channels:,} removed: {self._went()}"),
                 ("asked for", f"{self.share:.3g} of {each}"),
                 ("order", f"{self.by}, the least first"),
                 ("channels that stay", self._multiple()),
-                (f"{self.score}, {self.better} is better", f"{self.before:.6g} → {after}{self._against()}"),
+                (f"{self.score}, {self.better} is better", f"{self.before:.6g}{after}{self._against()}"),
                 ("worst that the budget allows", "" if self.bound is None else f"{self.bound:.6g} ({self.budget})"),
                 ("samples", f"{self.samples:,}"),
                 ("parameters", _change(self.parameters_before, self.parameters_after)),
-                ("multiply-adds", _change(self.macs_before, self.macs_after) + self._sizes()),
+                ("multiply-adds", self._macs()),
                 ("weights", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
                 ("time", self.times),
                 ("shares evaluated", f"{len(self.curve):,}" if self.curve else ""),

@@ -29,6 +29,8 @@ class OutputCheck:
     drawn: bool = False
     exact: bool = False
     """Whether the output was bit-exact on every input."""
+    floor: float = 0.0
+    """The difference in the output's own units that is allowed whatever its scale."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,10 @@ class Verification(Part):
 
 
 def _allowed(output: OutputCheck) -> str:
+    """What was allowed, in the unit that decided: an output of tiny values may be off by more than its scale allows, if
+    not by more than rounding is in its own units."""
+    if output.equal and output.worst_rel > output.tolerance and 0 < output.worst_abs <= output.floor:
+        return f"{output.floor:.2g} in its own units"
     return f"{output.tolerance:.2g}" if output.tolerance else "exact"
 
 

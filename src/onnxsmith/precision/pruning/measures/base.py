@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnxsmith.metrics.base import Floats
 from onnxsmith.precision.pruning.groups import Channels, Group
 from onnxsmith.precision.pruning.links import Slot
+from onnxsmith.precision.pruning.moved import Moved
 from onnxsmith.precision.reading_data import Samples
 from onnxsmith.runtimes.base import Runtime
 
@@ -27,6 +28,8 @@ class Subject:
     samples: Samples
     saliency: Mapping[str, Floats] = field(default_factory=dict)
     """What the user gives by name of the torch parameter, for a measure that needs it."""
+    places: Moved = field(default_factory=Moved)
+    """The weights that are parameters with their elements in other places."""
 
 
 class Measure(ABC):

@@ -22,7 +22,7 @@ class FirstOrder(Measure):
     title = "first-order effect on the loss, from the given saliency"
 
     def scores(self, subject: Subject) -> Sequence[Floats]:
-        known = of_initializers(subject.model, subject.saliency)
+        known = of_initializers(subject.model, subject.saliency, subject.places)
         sums = [_sums(group, known) for group in subject.found.free]
         if missing := [group for group, own in zip(subject.found.free, sums, strict=True) if own is None]:
             raise _missing(missing[0], subject.found)

@@ -1,0 +1,185 @@
+"""Cuts a torch module as a pruned file was cut, so that it can be trained on and exported again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from onnxsmith.problem import OnnxsmithError, problem
+
+Axes = dict[int, list[int]]
+
+
+def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> None:
+    """Cuts the parameters and buffers of a module in place as a keep-list of `onnxsmith prune` says, and sets the sizes
+    that the modules of torch.nn remember: channels, features, groups, hidden units.
+
+    `kept` is the file of `--keep-list`, or what it has: the axes of each parameter, and the indices that stay. A bias
+    that the list does not name, because the exporter leaves out biases of zeros, stays where the output channels of its
+    weight stay. A parameter that several modules share stays shared.
+
+    Raises:
+        OnnxsmithError: `prune/other-network` if the list does not fit the module, which then is as it was;
+            `input/unreadable` if the file cannot be read.
+    """
+    left = _read(kept)
+    plan = _planned(network, left)
+    if left:
+        raise _unfit(f"it has no {', '.join(sorted(left)[:_MOST])}" + (" …" if len(left) > _MOST else ""))
+    made: dict[torch.Tensor, torch.Tensor] = {}
+    for module, own in plan.items():
+        before = _tensors(module)
+        for name, axes in own.items():
+            tensor = before.get(name)
+            if tensor is not None:
+                if tensor not in made:
+                    made[tensor] = _cut(tensor, axes)
+                setattr(module, name, made[tensor])
+        _resize(module, own)
+
+
+_MOST = 4
+"""Names in a message. A choice."""
+
+
+def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str, Axes]:
+    if isinstance(kept, str | Path):
+        try:
+            found: Any = json.loads(Path(kept).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise problem(
+                "input/unreadable",
+                "the keep-list cannot be read",
+                where=str(kept),
+                why=str(error)[:200],
+                fix="give the file that `onnxsmith prune --keep-list FILE` wrote",
+            ) from error
+    else:
+        found = kept
+    try:
+        return {name: {int(axis): list(rows) for axis, rows in axes.items()} for name, axes in found.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _unfit("it is no keep-list of prune: {parameter: {axis: [index, …]}}") from error
+
+
+def _planned(network: nn.Module, left: dict[str, Axes]) -> dict[nn.Module, dict[str, Axes]]:
+    """What stays of each parameter and buffer of each module. Takes the names that it finds out of `left`."""
+    places: dict[torch.Tensor, list[tuple[nn.Module, str]]] = {}
+    plan: dict[nn.Module, dict[str, Axes]] = {}
+    modules = dict(network.named_modules(remove_duplicate=False))
+    for prefix, module in modules.items():
+        for name, tensor in _tensors(module).items():
+            places.setdefault(tensor, []).append((module, name))
+            _take(left, prefix, name, module, plan)
+    for full in list(left):
+        prefix, _, name = full.rpartition(".")
+        if prefix in modules and getattr(modules[prefix], name, _ABSENT) is None:  # a norm without parameters
+            _take(left, prefix, name, modules[prefix], plan)
+    for tied in places.values():
+        given = [plan[module][name] for module, name in tied if name in plan.get(module, {})]
+        if any(one != given[0] for one in given):
+            raise _unfit(f"{tied[0][1]!r} is one parameter of several modules, and the list cuts it in several ways")
+        for module, name in tied if given else ():
+            plan.setdefault(module, {})[name] = given[0]
+    for module, own in plan.items():
+        axes = _of_bias(module, own.get("weight", {}))
+        if axes and "bias" not in own and "bias" in _tensors(module):
+            own["bias"] = axes
+    return plan
+
+
+_ABSENT = object()
+
+
+def _take(
+    left: dict[str, Axes], prefix: str, name: str, module: nn.Module, plan: dict[nn.Module, dict[str, Axes]]
+) -> None:
+    full = ".".join(filter(None, (prefix, name)))
+    axes = left.pop(full, None)
+    if axes is None:
+        return
+    tensor = _tensors(module).get(name)
+    for axis, rows in axes.items() if tensor is not None else ():
+        assert tensor is not None
+        if axis >= tensor.dim() or (rows and max(rows) >= tensor.shape[axis]):
+            raise _unfit(f"{full} has the shape {list(tensor.shape)}, the list has {max(rows)} on axis {axis}")
+    plan.setdefault(module, {})[name] = axes
+
+
+def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of a module itself."""
+    return {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
+
+
+_Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
+_Transposed = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
+_Norm = (
+    nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
+    | nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d
+)  # fmt: skip
+
+
+def _of_bias(module: nn.Module, weight: Axes) -> Axes:
+    """What stays of a layer's bias, by what stays of the weight."""
+    if isinstance(module, _Transposed):
+        each, depthwise = module.out_channels // module.groups, module.groups == module.in_channels > 1
+        if depthwise:
+            return {0: [group * each + at for group in weight[0] for at in range(each)]} if 0 in weight else {}
+        return {0: [group * each + at for group in range(module.groups) for at in weight[1]]} if 1 in weight else {}
+    if isinstance(module, nn.Linear | _Convolution) and 0 in weight:
+        return {0: weight[0]}
+    return {}
+
+
+def _cut(tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
+    data = tensor.detach()
+    for axis, rows in axes.items():
+        data = data.index_select(axis, torch.tensor(rows, device=data.device))
+    data = data.contiguous()
+    return nn.Parameter(data, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else data
+
+
+def _resize(module: nn.Module, kept: dict[str, Axes]) -> None:
+    """Sets the sizes that a module remembers. Normalisations without parameters are in the list all the same."""
+    channels = next((len(axes[0]) for axes in kept.values() if 0 in axes), 0)
+    if isinstance(module, _Convolution | _Transposed):
+        _resize_convolution(module)
+    elif isinstance(module, nn.Linear):
+        module.out_features, module.in_features = module.weight.shape
+    elif isinstance(module, _Norm) and channels:
+        module.num_features = channels
+    elif isinstance(module, nn.GroupNorm) and channels:
+        module.num_groups = channels * module.num_groups // module.num_channels
+        module.num_channels = channels
+    elif isinstance(module, nn.RNNBase):
+        module.hidden_size, module.input_size = (
+            getattr(module, name).shape[1] for name in ("weight_hh_l0", "weight_ih_l0")
+        )
+        module.flatten_parameters()
+    elif isinstance(module, nn.Embedding):
+        module.num_embeddings, module.embedding_dim = module.weight.shape
+    elif isinstance(module, nn.PReLU):
+        module.num_parameters = len(module.weight)
+
+
+def _resize_convolution(module: Any) -> None:
+    first, second = module.weight.shape[:2]
+    if 1 < module.groups == module.in_channels:  # depthwise
+        module.groups = first * module.groups // (module.in_channels if module.transposed else module.out_channels)
+    sizes = first, second * module.groups
+    module.out_channels, module.in_channels = sizes[::-1] if module.transposed else sizes
+
+
+def _unfit(why: str) -> OnnxsmithError:
+    return problem(
+        "prune/other-network",
+        "the keep-list does not fit the network",
+        why=why,
+        fix="shrink the network that the pruned file was exported from, without simplification: "
+        "`onnxsmith export … --no-simplify`; give the rest as a mapping after taking names out that you cut by hand",
+    )
