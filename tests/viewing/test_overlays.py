@@ -62,6 +62,26 @@ def test_values_of_a_run() -> None:
     assert "2 NaN" in found["NaN and infinity"]["root"][1]
 
 
+def test_values_that_are_not_finite_are_the_worst_and_come_first() -> None:
+    x = np.array([[1, 2, 3], [-1, -2, -3]], np.float32)
+    run = onnxsmith.dump(from_text(TEXT), inputs={"x": x}, runtime="reference").report
+    found = overlays(run)
+    assert next(iter(found)) == "NaN and infinity", "the page starts with the first layer"
+    assert {name: value for name, (value, _) in found["largest magnitude"].items()} == {
+        "product": 28, "root": "nan", "act": "nan",
+    }  # fmt: skip
+    every = onnxsmith.dump(from_text(TEXT), inputs={"x": -x[:1]}, runtime="reference").report
+    assert overlays(every)["largest magnitude"]["root"] == ("nan", "u: no finite value, 2 NaN")
+    fine = onnxsmith.dump(from_text(TEXT), inputs={"x": x[:1]}, runtime="reference").report
+    assert next(iter(overlays(fine))) == "largest magnitude"
+
+
+def test_infinity_is_a_magnitude() -> None:
+    text = HEAD + "g (float[2] x) => (float[2] y) { [inverse] t = Reciprocal(x)\n[last] y = Neg(t) }"
+    run = onnxsmith.dump(from_text(text), inputs={"x": np.array([0, 2], np.float32)}, runtime="reference").report
+    assert overlays(run, text=text)["largest magnitude"]["inverse"][0] == "inf"
+
+
 def errors(name: str, step: str, inherited: float, own: float | None, verdict: str) -> Layer:
     place = ("Op", (step,), "", "", "float32", (2, 2))
     return Layer(name, name, "name", *place, inherited, 0.0, own, 1e-6, None, verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from onnxsmith.viewing.scene import Figure
 
@@ -63,6 +63,13 @@ class Layer:
 
 class Overlaying(ABC):
     """Turns a part of a report into figures for nodes. One file each, called as the part's kind."""
+
+    newer: ClassVar[bool] = False
+    """Whether the part is about the newer of two models, if it fits both equally well."""
+
+    def subject(self, part: Any) -> str:
+        """The file whose nodes the part names, as the command was given it; "" if the part does not say."""
+        return ""
 
     @abstractmethod
     def layers(self, part: Any, names: Names) -> Iterator[Layer]:

@@ -12,6 +12,9 @@ from onnxsmith.viewing.overlays.base import Layer, Names, Overlaying
 class Times(Overlaying):
     """Seconds in a run. The time of a kernel that computes several nodes is divided among them."""
 
+    def subject(self, part: Profile) -> str:
+        return part.subject
+
     def layers(self, part: Profile, names: Names) -> Iterator[Layer]:
         layer = Layer(f"time on {part.subject}", "s")
         for kernel in part.kernels:
