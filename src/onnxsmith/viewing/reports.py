@@ -134,7 +134,11 @@ def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
 
 def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -> OnnxsmithError:
     files = named(given.report.models)
-    few = f"only {hits:,} of its {asked:,} names are nodes here" if hits else f"none of its {asked:,} names is a node here"
+    few = (
+        f"only {hits:,} of its {asked:,} names are nodes here"
+        if hits
+        else f"none of its {asked:,} names is a node here"
+    )
     return problem(
         "view/other-model",
         f"the report is of another model: {few}",
