@@ -114,6 +114,26 @@ def test_time_of_kernels() -> None:
     assert "which computes 2 nodes; 1.00 us in k2" in found["act"][1]
 
 
+def times(*kernels: KernelTime) -> dict[str, tuple[Any, str]]:
+    return overlays(report(Profile("m.onnx", 10, 1e-5, "operator", (), (), kernels, "")))["time on m.onnx"]
+
+
+def test_a_fused_kernel_has_its_time_at_the_node_of_its_operator() -> None:
+    """Reports list a node that several kernels lead to in each of them: it must not get a part of each time."""
+    found = times(
+        KernelTime("act", "FusedMatMul", "CPU", ("MatMul", "Sqrt", "Relu"), tuple(NODES), "", 8e-6, True),
+        KernelTime("root", "Sqrt", "CPU", ("MatMul", "Sqrt"), ("product", "root"), "", 2e-6, True),
+    )
+    assert {name: value for name, (value, _) in found.items()} == {"product": 8e-6, "root": 2e-6, "act": 0}
+    assert found["act"][1] == "fused into product, which has the time: 8.00 us in act (FusedMatMul)"
+    assert found["product"][1].startswith("8.00 us in act (FusedMatMul), with root, act fused in; fused into root")
+
+
+def test_a_kernel_of_no_operator_of_the_file_has_its_time_at_its_last_node() -> None:
+    found = times(KernelTime("root", "Reorder", "CPU", ("MatMul", "Sqrt"), ("product", "root"), "", 4e-6, True))
+    assert {name: value for name, (value, _) in found.items()} == {"product": 0, "root": 4e-6}
+
+
 def test_costs_by_module() -> None:
     ops = [f"{op}@net.{module}" for module in "ab" for op in ("Relu", "Abs", "Neg")]
     model = chain(ops)

@@ -1,4 +1,4 @@
-"""Reads a model whose graph is broken, so that the page can show where. Viewing runs nothing, so it needs no whole model.
+"""Reads a model whose graph is broken, so that the page can show where. Viewing runs nothing: it needs no whole model.
 
 What makes a model unreadable stays a problem: a file that is not ONNX, a newer version, a damaged tensor, external data
 outside the folder."""

@@ -90,7 +90,8 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
         marked = made.faults.overlay(last)
         overlays = [*([marked] if marked is not None else ()), *overlays]
         warnings = [*made.faults.lines(), *warnings]
-    return scene.Scene(headline, [*made.notes, *found.notes], models, overlays, made.difference, program, warnings)
+    notes = [*made.notes, *found.notes, *(one.long for one in found.missing)]
+    return scene.Scene(headline, notes, models, overlays, made.difference, program, warnings)
 
 
 def _difference(found: scene.Difference) -> str:

@@ -12,6 +12,7 @@ from onnxsmith.report.base import Part, Report
 from onnxsmith.report.parts.program import Program
 from onnxsmith.report.verdict import Verdict
 from onnxsmith.viewing import scene
+from onnxsmith.viewing.missing import Missing, missing
 from onnxsmith.viewing.model_scene import Viewed
 from onnxsmith.viewing.nested_names import nested_names
 from onnxsmith.viewing.origin import Origin, named, origin, surest
@@ -21,8 +22,8 @@ from onnxsmith.viewing.sides import side
 _MOST_BYTES = 512 * 2**20
 """Bytes of the largest report that is read. A choice: a report of 20,000 nodes has 20 MB."""
 _FOREIGN = 0.5
-"""Share of the names that must be those of nodes, below which a note says so, and a report whose hash is of another
-model is refused: two networks of one library share a few names of modules. A choice."""
+"""Share of the names that must be those of nodes, below which a report whose hash is of another model is refused: two
+networks of one library share a few names of modules. A choice."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,11 @@ class Laid:
     matched: list[tuple[str, int, int]]
     """By title: how many names of the report are nodes of the model, and how many names there are."""
     warnings: list[str]
-    """Lines on reports of other models."""
+    """Lines above the picture: on reports of other models, and what a report says of the whole model."""
     origins: dict[str, str]
     """By name of the report: which model it is of."""
+    missing: list[Missing]
+    """Lines on names of reports that no node has."""
 
 
 def read(source: str | Path | Report) -> Given:
@@ -92,7 +95,7 @@ def laid(given: Sequence[Given], models: Sequence[Viewed]) -> Laid:
             no model has any of them, or its hashes are of another model and no model has most of them.
     """
     known = rooms.members("onnxsmith.viewing.overlays", Overlaying)
-    found = Laid([], [], [], [], [], {})
+    found = Laid([], [], [], [], [], {}, [])
     for one in given:
         programs = [part for part in one.report.parts if isinstance(part, Program)]
         parts = [part for part in one.report.parts if part.kind().replace("_", "-") in known]
@@ -165,11 +168,11 @@ def _lay(
     names, layers = tries[best]
     if names.asked:
         found.matched.append((f"{part.title} of {given.name}", names.found, names.asked))
-    if names.found < _FOREIGN * names.asked:
-        found.notes.append(
-            f"{given.name}: {names.found:,} of the {names.asked:,} names in {part.title} are nodes of the model; the "
-            "report may be of another version of it"
-        )
+    found.missing += missing(given.name, part.title, names, how, origins[best])
+    said = [f"{given.name}: {one}" for one in how.remarks(part)]
+    found.warnings += said
+    if not layers and not said and names.found == names.asked:
+        found.warnings.append(f"{given.name}: {part.title} has no figure of a node")
     stranger = f", {origins[best].value}" if origins[best] in (Origin.OTHER, Origin.WEIGHTS) else ""
     for layer in layers:
         nodes = sorted(layer.figures)
@@ -203,7 +206,11 @@ def _names(shown: Viewed) -> Names:
         if name not in plain:
             nodes.setdefault(name, []).append(number)
     made = zip(model.values.name, model.values.producer, strict=True)
-    return Names(nodes, {name: node for name, node in made if node >= 0}, modules)
+    makers: dict[str, int] = {}
+    for name, node in made:
+        if node >= 0 or name not in makers:
+            makers[name] = node
+    return Names(nodes, makers, modules)
 
 
 def _scope(name: str) -> str:

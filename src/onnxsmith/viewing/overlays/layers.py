@@ -14,8 +14,8 @@ _VERDICTS = (
 
 
 class Errors(Overlaying):
-    """Own and inherited error, relative to the tensor's scale, and what the comparison made of it. The names are those of
-    the candidate."""
+    """Own and inherited error, relative to the tensor's scale, and what the comparison made of it. The names are
+    those of the candidate."""
 
     newer = True
 
